@@ -1,0 +1,100 @@
+"""Every error that Denizen raises on purpose, named by who has to act next.
+
+One root and eight families. Each surface (HTTP, command line, Discord, jobs) has one table that maps a family to its
+own form; no surface looks at messages. Configuration, model, security and skill errors (inventory 1.9) are kinds
+within these families, told apart by `code`.
+"""
+
+from __future__ import annotations
+
+
+class DenizenError(Exception):
+    """The root. `message` is safe to show to anybody; `why` and `fix` tell the reader what happened and what to do.
+
+    `context` is structured data for the log (inventory 1.9). It must not hold secrets, and is never shown to users.
+    """
+
+    code = "error"
+
+    def __init__(
+        self, message: str, *, code: str | None = None, why: str = "", fix: str = "", **context: object
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.why = why
+        self.fix = fix
+        self.context = context
+
+    def __str__(self) -> str:
+        return self.message
+
+    def explain(self) -> str:
+        """Message, reason and remedy on up to three lines, for people."""
+        lines = [self.message]
+        if self.why:
+            lines.append(f"why: {self.why}")
+        if self.fix:
+            lines.append(f"fix: {self.fix}")
+        return "\n".join(lines)
+
+
+class InvalidInput(DenizenError):
+    """What was given cannot be used: the caller corrects it."""
+
+    code = "invalid_input"
+
+
+class NotFound(DenizenError):
+    """The thing that was named does not exist: the caller names another."""
+
+    code = "not_found"
+
+
+class Conflict(DenizenError):
+    """The state has moved on: the caller looks again and repeats."""
+
+    code = "conflict"
+
+
+class NotAllowed(DenizenError):
+    """Policy refuses: nobody repeats it."""
+
+    code = "not_allowed"
+
+
+class NeedsApproval(DenizenError):
+    """A human has to decide first."""
+
+    code = "needs_approval"
+
+
+class Unavailable(DenizenError):
+    """Something outside does not answer: try later. `retry_after_s` when the other side said when."""
+
+    code = "unavailable"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        why: str = "",
+        fix: str = "",
+        retry_after_s: float | None = None,
+        **context: object,
+    ) -> None:
+        super().__init__(message, code=code, why=why, fix=fix, **context)
+        self.retry_after_s = retry_after_s
+
+
+class NeedsAttention(DenizenError):
+    """The operator has to do something: a key, a setting, a disk."""
+
+    code = "needs_attention"
+
+
+class Exhausted(DenizenError):
+    """A budget or a limit is used up."""
+
+    code = "exhausted"

@@ -1,0 +1,39 @@
+"""Typed ids. Ids that must be the same when an event arrives twice are derived; the others are random."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import NewType
+
+ConversationId = NewType("ConversationId", str)
+SessionId = NewType("SessionId", str)
+MessageId = NewType("MessageId", str)
+TurnId = NewType("TurnId", str)
+AgentName = NewType("AgentName", str)
+CallId = NewType("CallId", str)
+
+
+def derive(prefix: str, *parts: str) -> str:
+    """The same id for the same parts, for ever. The parts are length-prefixed, so they cannot run into each other."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(4, "big"))
+        digest.update(data)
+    return f"{prefix}_{digest.hexdigest()[:24]}"
+
+
+def fresh(prefix: str) -> str:
+    """A new random id."""
+    return f"{prefix}_{secrets.token_hex(12)}"
+
+
+def conversation_id(platform: str, channel: str, thread: str = "") -> ConversationId:
+    """Where talk happens: platform, channel and thread name exactly one conversation."""
+    return ConversationId(derive("conv", platform, channel, thread))
+
+
+def turn_id(agent: str, platform: str, message: str) -> TurnId:
+    """One trigger for one agent is one turn: the same platform message delivered twice gives the same id (promise 1)."""
+    return TurnId(derive("turn", agent, platform, message))

@@ -1,0 +1,48 @@
+"""What a model sees, as segments with a stability class. The provider adapter turns them into its own form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from denizen.domain.message import Part, Role
+
+CHARS_PER_TOKEN = 4
+"""The estimate that every budget uses (inventory C3, T10)."""
+
+
+class Stability(IntEnum):
+    """How long a segment keeps its bytes. Segments are ordered by it, so that the stable prefix can be cached."""
+
+    FOREVER = 0
+    CONFIG = 1
+    SESSION = 2
+    TURN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A named piece of the system prompt."""
+
+    name: str
+    text: str
+    stability: Stability = Stability.CONFIG
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """A message as a model sees it: a role and parts, without the store's bookkeeping."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text by the shared estimate, rounded up."""
+    return -(-len(text) // CHARS_PER_TOKEN)
+
+
+def order_segments(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Most stable first; the given order is kept within a class. Empty segments are left out."""
+    return tuple(sorted((s for s in segments if s.text), key=lambda s: s.stability))

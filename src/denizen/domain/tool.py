@@ -1,0 +1,67 @@
+"""What a tool says about itself, what is asked of it and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from denizen.domain.ids import CallId
+from denizen.domain.json import Json, JsonObject
+
+
+class Tier(IntEnum):
+    """Risk (inventory V18). A tool of unknown risk is DANGEROUS."""
+
+    HARMLESS = 0
+    LIMITED = 1
+    SENSITIVE = 2
+    DANGEROUS = 3
+
+
+class Origin(StrEnum):
+    """Who caused a call. The gate sees it; nothing passes beside the gate (promise 2)."""
+
+    MODEL = "model"
+    HOOK = "hook"
+    SCHEDULE = "schedule"
+    COMMAND = "command"
+    SKILL = "skill"
+    API = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as models, the gate and people see it.
+
+    `parameters` is a JSON schema of type object. `read_only` tools change nothing and may be answered from the cache
+    of the turn (inventory V10, VW4). `source` names the toolset that it came from.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json]
+    tier: Tier = Tier.DANGEROUS
+    read_only: bool = False
+    idempotent: bool = False
+    timeout_s: float = 60.0
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call, with arguments that fit the tool's schema."""
+
+    id: CallId
+    tool: str
+    args: JsonObject
+    origin: Origin = Origin.MODEL
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a call gave: `text` for the model; `data` for people and machines (embeds, files), never for the model."""
+
+    text: str
+    is_error: bool = False
+    data: Mapping[str, Json] = field(default_factory=dict[str, Json])

@@ -1,0 +1,108 @@
+"""A turn and its steps: what is recorded of the life of one message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.json import Json
+from denizen.domain.message import Author, Part
+from denizen.domain.principal import Principal
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.tool import Origin, Tier
+from denizen.domain.usage import Usage
+from denizen.domain.verdict import Verdict
+
+
+class TurnStatus(StrEnum):
+    OPEN = "open"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+
+    @property
+    def is_final(self) -> bool:
+        return self is not TurnStatus.OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """What a channel hands in: one message that may deserve a turn.
+
+    `platform_id` is unique on its platform: handing the same one in twice makes one turn. `supplied` is history that
+    the client carries itself (OpenAI-compatible clients); it is used instead of the stored session. `new_session`
+    starts a fresh session first. `model` overrides the agent's model for this turn.
+    """
+
+    agent: AgentName
+    place: Place
+    principal: Principal
+    author: Author
+    parts: tuple[Part, ...]
+    platform_id: str
+    supplied: tuple[PromptMessage, ...] = ()
+    instructions: str = ""
+    model: str = ""
+    new_session: bool = False
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One trigger until its reply is delivered. `reply` is the final text; `failure` a safe sentence."""
+
+    id: TurnId
+    conversation_id: ConversationId
+    session_id: SessionId
+    agent: AgentName
+    principal: Principal
+    trigger_id: MessageId
+    status: TurnStatus
+    opened_at: datetime
+    closed_at: datetime | None = None
+    model: str = ""
+    reply: str = ""
+    failure: str = ""
+    failure_code: str = ""
+    usage: Usage = field(default_factory=Usage)
+    options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One model request of a turn. `number` counts from 1. `purpose` is `act`, `plan`, `answer` or `final`."""
+
+    turn_id: TurnId
+    number: int
+    model: str
+    purpose: str
+    finish_reason: str
+    usage: Usage
+    duration_ms: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One tool call of a step with its verdict and outcome. `position` orders calls within the step."""
+
+    turn_id: TurnId
+    step: int
+    position: int
+    call_id: CallId
+    tool: str
+    args: Mapping[str, Json]
+    origin: Origin
+    tier: Tier
+    verdict: Verdict
+    result: str
+    is_error: bool
+    duration_ms: int
+    cached: bool
+    created_at: datetime

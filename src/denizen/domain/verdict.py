@@ -1,0 +1,24 @@
+"""The gate's recorded decision about one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from denizen.domain.tool import Tier
+
+
+class Decision(StrEnum):
+    APPROVE = "approve"
+    DENY = "deny"
+    ASK = "ask"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`reason` is safe to tell the model and the asker; `decided_by` names the rule or judge."""
+
+    decision: Decision
+    tier: Tier
+    reason: str
+    decided_by: str

@@ -1,0 +1,133 @@
+"""Language models: one request in, a stream of events out, the whole reply last.
+
+Implemented by `adapters/models` (providers) and `denizen.testing.scripted_model`. The engine owns the loop; a model
+makes exactly one request. Retries happen inside, before any output; falling back to another model happens inside too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from denizen.domain.agent import Sampling
+from denizen.domain.json import JsonObject
+from denizen.domain.message import Part
+from denizen.domain.prompt import PromptMessage, Segment
+from denizen.domain.tool import ToolSpec
+from denizen.domain.usage import Usage
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"]
+ToolChoice = Literal["auto", "required", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What one model can do; detected by name, overridden in the configuration.
+
+    `small` models get plan-then-act and at most five tools. `sampling` names the parameters that are accepted.
+    `json_schema` tells that output can be constrained to a schema. `context_tokens` bounds prompt plus output.
+    """
+
+    native_tools: bool = True
+    parallel_calls: bool = True
+    images: bool = False
+    prefill: bool = False
+    cache_marks: bool = False
+    json_schema: bool = True
+    small: bool = False
+    sampling: frozenset[str] = frozenset({"temperature", "top_p", "seed"})
+    context_tokens: int = 128_000
+    max_output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """Everything that one request needs. `segments` come most stable first and become the system prompt.
+
+    `output_schema` asks for a JSON object that fits the schema (used by planning), named `output_name`.
+    `conversation_key` is stable for one session; providers that route by it keep their prompt cache warm.
+    """
+
+    segments: tuple[Segment, ...]
+    messages: tuple[PromptMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    max_output_tokens: int = 4096
+    sampling: Sampling = field(default_factory=Sampling)
+    output_schema: JsonObject | None = None
+    output_name: str = "output"
+    conversation_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelNotice:
+    """The model is not answering yet, and why: weights loading, waiting before a retry, falling back."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """The whole reply, last event of the stream. `model` is the one that answered (a fallback may have)."""
+
+    parts: tuple[Part, ...]
+    usage: Usage
+    finish_reason: FinishReason
+    model: str
+    provider: str
+
+
+ModelEvent = TextDelta | ThinkingDelta | ModelNotice | ModelReply
+
+
+class Model(Protocol):
+    """One configured model, with its retries and fallbacks.
+
+    `stream` raises Unavailable (network, overload, time-out, after its retries), NeedsAttention (key refused, model
+    unknown to the provider, no weights) or InvalidInput (the provider refused the request as such). It never retries
+    once output began.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A model for lists. `provider` is the configured provider's name; `aliases` are the names agents may use."""
+
+    name: str
+    provider: str
+    aliases: tuple[str, ...]
+    fallbacks: tuple[str, ...]
+    capabilities: Capabilities
+
+
+class Models(Protocol):
+    """The models of one generation of the configuration."""
+
+    def get(self, name: str) -> Model:
+        """By alias or as `provider/model`. Raises NotFound, naming the nearest known."""
+        ...
+
+    def list_models(self) -> Sequence[ModelInfo]: ...
+
+    async def aclose(self) -> None:
+        """Closes connections and child processes; the models must not be used afterwards."""
+        ...

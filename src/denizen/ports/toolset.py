@@ -1,0 +1,50 @@
+"""Sources of tools: built-in skills, user skills, MCP servers, custom tools.
+
+Only `engine/gate` calls `Toolset.call`: that is the single door (promise 2), held by an architecture test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, ConversationId, SessionId, TurnId
+from denizen.domain.principal import Principal
+from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CallScope:
+    """On whose behalf and where a tool runs. `depth` counts calls that a skill made from within a skill.
+
+    `idempotency_key` is the same when an interrupted call runs again after a restart.
+    """
+
+    agent: AgentName
+    principal: Principal
+    place: Place
+    conversation_id: ConversationId
+    session_id: SessionId
+    turn_id: TurnId
+    idempotency_key: str = ""
+    depth: int = 0
+    chain: tuple[str, ...] = field(default_factory=tuple)
+
+
+class Toolset(Protocol):
+    """A source of tools. `list_tools` may change from call to call: the loop asks again each iteration."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def list_tools(self) -> Sequence[ToolSpec]: ...
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        """Runs the tool. Failures that the model should read come back as `is_error` results; faults of the tool's
+        code may raise, and the gate turns them into an error result with a reference.
+        """
+        ...
+
+    async def aclose(self) -> None: ...
