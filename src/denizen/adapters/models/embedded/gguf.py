@@ -1,0 +1,152 @@
+"""The header of a GGUF file: its scalar metadata, read without loading the model.
+
+Here: a bounds-checked reader of the key/value section (strings and numbers; arrays are stepped over). Not here:
+tensors, which only llama.cpp reads. Called by `template` for the chat template and by `weights` to look at a
+user's own file.
+"""
+
+import mmap
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from denizen.domain.errors import InvalidInput
+
+MAGIC = b"GGUF"
+
+Scalar: TypeAlias = str | int | float | bool
+
+_STRING = 8
+_ARRAY = 9
+_FORMATS: Mapping[int, str] = {
+    0: "<B",
+    1: "<b",
+    2: "<H",
+    3: "<h",
+    4: "<I",
+    5: "<i",
+    6: "<f",
+    7: "<?",
+    10: "<Q",
+    11: "<q",
+    12: "<d",
+}
+_VERSIONS = (2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class GgufHeader:
+    """Scalar metadata by key, for example `general.architecture` or `tokenizer.chat_template`."""
+
+    metadata: Mapping[str, Scalar]
+
+    def find_text(self, key: str) -> str | None:
+        """The string stored under `key`, if there is one."""
+        value = self.metadata.get(key)
+        return value if isinstance(value, str) else None
+
+    def find_number(self, key: str) -> int | None:
+        """The integer stored under `key`, if there is one."""
+        value = self.metadata.get(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether the file starts with the GGUF magic. Raises OSError as `open` does."""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def load_gguf_header(path: Path) -> GgufHeader:
+    """Reads the metadata of a little-endian GGUF file of version 2 or 3.
+
+    Raises InvalidInput when the file is not GGUF or its header is cut short; OSError as `open` does.
+    """
+    if not is_gguf(path):
+        raise _not_readable(path, "it does not start with the bytes GGUF")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        try:
+            return GgufHeader(_Cursor(data).read_metadata())
+        except (struct.error, UnicodeDecodeError, ValueError) as error:
+            raise _not_readable(path, str(error)) from error
+
+
+def _not_readable(path: Path, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{path} is not a model file that the embedded runtime can read.",
+        code="weights_not_gguf",
+        why=why,
+        fix="Give the path of a complete GGUF file (version 2 or 3).",
+        path=str(path),
+    )
+
+
+class _Cursor:
+    """Walks the key/value section; every step is checked against the end of the file."""
+
+    def __init__(self, data: mmap.mmap) -> None:
+        self._data = data
+        self._at = len(MAGIC)
+
+    def read_metadata(self) -> dict[str, Scalar]:
+        version = self._number("<I")
+        if version not in _VERSIONS:
+            raise ValueError(f"GGUF version {version} is not one of {_VERSIONS}")
+        self._number("<Q")  # how many tensors
+        metadata: dict[str, Scalar] = {}
+        for _ in range(self._number("<Q")):
+            key = self._text()
+            kind = self._number("<I")
+            value = self._value(kind)
+            if value is not None:
+                metadata[key] = value
+        return metadata
+
+    def _value(self, kind: int) -> Scalar | None:
+        if kind == _STRING:
+            return self._text()
+        if kind == _ARRAY:
+            self._step_over_array()
+            return None
+        value: int | float | bool = self._unpack(_format(kind))
+        return value
+
+    def _step_over_array(self) -> None:
+        kind, count = self._number("<I"), self._number("<Q")
+        if kind == _ARRAY:
+            for _ in range(count):
+                self._step_over_array()
+        elif kind == _STRING:
+            for _ in range(count):
+                self._advance(self._number("<Q"))
+        else:
+            self._advance(count * struct.calcsize(_format(kind)))
+
+    def _text(self) -> str:
+        length = self._number("<Q")
+        start = self._at
+        self._advance(length)
+        return self._data[start : self._at].decode()
+
+    def _number(self, fmt: str) -> int:
+        return int(self._unpack(fmt))
+
+    def _unpack(self, fmt: str) -> int | float | bool:
+        start = self._at
+        self._advance(struct.calcsize(fmt))
+        value: int | float | bool = struct.unpack_from(fmt, self._data, start)[0]
+        return value
+
+    def _advance(self, count: int) -> None:
+        if count > len(self._data) - self._at:
+            raise ValueError("the header ends in the middle of a value")
+        self._at += count
+
+
+def _format(kind: int) -> str:
+    try:
+        return _FORMATS[kind]
+    except KeyError:
+        raise ValueError(f"value type {kind} is unknown") from None

@@ -1,0 +1,144 @@
+"""The child process that runs llama.cpp: `python -m denizen.adapters.models.embedded.server`.
+
+A process of its own, so that a crash of native code or a lack of memory does not take Denizen down. It speaks with
+its parent (`runtime`) through three pipes:
+
+stdin
+    One JSON line, the `ServerSettings` (the API key travels here, never in argv). Then silence; end of file means
+    that the parent is gone, however it went, and ends the process.
+stdout
+    One JSON line: `{"port": N}` when requests are answered, or `{"error": CODE, "detail": TEXT}`.
+stderr
+    The log of llama.cpp.
+
+Imports nothing but the standard library, its neighbours and, late, xllamacpp, so that it starts quickly.
+"""
+
+import dataclasses
+import json
+import os
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+
+from denizen.adapters.models.embedded.template import load_template
+from denizen.domain.errors import DenizenError
+
+NO_RUNTIME = "no_runtime"
+NOT_LOADED = "not_loaded"
+
+_POLL_S = 0.02
+_PROMPT_CACHE_MIB = 512
+_WARNINGS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What the child is told. `context_tokens` is for each of the `slots` (conversations answered side by side).
+
+    The weights leave memory after `idle_s` without a request and come back with the next one. `answer_tokens` and
+    `temperature` hold when a request names none.
+    """
+
+    weights: str
+    model: str
+    api_key: str
+    context_tokens: int
+    slots: int
+    threads: int
+    idle_s: int
+    answer_tokens: int
+    temperature: float
+
+    def encode(self) -> bytes:
+        return json.dumps(dataclasses.asdict(self)).encode() + b"\n"
+
+
+def main() -> None:
+    """Reads the settings, serves until stdin ends, and never returns."""
+    announce = _take_stdout()
+    settings = ServerSettings(**json.loads(sys.stdin.buffer.readline()))
+    watch = threading.Thread(target=_exit_with_parent, args=(sys.stdin.buffer,), daemon=True)
+    watch.start()
+    server, said = _start(settings)
+    announce.write(json.dumps(said).encode() + b"\n")
+    announce.close()
+    if server is None:
+        sys.stderr.flush()
+        os._exit(1)
+    watch.join()
+
+
+def _take_stdout() -> BinaryIO:
+    """The real stdout, for us alone: whatever native code prints goes to stderr from now on."""
+    ours = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return ours
+
+
+def _exit_with_parent(stdin: BinaryIO) -> None:
+    while stdin.read(1):
+        pass
+    os._exit(0)  # at once: native threads would hold up an orderly exit, and there is nothing to save
+
+
+def _start(settings: ServerSettings) -> tuple[object | None, Mapping[str, object]]:
+    """The running server with what to announce; no server when it cannot be had."""
+    os.putenv("OMP_WAIT_POLICY", "passive")  # read when the library loads; spinning threads starve everything else
+    try:
+        import xllamacpp
+    except ImportError as error:
+        return None, {"error": NO_RUNTIME, "detail": str(error)}
+    try:
+        params = _params(xllamacpp, settings)
+        server: Any = xllamacpp.Server(params)
+    except (DenizenError, RuntimeError, ValueError, OSError) as error:
+        return None, {"error": NOT_LOADED, "detail": str(error)}
+    address = str(server.listening_address)
+    _wait_until_ready(f"{address}/health")
+    return server, {"port": urlsplit(address).port}
+
+
+def _params(xllamacpp: Any, settings: ServerSettings) -> object:
+    params: Any = xllamacpp.CommonParams()
+    params.model.path = settings.weights
+    params.model_alias = {settings.model}
+    params.chat_template = load_template(Path(settings.weights)) or ""
+    params.use_jinja = True
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [settings.api_key]
+    params.cors_origins = ""
+    params.ui = False
+    params.endpoint_slots = False
+    params.n_parallel = settings.slots
+    params.n_ctx = settings.context_tokens * settings.slots
+    params.n_predict = settings.answer_tokens
+    params.sampling.temp = settings.temperature
+    params.cpuparams.n_threads = settings.threads
+    params.cpuparams_batch.n_threads = settings.threads
+    params.cache_ram_mib = _PROMPT_CACHE_MIB
+    params.sleep_idle_seconds = settings.idle_s
+    params.verbosity = _WARNINGS
+    return params
+
+
+def _wait_until_ready(health_url: str) -> None:
+    """Returns when the server answers 200. The parent holds the deadline and kills us when it passes."""
+    while True:
+        try:
+            with urllib.request.urlopen(health_url, timeout=10):  # noqa: S310 - our own http address
+                return
+        except urllib.error.URLError:
+            time.sleep(_POLL_S)
+
+
+if __name__ == "__main__":
+    main()

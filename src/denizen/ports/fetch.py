@@ -1,0 +1,34 @@
+"""Fetching from the public web without reaching what is private.
+
+Implemented by `adapters/fetch`. Skills get it through their context and have no other way out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """`url` is the last one after redirects; `text` is decoded and cut at the limit, `truncated` says so."""
+
+    url: str
+    status: int
+    media_type: str
+    text: str
+    size_bytes: int
+    truncated: bool
+
+
+class Fetcher(Protocol):
+    async def fetch(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
+        """GET over http or https. Every address that a name resolves to is checked and the checked one is used; each
+        redirect is checked again (VW5).
+
+        Raises NotAllowed for private, loopback, link-local and other special addresses, InvalidInput for a URL that
+        is none, Unavailable for time-outs and network faults. An HTTP error status is a result, not an error.
+        """
+        ...
+
+    async def aclose(self) -> None: ...
