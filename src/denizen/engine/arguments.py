@@ -1,0 +1,106 @@
+"""Arguments of a call against the tool's JSON schema: repaired where that is safe, else refused with an error that
+teaches (inventory T14, S12, L5).
+
+The schema is the tool's own, whatever its source (LW11).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.tool import ToolSpec
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+RAW_ARGS = "__raw__"
+"""The key under which a model adapter passes arguments that were no JSON object."""
+
+_MAX_PROBLEMS = 5
+
+
+class ArgumentsError(ValueError):
+    """The text is for the model: what was wrong and what is expected."""
+
+
+def check_arguments(spec: ToolSpec, args: JsonObject) -> JsonObject:
+    """The arguments to call with. Raises ArgumentsError.
+
+    Repaired without asking: a JSON object written as a string, and numbers or booleans written as strings where the
+    schema wants the plain form. Everything else goes back to the model.
+    """
+    if RAW_ARGS in args:
+        args = _parse_raw(spec, str(args[RAW_ARGS]))
+    properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters.get("properties", {}))
+    repaired = {name: _repair(value, properties.get(name, {})) for name, value in args.items()}
+    errors = sorted(
+        _validator(_canonical(spec.parameters)).iter_errors(cast("Any", repaired)), key=lambda e: e.json_path
+    )
+    if errors:
+        problems = "; ".join(f"{_where(error.json_path)}{error.message}" for error in errors[:_MAX_PROBLEMS])
+        raise ArgumentsError(f"Wrong arguments for '{spec.name}': {problems}. {_expected(spec)}")
+    return repaired
+
+
+def _parse_raw(spec: ToolSpec, raw: str) -> JsonObject:
+    if not raw.strip():
+        return {}
+    try:
+        value = json.loads(raw)
+    except json.JSONDecodeError as error:
+        raise ArgumentsError(
+            f"The arguments for '{spec.name}' are no valid JSON ({error.msg} at character {error.pos}). "
+            f"{_expected(spec)}"
+        ) from None
+    if not isinstance(value, dict):
+        raise ArgumentsError(f"The arguments for '{spec.name}' must be a JSON object. {_expected(spec)}")
+    return cast("JsonObject", value)
+
+
+def _repair(value: Json, schema: Mapping[str, Json]) -> Json:
+    if not isinstance(value, str):
+        return value
+    wanted = schema.get("type")
+    if wanted in ("integer", "number", "boolean", "object", "array"):
+        try:
+            parsed = json.loads(value)
+        except json.JSONDecodeError:
+            return value
+        kinds = {"integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
+        if isinstance(parsed, kinds[cast("str", wanted)]):
+            return cast("Json", parsed)
+    return value
+
+
+def _where(json_path: str) -> str:
+    return "" if json_path == "$" else f"{json_path.removeprefix('$.')}: "
+
+
+def _expected(spec: ToolSpec) -> str:
+    properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters.get("properties", {}))
+    required = cast("list[str]", spec.parameters.get("required", []))
+    names = [
+        f"{name} ({_kind(schema)}{', required' if name in required else ''})" for name, schema in properties.items()
+    ]
+    return f"Expected: {', '.join(names)}." if names else "It takes no arguments."
+
+
+def _kind(schema: Mapping[str, Json]) -> str:
+    if "enum" in schema:
+        return "one of " + ", ".join(str(value) for value in cast("list[Json]", schema["enum"]))
+    return str(schema.get("type", "any"))
+
+
+def _canonical(schema: Mapping[str, Json]) -> str:
+    return json.dumps(schema, sort_keys=True)
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: str) -> Validator:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(json.loads(schema))

@@ -1,0 +1,46 @@
+"""Live events of running turns, for those who watch in this process.
+
+Best effort by design: what counts is in the store. Watchers subscribe before the turn is submitted, so they miss
+nothing; a watcher that is slow makes its own queue long and blocks nobody.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from denizen.domain.events import TurnEvent
+from denizen.domain.ids import TurnId
+
+Watch = MemoryObjectReceiveStream[TurnEvent]
+
+
+class Live:
+    """Who watches which turn."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[TurnId, list[MemoryObjectSendStream[TurnEvent]]] = {}
+
+    def publish(self, turn_id: TurnId, event: TurnEvent) -> None:
+        """Hands the event to every watcher of the turn; nobody watching is the normal case."""
+        for stream in self._watchers.get(turn_id, ()):
+            stream.send_nowait(event)
+
+    @contextmanager
+    def watch(self, turn_id: TurnId) -> Generator[Watch]:
+        """Events of the turn from now on. The stream does not end by itself: stop at `TurnFinished`."""
+        send, receive = anyio.create_memory_object_stream[TurnEvent](math.inf)
+        self._watchers.setdefault(turn_id, []).append(send)
+        try:
+            yield receive
+        finally:
+            watchers = self._watchers[turn_id]
+            watchers.remove(send)
+            if not watchers:
+                del self._watchers[turn_id]
+            send.close()
+            receive.close()

@@ -1,0 +1,133 @@
+"""Model and tools in turns until there is an answer or a limit (native tool calls).
+
+Rules: tools are resolved anew each step, with a passing note when they changed (T8, T9); the last two steps are
+without tools (S9); four tool-only steps in a row from 60 % of the steps on force one without (S10); the third
+identical round ends the calls (T15); a run without an answer gets one more request without tools (S13).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from denizen.domain.message import Role, TextPart, ToolCallPart, calls_of, text_of
+from denizen.domain.prompt import PromptMessage
+from denizen.engine.prompt.assemble import fit
+from denizen.engine.steps import Steps, TurnContext
+from denizen.engine.toolbox import Toolbox, resolve
+from denizen.ports.model import ModelReply, ModelRequest, ToolChoice
+
+IDENTICAL_ROUNDS = 3
+TOOL_ONLY_STREAK = 4
+APOLOGY = "I could not find an answer to that. Please try asking in another way."
+
+_ANSWER_NOW = "Answer now, in plain text, with what you have. No more tools."
+_NUDGE = "Use one of your tools to do this instead of describing it."
+
+
+async def run_loop(context: TurnContext, steps: Steps, history: Sequence[PromptMessage]) -> str:
+    """The answer's text. `history` ends with the message to answer. Raises what the model raises."""
+    limits = context.agent.limits
+    messages = list(history)
+    offered: frozenset[str] | None = None
+    streak = 0
+    nudges = 0
+    rounds: list[str] = []
+    for number in range(1, limits.max_steps + 1):
+        toolbox = await resolve(context.agent, context.generation.toolsets)
+        names = frozenset(toolbox.tools)
+        notes = [] if offered in (None, names) else [_tools_note(toolbox)]
+        offered = names
+        text_only = not names or must_answer(number, limits.max_steps, streak)
+        if text_only and names and number > 1:
+            notes.append(_ANSWER_NOW)
+        reply = await _ask(context, steps, messages, toolbox, "none" if text_only else "auto", notes)
+        calls = () if text_only else calls_of(reply.parts)
+        if not calls:
+            text = text_of(reply.parts).strip()
+            if text and names and not text_only and not steps.call_count and nudges < limits.nudges:
+                nudges += 1
+                messages += _nudged(reply, _nudge_text(limits.nudge_text, last=nudges == limits.nudges))
+                steps.retract()
+                continue
+            if text:
+                return _finish(steps, reply, text)
+            break
+        rounds.append(_signature(calls))
+        if rounds[-IDENTICAL_ROUNDS:] == [rounds[-1]] * IDENTICAL_ROUNDS:
+            break
+        streak = 0 if text_of(reply.parts).strip() else streak + 1
+        steps.retract()
+        messages += await _act(steps, reply, calls, toolbox)
+    return await _force(context, steps, messages)
+
+
+def must_answer(number: int, max_steps: int, tool_only_streak: int) -> bool:
+    """Whether this step must do without tools. Steps count from 1."""
+    reserved = 2 if max_steps > 2 else 1
+    if number > max_steps - reserved:
+        return True
+    return number >= 3 and number >= 0.6 * max_steps and tool_only_streak >= TOOL_ONLY_STREAK
+
+
+async def _ask(
+    context: TurnContext,
+    steps: Steps,
+    messages: Sequence[PromptMessage],
+    toolbox: Toolbox,
+    choice: ToolChoice,
+    notes: Sequence[str],
+) -> ModelReply:
+    """The tools stay in the request even when none may be called: they are part of the cached prefix."""
+    passing = [PromptMessage(Role.USER, (TextPart(f"[{note}]"),)) for note in notes]
+    request = ModelRequest(
+        segments=context.segments,
+        messages=fit([*messages, *passing], context.model.capabilities, native=True),
+        tools=toolbox.specs,
+        tool_choice=choice,
+        max_output_tokens=context.max_output_tokens,
+        sampling=context.sampling,
+        conversation_key=context.turn.session_id,
+    )
+    return await steps.ask(request, "answer" if choice == "none" else "act")
+
+
+async def _act(steps: Steps, reply: ModelReply, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> list[PromptMessage]:
+    results = await steps.call(calls, toolbox)
+    steps.keep(Role.ASSISTANT, reply.parts)
+    steps.keep(Role.TOOL, results)
+    await steps.save()
+    return [PromptMessage(Role.ASSISTANT, reply.parts), PromptMessage(Role.TOOL, results)]
+
+
+async def _force(context: TurnContext, steps: Steps, messages: Sequence[PromptMessage]) -> str:
+    toolbox = await resolve(context.agent, context.generation.toolsets)
+    reply = await _ask(context, steps, messages, toolbox, "none", [_ANSWER_NOW])
+    text = text_of(reply.parts).strip()
+    if text:
+        return _finish(steps, reply, text)
+    steps.keep(Role.ASSISTANT, (TextPart(APOLOGY),))
+    return APOLOGY
+
+
+def _finish(steps: Steps, reply: ModelReply, text: str) -> str:
+    kept = tuple(part for part in reply.parts if not isinstance(part, ToolCallPart))
+    steps.keep(Role.ASSISTANT, kept)
+    return text
+
+
+def _nudged(reply: ModelReply, nudge: str) -> list[PromptMessage]:
+    return [PromptMessage(Role.ASSISTANT, reply.parts), PromptMessage(Role.USER, (TextPart(f"[{nudge}]"),))]
+
+
+def _nudge_text(custom: str, *, last: bool) -> str:
+    """The configured text is used on the last nudge only (T16)."""
+    return custom if custom and last else _NUDGE
+
+
+def _tools_note(toolbox: Toolbox) -> str:
+    return f"Your tools have changed. Available now: {', '.join(toolbox.tools) or 'none'}."
+
+
+def _signature(calls: Sequence[ToolCallPart]) -> str:
+    return json.dumps([[call.tool, call.args] for call in calls], sort_keys=True)

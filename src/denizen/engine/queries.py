@@ -1,0 +1,117 @@
+"""What people may ask about the running system: read-only answers for web and command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from denizen.domain.agent import Agent
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.message import Message
+from denizen.domain.prompt import Segment, estimate_tokens
+from denizen.domain.tool import Tier, ToolSpec
+from denizen.domain.turn import CallRecord, Step, Turn
+from denizen.engine.planning import uses_planning
+from denizen.engine.prompt.assemble import assemble
+from denizen.engine.prompt.session import count_tokens, from_stored
+from denizen.engine.runtime import Runtime
+from denizen.engine.steps import Services
+from denizen.engine.toolbox import list_all, resolve
+from denizen.ports.model import ModelInfo
+from denizen.ports.store import UsageRow
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    """A tool as the gate sees it: `tier` is the configured one."""
+
+    spec: ToolSpec
+    tier: Tier
+
+
+@dataclass(frozen=True, slots=True)
+class ContextShare:
+    """One part of the prompt and its estimated tokens."""
+
+    name: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnDetail:
+    """A turn with its steps and calls, for people who ask why."""
+
+    turn: Turn
+    steps: Sequence[Step]
+    calls: Sequence[CallRecord]
+
+
+class Queries:
+    """Reads; never writes."""
+
+    def __init__(self, runtime: Runtime, services: Services) -> None:
+        self._runtime = runtime
+        self._services = services
+
+    def list_agents(self) -> list[Agent]:
+        """The default agent first."""
+        current = self._runtime.current
+        return sorted(current.agents.values(), key=lambda agent: (agent.name != current.default_agent, agent.name))
+
+    def get_agent(self, name: str) -> Agent:
+        """Raises NotFound."""
+        return self._runtime.current.agent(name)
+
+    def list_models(self) -> Sequence[ModelInfo]:
+        return self._runtime.current.models.list_models()
+
+    async def list_tools(self, agent: str = "") -> list[ToolInfo]:
+        """All tools, or those that an agent may use. Raises NotFound."""
+        generation = self._runtime.current
+        if agent:
+            tools = (await resolve(generation.agent(agent), generation.toolsets)).tools
+        else:
+            tools = await list_all(generation.toolsets)
+        return [ToolInfo(tool.spec, generation.policy.tier(tool.spec)) for tool in tools.values()]
+
+    async def list_messages(self, place: Place, agent: str, *, limit: int = 100) -> Sequence[Message]:
+        """The current session of an agent at a place, oldest first."""
+        name = AgentName(self.get_agent(agent).name)
+        async with self._services.store.work() as work:
+            session = await work.sessions.current(place.conversation_id, name, now=self._services.clock.now())
+            return await work.messages.list_tail(session.id, limit=limit)
+
+    async def get_turn(self, turn_id: TurnId) -> TurnDetail:
+        """Raises NotFound."""
+        async with self._services.store.work(write=False) as work:
+            turn = await work.turns.get(turn_id)
+            return TurnDetail(turn, await work.turns.list_steps(turn_id), await work.turns.list_calls(turn_id))
+
+    async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
+        async with self._services.store.work(write=False) as work:
+            return await work.ledger.list_usage(since=since, agent=agent, principal=principal)
+
+    async def list_context(self, place: Place, agent: str) -> list[ContextShare]:
+        """How the next prompt's tokens divide among system segments, tools and messages (inventory T35 `/context`)."""
+        found = self.get_agent(agent)
+        generation = self._runtime.current
+        model = generation.models.get(found.model)
+        plans = uses_planning(found.planning, model.capabilities)
+        segments = assemble(found, now=self._services.clock.now(), tool_rules=not plans)
+        tools = (await resolve(found, generation.toolsets)).specs
+        messages = await self.list_messages(place, agent, limit=found.limits.max_history_messages)
+        return [
+            *(ContextShare(segment.name, _segment_tokens(segment)) for segment in segments),
+            ContextShare("tools", sum(_tool_tokens(spec) for spec in tools)),
+            ContextShare("messages", sum(count_tokens(message) for message in from_stored(messages))),
+        ]
+
+
+def _segment_tokens(segment: Segment) -> int:
+    return estimate_tokens(segment.text)
+
+
+def _tool_tokens(spec: ToolSpec) -> int:
+    return estimate_tokens(f"{spec.name}{spec.description}{spec.parameters}")

@@ -1,0 +1,85 @@
+"""One runtime object with one current generation of the configuration (inventory T1, T2).
+
+A generation is immutable and swapped whole. A turn leases the generation that it began with; what an old generation
+holds open is closed when its last lease ends (TW19). Building generations is the business of `app/build`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from denizen.domain.agent import Agent
+from denizen.domain.errors import NotFound
+from denizen.domain.ids import AgentName
+from denizen.engine.gate.policy import GatePolicy
+from denizen.ports.model import Models
+from denizen.ports.toolset import Toolset
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Everything that one accepted configuration means. `number` rises by one for each accepted change only."""
+
+    number: int
+    agents: Mapping[AgentName, Agent]
+    default_agent: AgentName
+    models: Models
+    toolsets: tuple[Toolset, ...]
+    policy: GatePolicy = field(default_factory=GatePolicy)
+
+    def agent(self, name: str) -> Agent:
+        """The agent of that name; the default agent for an empty name. Raises NotFound, naming the nearest."""
+        found = self.agents.get(AgentName(name) if name else self.default_agent)
+        if found is None:
+            near = difflib.get_close_matches(name, self.agents, n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else f"Known agents: {', '.join(sorted(self.agents))}."
+            raise NotFound(f"There is no agent '{name}'.", code="agent_unknown", fix=hint)
+        return found
+
+    async def aclose(self) -> None:
+        for toolset in self.toolsets:
+            await toolset.aclose()
+        await self.models.aclose()
+
+
+class Runtime:
+    """Holds the current generation and counts who still uses the old ones."""
+
+    def __init__(self, generation: Generation) -> None:
+        self._current = generation
+        self._leases: dict[int, int] = {}
+
+    @property
+    def current(self) -> Generation:
+        return self._current
+
+    @asynccontextmanager
+    async def lease(self) -> AsyncGenerator[Generation]:
+        """The current generation, kept open until the block ends."""
+        generation = self._current
+        self._leases[generation.number] = self._leases.get(generation.number, 0) + 1
+        try:
+            yield generation
+        finally:
+            self._leases[generation.number] -= 1
+            await self._close_if_unused(generation)
+
+    async def swap(self, generation: Generation) -> None:
+        """Makes `generation` the current one and closes the old one as soon as nobody uses it."""
+        old, self._current = self._current, generation
+        await self._close_if_unused(old)
+
+    async def aclose(self) -> None:
+        await self._current.aclose()
+
+    async def _close_if_unused(self, generation: Generation) -> None:
+        if generation is self._current or self._leases.get(generation.number, 0) > 0:
+            return
+        self._leases.pop(generation.number, None)
+        with anyio.CancelScope(shield=True):
+            await generation.aclose()

@@ -1,0 +1,290 @@
+"""The steps of one turn: model requests and tool calls, each durable, recorded and shown to who watches.
+
+Both ways to reach tools use it: `loop.py` (native tool calls) and `planning.py` (plan-then-act). It decides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, cast
+
+from denizen.domain.agent import Agent, Sampling
+from denizen.domain.clock import Clock
+from denizen.domain.errors import Unavailable
+from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted
+from denizen.domain.ids import MessageId, derive
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.message import (
+    Author,
+    Message,
+    Part,
+    Role,
+    ToolCallPart,
+    ToolResultPart,
+    parts_from_json,
+    parts_to_json,
+)
+from denizen.domain.prompt import Segment
+from denizen.domain.tool import Origin, Tier, ToolCall
+from denizen.domain.turn import CallRecord, Step, Turn
+from denizen.domain.usage import Usage
+from denizen.domain.verdict import Decision, Verdict
+from denizen.engine.arguments import ArgumentsError, check_arguments
+from denizen.engine.gate.door import Gate
+from denizen.engine.live import Live
+from denizen.engine.runtime import Generation
+from denizen.engine.toolbox import Toolbox
+from denizen.ports.durable import Durable
+from denizen.ports.model import FinishReason, Model, ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
+from denizen.ports.store import Store, Work
+from denizen.ports.toolset import CallScope
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """What a turn works with, fixed when it begins: one generation, one agent, one model."""
+
+    turn: Turn
+    generation: Generation
+    agent: Agent
+    model: Model
+    scope: CallScope
+    segments: tuple[Segment, ...]
+    question: str
+    max_output_tokens: int
+    sampling: Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the engine is built from; the same for every turn."""
+
+    store: Store
+    durable: Durable
+    live: Live
+    gate: Gate
+    clock: Clock
+
+
+class Steps:
+    """Makes steps, keeps count, and holds what is not written yet. One per turn."""
+
+    def __init__(self, context: TurnContext, services: Services) -> None:
+        self._context = context
+        self._services = services
+        self._cache: dict[str, _Answer] = {}
+        self._messages: list[Message] = []
+        self._steps: list[Step] = []
+        self._calls: list[CallRecord] = []
+        self.number = 0
+        self.call_count = 0
+        self.usage = Usage()
+        self.answered_by = ""
+
+    async def ask(self, request: ModelRequest, purpose: str, *, show: bool = True) -> ModelReply:
+        """One model request as a durable step; `show` streams its text to the watchers.
+
+        Raises what the model raises; a fault of the provider is recorded like a result.
+        """
+        self.number += 1
+        recorded = await self._services.durable.step(f"model:{self.number}", lambda: self._request(request, show=show))
+        reply, duration_ms = _reply_from_json(cast("Mapping[str, Any]", recorded))
+        self.usage += reply.usage
+        self.answered_by = f"{reply.provider}/{reply.model}"
+        self._steps.append(
+            Step(
+                self._context.turn.id,
+                self.number,
+                self.answered_by,
+                purpose,
+                reply.finish_reason,
+                reply.usage,
+                duration_ms,
+                self._services.clock.now(),
+            )
+        )
+        return reply
+
+    async def _request(self, request: ModelRequest, *, show: bool) -> Json:
+        turn_id, live = self._context.turn.id, self._services.live
+        started = self._services.clock.monotonic_s()
+        async for event in self._context.model.stream(request):
+            match event:
+                case TextDelta() if show:
+                    live.publish(turn_id, TextAdded(event.text))
+                case ModelNotice():
+                    live.publish(turn_id, Notice(event.text))
+                case ModelReply():
+                    return _reply_to_json(event, round((self._services.clock.monotonic_s() - started) * 1000))
+                case TextDelta() | ThinkingDelta():
+                    pass
+        raise Unavailable(
+            "The model ended its answer too early.", code="model_incomplete", model=self._context.model.name
+        )
+
+    async def call(self, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> tuple[ToolResultPart, ...]:
+        """Runs the calls of one step side by side and returns their results in the order asked (inventory T13).
+
+        Every call goes through the gate; what does not fit its schema, or names no tool, comes back as an error that
+        teaches. Read-only tools are answered from the turn's cache when the same was asked before (V10, VW4).
+        """
+        prepared = [self._prepare(call, toolbox, position) for position, call in enumerate(calls)]
+        fresh = {p.key: p for p in reversed(prepared) if p.action is not None and p.key not in self._cache}
+        waiting = [p for p in prepared if fresh.get(p.key) is p]
+        named = [(f"tool:{self.number}.{p.position}", p.action) for p in waiting if p.action is not None]
+        results = await self._services.durable.gather(*named)
+        for p, recorded in zip(waiting, results, strict=True):
+            self._cache[p.key] = _answer_from_json(cast("Mapping[str, Any]", recorded))
+        answers = [(p, p.refused or self._cache[p.key]) for p in prepared]
+        self.call_count += len(answers)
+        for p, answer in answers:
+            self._record_call(p, answer, cached=p.refused is None and fresh.get(p.key) is not p)
+        for p in waiting:
+            if not p.reusable:
+                del self._cache[p.key]
+        return tuple(ToolResultPart(p.call.id, p.call.tool, a.text, a.is_error) for p, a in answers)
+
+    def _prepare(self, call: ToolCallPart, toolbox: Toolbox, position: int) -> _Prepared:
+        bound = toolbox.find(call.tool)
+        if bound is None:
+            known = ", ".join(toolbox.tools) or "none"
+            return _Prepared(call, position, "", refused=_refusal(f"There is no tool '{call.tool}'. Tools: {known}."))
+        try:
+            args = check_arguments(bound.spec, call.args)
+        except ArgumentsError as problem:
+            return _Prepared(call, position, "", refused=_refusal(str(problem)))
+        key = f"{call.tool}\x00{json.dumps(args, sort_keys=True)}"
+        if not bound.spec.read_only:
+            key = f"{key}\x00{self.number}.{position}"
+        checked = ToolCall(call.id, call.tool, args, Origin.MODEL)
+
+        async def action() -> Json:
+            turn, live = self._context.turn, self._services.live
+            live.publish(turn.id, ToolStarted(call.id, call.tool, args))
+            scope = replace(self._context.scope, idempotency_key=derive("call", turn.id, f"{self.number}.{position}"))
+            outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
+            result = outcome.result
+            live.publish(turn.id, ToolFinished(call.id, call.tool, result.text, result.is_error, outcome.duration_ms))
+            return {
+                "text": result.text,
+                "is_error": result.is_error,
+                "data": dict(result.data),
+                "duration_ms": outcome.duration_ms,
+                "decision": outcome.verdict.decision,
+                "tier": int(outcome.verdict.tier),
+                "reason": outcome.verdict.reason,
+                "decided_by": outcome.verdict.decided_by,
+            }
+
+        return _Prepared(call, position, key, action=action, reusable=bound.spec.read_only)
+
+    def keep(self, role: Role, parts: Sequence[Part]) -> None:
+        """Remembers a message of this turn for the session. The same place in the turn has the same id always."""
+        turn = self._context.turn
+        author = Author("", self._context.agent.name, is_bot=True)
+        self._messages.append(
+            Message(
+                MessageId(derive("msg", turn.id, role, str(self.number))),
+                turn.conversation_id,
+                role,
+                author,
+                tuple(parts),
+                self._services.clock.now(),
+                session_id=turn.session_id,
+                turn_id=turn.id,
+            )
+        )
+
+    async def save(self) -> None:
+        """Writes what is held, in one unit of work."""
+        async with self._services.store.work() as work:
+            await self.write(work)
+
+    async def write(self, work: Work) -> None:
+        """Writes what is held into a unit of work that the caller has open."""
+        for step in self._steps:
+            await work.turns.add_step(step)
+        for record in self._calls:
+            await work.turns.add_call(record)
+        for message in self._messages:
+            await work.messages.add(message)
+        self._steps, self._calls, self._messages = [], [], []
+
+    def retract(self) -> None:
+        """What was streamed so far was not the answer."""
+        self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
+
+    def _record_call(self, prepared: _Prepared, answer: _Answer, *, cached: bool) -> None:
+        call = prepared.call
+        self._calls.append(
+            CallRecord(
+                self._context.turn.id,
+                self.number,
+                prepared.position,
+                call.id,
+                call.tool,
+                call.args,
+                Origin.MODEL,
+                answer.verdict.tier,
+                answer.verdict,
+                answer.text,
+                answer.is_error,
+                answer.duration_ms,
+                cached,
+                self._services.clock.now(),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    text: str
+    is_error: bool
+    verdict: Verdict
+    duration_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    call: ToolCallPart
+    position: int
+    key: str
+    action: Callable[[], Awaitable[Json]] | None = None
+    refused: _Answer | None = None
+    reusable: bool = False
+
+
+def _refusal(text: str) -> _Answer:
+    """A call that never reached the gate, because there was nothing valid to decide about."""
+    verdict = Verdict(Decision.DENY, Tier.HARMLESS, "not a valid call", "arguments")
+    return _Answer(text, is_error=True, verdict=verdict, duration_ms=0)
+
+
+def _answer_from_json(row: Mapping[str, Any]) -> _Answer:
+    verdict = Verdict(Decision(row["decision"]), Tier(row["tier"]), row["reason"], row["decided_by"])
+    return _Answer(row["text"], row["is_error"], verdict, row["duration_ms"])
+
+
+def _reply_to_json(reply: ModelReply, duration_ms: int) -> JsonObject:
+    usage = reply.usage
+    return {
+        "parts": parts_to_json(reply.parts),
+        "finish_reason": reply.finish_reason,
+        "model": reply.model,
+        "provider": reply.provider,
+        "duration_ms": duration_ms,
+        "usage": [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens],
+        "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+        "requests": usage.requests,
+    }
+
+
+def _reply_from_json(row: Mapping[str, Any]) -> tuple[ModelReply, int]:
+    cost = None if row["cost_usd"] is None else Decimal(row["cost_usd"])
+    usage = Usage(*row["usage"], cost_usd=cost, requests=row["requests"])
+    parts = parts_from_json(row["parts"])
+    finish = cast("FinishReason", row["finish_reason"])
+    return ModelReply(parts, usage, finish, row["model"], row["provider"]), row["duration_ms"]

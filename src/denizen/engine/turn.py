@@ -1,0 +1,330 @@
+"""The life of one message, from its arrival to the delivered reply. Read this file first.
+
+    1 admit    is there room; which agent; has this message been seen before
+    2 open     message and turn in one transaction; the turn is a durable run whose id derives from the message
+    3 gather   the agent as configured now, its history within the budget
+    4 route    which model, and how it reaches tools
+    5 loop     model and tools until there is an answer or a limit (`loop.py`, `planning.py`)
+    6 render   what people see
+    7 record   messages, steps, calls, usage, the outcome; one line in the log
+    8 deliver  who watches live gets the end of the turn; who does not reads it from the store
+
+Steps 1 and 2 happen where the message arrives. The others are the durable run: killed at any point, it is taken up
+again and repeats no finished model request or tool call (promise 1).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import anyio
+
+from denizen.domain.agent import Agent
+from denizen.domain.conversation import Place
+from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
+from denizen.domain.events import TurnEvent, TurnFinished, TurnStarted
+from denizen.domain.ids import MessageId, TurnId, derive, fresh, turn_id
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.message import Message, Role, parts_from_json, parts_to_json, text_of
+from denizen.domain.prompt import PromptMessage, estimate_tokens
+from denizen.domain.turn import Inbound, Turn, TurnStatus
+from denizen.engine.inbox import Inbox
+from denizen.engine.loop import run_loop
+from denizen.engine.planning import plan_then_act, uses_planning
+from denizen.engine.prompt.assemble import assemble
+from denizen.engine.prompt.session import from_stored, plan_window
+from denizen.engine.runtime import Generation, Runtime
+from denizen.engine.steps import Services, Steps, TurnContext
+from denizen.ports.toolset import CallScope
+
+WATCH_INTERVAL_S = 5.0
+"""A watcher that hears nothing for so long looks at the record: the turn may run in another process."""
+
+WORKFLOW = "turn"
+"""The durable run's name. It is stored; changing it would orphan turns that are under way."""
+
+_log = logging.getLogger("denizen.turn")
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A turn with what was written next to it, so that the run need not read it again."""
+
+    turn: Turn
+    place: Place
+    trigger: Message
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    status: TurnStatus
+    reply: str = ""
+    failure: str = ""
+    failure_code: str = ""
+    fix: str = ""
+
+
+class Turns:
+    """Takes messages in and sees them through."""
+
+    def __init__(self, runtime: Runtime, services: Services, inbox: Inbox | None = None) -> None:
+        self._runtime = runtime
+        self._services = services
+        self._inbox = inbox or Inbox()
+        self._scopes: dict[TurnId, anyio.CancelScope] = {}
+        self._opened: dict[TurnId, _Opened] = {}
+        services.durable.register(WORKFLOW, self._run)
+
+    # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
+
+    async def submit(self, inbound: Inbound) -> Turn:
+        """Opens the turn that this message deserves and starts it. The same message again gives the same turn.
+
+        Raises NotFound for an unknown agent, InvalidInput for an empty message, Exhausted when too many wait.
+        """
+        agent = self._runtime.current.agent(inbound.agent)
+        if not inbound.parts:
+            raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
+        self._inbox.check_room(_lane(agent.name, inbound.place.conversation_id))
+        opened, is_new = await self._open(agent, inbound)
+        turn = opened.turn
+        if is_new:
+            self._opened[turn.id] = opened
+        if not turn.status.is_final:
+            await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
+        return turn
+
+    async def _open(self, agent: Agent, inbound: Inbound) -> tuple[_Opened, bool]:
+        now = self._services.clock.now()
+        key = turn_id(agent.name, inbound.place.platform, inbound.platform_id)
+        async with self._services.store.work() as work:
+            conversation = await work.conversations.put(inbound.place, now=now)
+            fresh_session = inbound.new_session and await work.turns.find(key) is None
+            begin = work.sessions.renew if fresh_session else work.sessions.current
+            session = await begin(conversation.id, agent.name, now=now)
+            trigger = Message(
+                MessageId(derive("msg", key, Role.USER)), conversation.id, Role.USER, inbound.author, inbound.parts,
+                created_at=now, session_id=session.id, turn_id=key, platform_id=inbound.platform_id,
+            )  # fmt: skip
+            turn, is_new = await work.turns.open(
+                Turn(
+                    key, conversation.id, session.id, agent.name, inbound.principal, trigger.id, TurnStatus.OPEN, now,
+                    options=_options(inbound),
+                )
+            )  # fmt: skip
+            if is_new:
+                trigger = await work.messages.add(trigger)
+        return _Opened(turn, conversation.place, trigger), is_new
+
+    async def resume(self) -> int:
+        """Takes up turns that were opened but never started, after a restart. Returns how many were open."""
+        async with self._services.store.work(write=False) as work:
+            turns = await work.turns.list_turns(status=TurnStatus.OPEN)
+        for turn in turns:
+            await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
+        return len(turns)
+
+    # --- watching and stopping ---------------------------------------------------------------------------------------
+
+    async def stream(self, inbound: Inbound) -> AsyncGenerator[TurnEvent]:
+        """Submits the message and yields what happens; the last event is `TurnFinished`."""
+        agent = self._runtime.current.agent(inbound.agent)
+        key = turn_id(agent.name, inbound.place.platform, inbound.platform_id)
+        with self._services.live.watch(key) as events:
+            turn = await self.submit(inbound)
+            while not turn.status.is_final:
+                event: TurnEvent | None = None
+                with anyio.move_on_after(WATCH_INTERVAL_S):
+                    event = await events.receive()
+                if event is None:
+                    turn = await self.get(turn.id)
+                    continue
+                yield event
+                if isinstance(event, TurnFinished):
+                    return
+            yield _finished(turn)
+
+    async def ask(self, inbound: Inbound) -> TurnFinished:
+        """Submits the message and waits for the end of its turn."""
+        async with aclosing(self.stream(inbound)) as events:
+            async for event in events:
+                if isinstance(event, TurnFinished):
+                    return event
+        raise AssertionError("a stream of events ends with TurnFinished")
+
+    async def get(self, key: TurnId) -> Turn:
+        """Raises NotFound."""
+        async with self._services.store.work(write=False) as work:
+            return await work.turns.get(key)
+
+    def cancel(self, key: TurnId) -> bool:
+        """Stops a turn that runs in this process; False when there is none."""
+        scope = self._scopes.get(key)
+        if scope is None:
+            return False
+        scope.cancel()
+        return True
+
+    # --- the durable run ---------------------------------------------------------------------------------------------
+
+    async def _run(self, payload: JsonObject) -> Json:
+        key = TurnId(str(payload["turn_id"]))
+        opened = self._opened.pop(key, None) or await self._load(key)
+        turn = opened.turn
+        if turn.status.is_final:
+            return {"status": turn.status}
+        with anyio.CancelScope() as scope:
+            self._scopes[key] = scope
+            try:
+                lane = _lane(turn.agent, turn.conversation_id)
+                async with self._inbox.turn(lane), self._runtime.lease() as generation:
+                    return await self._live(opened, generation)
+            finally:
+                del self._scopes[key]
+        closed = await self._close(turn, _Outcome(TurnStatus.CANCELLED, failure="Stopped."), None)
+        return {"status": closed.status}
+
+    async def _load(self, key: TurnId) -> _Opened:
+        async with self._services.store.work(write=False) as work:
+            turn = await work.turns.get(key)
+            conversation = await work.conversations.get(turn.conversation_id)
+            return _Opened(turn, conversation.place, await work.messages.get(turn.trigger_id))
+
+    async def _live(self, opened: _Opened, generation: Generation) -> Json:
+        turn = opened.turn
+        started = self._services.clock.monotonic_s()
+        steps: Steps | None = None
+        try:
+            context, history = await self._gather(opened, generation)
+            steps = Steps(context, self._services)
+            self._services.live.publish(turn.id, TurnStarted(turn.id, turn.agent, context.model.name))
+            with anyio.fail_after(context.agent.limits.turn_timeout_s):
+                text = await self._answer(context, steps, history)
+            outcome = _Outcome(TurnStatus.DONE, reply=render(text))
+        except (DenizenError, TimeoutError) as error:
+            outcome = _failure(error)
+        except Exception:  # noqa: BLE001 - the boundary of a turn
+            reference = fresh("err")
+            _log.exception("turn fault", extra={"turn": turn.id, "reference": reference})
+            text = f"Something went wrong inside. Reference: {reference}."
+            outcome = _Outcome(TurnStatus.FAILED, failure=text, failure_code="bug")
+        closed = await self._close(turn, outcome, steps)
+        _report(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000))
+        return {"status": closed.status}
+
+    # 3 gather, 4 route
+
+    async def _gather(self, opened: _Opened, generation: Generation) -> tuple[TurnContext, list[PromptMessage]]:
+        turn, trigger = opened.turn, opened.trigger
+        agent = generation.agent(turn.agent)
+        options = cast("Mapping[str, Any]", turn.options)
+        model = generation.models.get(str(options.get("model") or agent.model))
+        plans = uses_planning(agent.planning, model.capabilities)
+        instructions = str(options.get("instructions", ""))
+        segments = assemble(agent, now=turn.opened_at, tool_rules=not plans, instructions=instructions)
+        max_output = int(options.get("max_output_tokens") or agent.limits.max_output_tokens)
+        room = model.capabilities.context_tokens - max_output - sum(estimate_tokens(s.text) for s in segments)
+        budget = max(min(agent.limits.max_history_tokens, room), 0)
+        if "supplied" in options:
+            earlier = [_prompt_message(row) for row in options["supplied"]]
+        else:
+            earlier = from_stored(await self._list_earlier(turn, trigger, agent.limits.max_history_messages))
+        history = plan_window([*earlier, *from_stored([trigger])], budget_tokens=budget)
+        temperature = options.get("temperature")
+        sampling = agent.sampling if temperature is None else replace(agent.sampling, temperature=float(temperature))
+        scope = CallScope(agent.name, turn.principal, opened.place, turn.conversation_id, turn.session_id, turn.id)
+        question = text_of(trigger.parts)
+        return TurnContext(turn, generation, agent, model, scope, segments, question, max_output, sampling), history
+
+    async def _list_earlier(self, turn: Turn, trigger: Message, limit: int) -> list[Message]:
+        """What was said before: not this turn's own messages (it may have been interrupted), and no user message that
+        arrived later and waits for a turn of its own.
+        """
+        async with self._services.store.work(write=False) as work:
+            tail = await work.messages.list_tail(turn.session_id, limit=limit)
+        return [m for m in tail if m.turn_id != turn.id and (m.role is not Role.USER or m.sequence < trigger.sequence)]
+
+    # 5 loop
+
+    async def _answer(self, context: TurnContext, steps: Steps, history: list[PromptMessage]) -> str:
+        if uses_planning(context.agent.planning, context.model.capabilities):
+            return await plan_then_act(context, steps, history)
+        return await run_loop(context, steps, history)
+
+    # 7 record, 8 deliver
+
+    async def _close(self, turn: Turn, outcome: _Outcome, steps: Steps | None) -> Turn:
+        closed = replace(
+            turn,
+            status=outcome.status,
+            closed_at=self._services.clock.now(),
+            reply=outcome.reply,
+            failure=outcome.failure,
+            failure_code=outcome.failure_code,
+            model=steps.answered_by if steps else "",
+            usage=steps.usage if steps else turn.usage,
+        )
+        async with self._services.store.work() as work:
+            if steps:
+                await steps.write(work)
+            await work.turns.close(closed)
+        self._services.live.publish(turn.id, _finished(closed, fix=outcome.fix))
+        return closed
+
+
+# 6 render
+
+
+def render(text: str) -> str:
+    """What people see of the model's text."""
+    return text.strip()
+
+
+def _failure(error: DenizenError | TimeoutError) -> _Outcome:
+    if isinstance(error, TimeoutError):
+        error = Unavailable("This took too long, so I stopped.", code="turn_timeout")
+    text = error.message if not error.why else f"{error.message} ({error.why})"
+    return _Outcome(TurnStatus.FAILED, failure=text, failure_code=error.code, fix=error.fix)
+
+
+def _finished(turn: Turn, fix: str = "") -> TurnFinished:
+    return TurnFinished(turn.id, turn.status, turn.reply, turn.failure, turn.failure_code, turn.usage, fix)
+
+
+def _lane(agent: str, conversation: str) -> str:
+    return f"{agent}\x00{conversation}"
+
+
+def _options(inbound: Inbound) -> JsonObject:
+    """What the request said beyond its message, as JSON for the turn's record."""
+    options: JsonObject = {
+        "model": inbound.model,
+        "instructions": inbound.instructions,
+        "max_output_tokens": inbound.max_output_tokens,
+        "temperature": inbound.temperature,
+        "supplied": [{"role": m.role, "parts": parts_to_json(m.parts)} for m in inbound.supplied],
+    }
+    return {name: value for name, value in options.items() if value not in (None, "", [])}
+
+
+def _prompt_message(row: Mapping[str, Any]) -> PromptMessage:
+    return PromptMessage(Role(row["role"]), parts_from_json(row["parts"]))
+
+
+def _report(turn: Turn, steps: Steps | None, duration_ms: int) -> None:
+    """The canonical line: one a turn, nothing of what was said."""
+    usage = turn.usage
+    _log.info(
+        "turn",
+        extra={
+            "turn": turn.id, "agent": turn.agent, "model": turn.model, "status": str(turn.status),
+            "failure": turn.failure_code, "steps": steps.number if steps else 0,
+            "calls": steps.call_count if steps else 0, "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cache_read_tokens, "output_tokens": usage.output_tokens,
+            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd), "duration_ms": duration_ms,
+        },
+    )  # fmt: skip
