@@ -26,6 +26,12 @@ class DenizenError(Exception):
         self.fix = fix
         self.context = context
 
+    @property
+    def family(self) -> str:
+        """The name of the family: the class right below the root that this error belongs to."""
+        lineage = type(self).__mro__
+        return lineage[lineage.index(DenizenError) - 1].__name__ if type(self) is not DenizenError else "DenizenError"
+
     def __str__(self) -> str:
         return self.message
 

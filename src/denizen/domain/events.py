@@ -59,7 +59,8 @@ class TurnFinished:
     failure: str
     failure_code: str
     usage: Usage
-    fix: str = ""
+    failure_family: str = ""
+    failure_fix: str = ""
 
 
 TurnEvent = TurnStarted | TextAdded | ToolStarted | ToolFinished | Notice | TurnFinished

@@ -55,7 +55,8 @@ class Inbound:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One trigger until its reply is delivered. `reply` is the final text; `failure` a safe sentence."""
+    """One trigger until its reply is delivered. `reply` is the final text. After a failure,
+    `failure` is a safe sentence and `failure_family` the name of the error family that says who acts next."""
 
     id: TurnId
     conversation_id: ConversationId
@@ -70,6 +71,8 @@ class Turn:
     reply: str = ""
     failure: str = ""
     failure_code: str = ""
+    failure_family: str = ""
+    failure_fix: str = ""
     usage: Usage = field(default_factory=Usage)
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
 

@@ -65,7 +65,8 @@ class _Outcome:
     reply: str = ""
     failure: str = ""
     failure_code: str = ""
-    fix: str = ""
+    failure_family: str = ""
+    failure_fix: str = ""
 
 
 class Turns:
@@ -265,6 +266,8 @@ class Turns:
             reply=outcome.reply,
             failure=outcome.failure,
             failure_code=outcome.failure_code,
+            failure_family=outcome.failure_family,
+            failure_fix=outcome.failure_fix,
             model=steps.answered_by if steps else "",
             usage=steps.usage if steps else turn.usage,
         )
@@ -272,7 +275,7 @@ class Turns:
             if steps:
                 await steps.write(work)
             await work.turns.close(closed)
-        self._services.live.publish(turn.id, _finished(closed, fix=outcome.fix))
+        self._services.live.publish(turn.id, _finished(closed))
         return closed
 
 
@@ -288,11 +291,26 @@ def _failure(error: DenizenError | TimeoutError) -> _Outcome:
     if isinstance(error, TimeoutError):
         error = Unavailable("This took too long, so I stopped.", code="turn_timeout")
     text = error.message if not error.why else f"{error.message} ({error.why})"
-    return _Outcome(TurnStatus.FAILED, failure=text, failure_code=error.code, fix=error.fix)
+    return _Outcome(
+        TurnStatus.FAILED,
+        failure=text,
+        failure_code=error.code,
+        failure_family=error.family,
+        failure_fix=error.fix,
+    )
 
 
-def _finished(turn: Turn, fix: str = "") -> TurnFinished:
-    return TurnFinished(turn.id, turn.status, turn.reply, turn.failure, turn.failure_code, turn.usage, fix)
+def _finished(turn: Turn) -> TurnFinished:
+    return TurnFinished(
+        turn.id,
+        turn.status,
+        turn.reply,
+        turn.failure,
+        turn.failure_code,
+        turn.usage,
+        turn.failure_family,
+        turn.failure_fix,
+    )
 
 
 def _lane(agent: str, conversation: str) -> str:

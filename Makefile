@@ -1,0 +1,52 @@
+# Everything sets itself up: Python 3.11 or newer, make and git are all that is needed.
+# `make run` and `make test` are the two commands that matter; `make check` is what a change has to pass.
+
+UV := scripts/uv
+BIN := .venv/bin
+DENIZEN_HOME ?= $(HOME)/.denizen
+export DENIZEN_HOME
+
+.PHONY: run test check fix shape bench docs lock clean
+
+run: .venv/.run  ## an agent on the built-in model, in the terminal log and on the page
+	$(BIN)/denizen setup --non-interactive --if-missing
+	$(BIN)/denizen run
+
+test: .venv/.dev  ## all tests
+	$(BIN)/pytest -n auto --dist loadgroup
+
+check: .venv/.dev  ## format, lint, types, import contracts, docs, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m scripts.docs --check
+	$(MAKE) --no-print-directory test
+
+fix: .venv/.dev  ## format and repair what can be repaired
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python -m scripts.docs
+
+shape: .venv/.dev  ## long modules, long functions, many parameters
+	$(BIN)/python -m scripts.shape
+
+bench: .venv/.dev  ## figures beside the aims; nothing is asserted
+	$(BIN)/python -m benchmarks
+
+docs: .venv/.dev  ## write the generated reference
+	$(BIN)/python -m scripts.docs
+
+lock:  ## resolve the dependencies anew
+	scripts/lock
+
+clean:
+	rm -rf .venv .tools
+
+.venv/.run: pyproject.toml locks/run.txt locks/weights.txt scripts/install
+	scripts/install run
+	@touch $@
+
+.venv/.dev: pyproject.toml locks/dev.txt locks/weights-small.txt scripts/install
+	scripts/install dev
+	@touch $@

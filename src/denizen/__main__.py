@@ -1,0 +1,21 @@
+"""The `denizen` command. `--version` is answered before anything is imported."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Runs the command line and exits with its code."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from denizen import __version__
+
+        sys.stdout.write(f"denizen {__version__}\n")
+        return
+    from denizen.cli.main import run
+
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

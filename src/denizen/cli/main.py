@@ -1,0 +1,108 @@
+"""The command group. Commands are imported when they are called, so that `--help` is quick."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from denizen import __version__
+from denizen.cli.exit_codes import BUG, DONE, INTERRUPTED, exit_code
+from denizen.domain.errors import DenizenError
+
+COMMANDS: dict[str, str] = {
+    "setup": "Create the home folder and connect a model; checks that it answers.",
+    "run": "Start everything: agents, web page and API.",
+    "ask": "One question, the answer on standard output.",
+    "chat": "Talk to an agent in the terminal.",
+    "doctor": "Check the installation and explain what is wrong.",
+    "config": "Show or check the configuration.",
+    "agents": "List the configured agents.",
+    "models": "List models; fetch weights for the built-in one.",
+    "tools": "List the tools that agents may use.",
+    "trace": "Show a turn: its steps, calls, verdicts and cost.",
+}
+
+
+class LazyGroup(click.Group):
+    """Finds `denizen.cli.<name>.command` when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = importlib.import_module(f"denizen.cli.{cmd_name}").command
+        if not isinstance(found, click.Command):
+            raise TypeError(f"denizen.cli.{cmd_name}.command is not a command")
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="DENIZEN_HOME",
+    default=lambda: Path.home() / ".denizen",
+    help="Folder with the configuration and all data.  [default: ~/.denizen; env: DENIZEN_HOME]",
+)
+@click.option("-v", "--verbose", count=True, help="More of the log on standard error; twice for everything.")
+@click.version_option(__version__, "-V", "--version", message="denizen %(version)s")
+@click.pass_context
+def cli(ctx: click.Context, home: Path, verbose: int) -> None:
+    """Denizen: a self-hosted AI that lives in a community.
+
+    Start with `denizen setup`, then `denizen chat` or `denizen run`. Without a key and without setup, an agent on the
+    built-in model answers.
+    """
+    ctx.obj = home.expanduser().absolute()
+    logging.getLogger("denizen").setLevel([logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)])
+
+
+def run(args: Sequence[str]) -> int:
+    """Runs one command line and returns its exit code; errors are explained on standard error."""
+    try:
+        result: object = cli.main(list(args), prog_name="denizen", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Stopped.", err=True)
+        return INTERRUPTED
+    except DenizenError as error:
+        click.echo(f"error: {error.explain()}", err=True)
+        return exit_code(error.family)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return BUG
+    except BaseExceptionGroup as group:
+        return _explain_group(group)
+    return result if isinstance(result, int) else DONE
+
+
+def _explain_group(group: BaseExceptionGroup[BaseException]) -> int:
+    """The first error of ours inside a task group's error counts; anything else is a bug and shows itself."""
+    mine, rest = group.split(DenizenError)
+    if mine is None:
+        interrupted, _ = group.split(KeyboardInterrupt)
+        if interrupted is None:
+            raise group
+        click.echo("Stopped.", err=True)
+        return INTERRUPTED
+    first: BaseException = mine
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    assert isinstance(first, DenizenError), rest
+    click.echo(f"error: {first.explain()}", err=True)
+    return exit_code(first.family)
