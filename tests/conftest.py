@@ -1,6 +1,12 @@
-"""What every test shares: asyncio as the anyio backend."""
+"""What every test shares: asyncio as the anyio backend, the record of what a test proves, calm property tests."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.proofs"]
+
+settings.register_profile("shared-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared-machine")
 
 
 @pytest.fixture

@@ -48,20 +48,22 @@ class Generation:
 
 
 class Runtime:
-    """Holds the current generation and counts who still uses the old ones."""
+    """Holds the current generation and counts who still uses the old ones. Empty until the first `swap`."""
 
-    def __init__(self, generation: Generation) -> None:
-        self._current = generation
+    def __init__(self) -> None:
+        self._current: Generation | None = None
         self._leases: dict[int, int] = {}
 
     @property
     def current(self) -> Generation:
+        if self._current is None:
+            raise RuntimeError("no generation was built yet")
         return self._current
 
     @asynccontextmanager
     async def lease(self) -> AsyncGenerator[Generation]:
         """The current generation, kept open until the block ends."""
-        generation = self._current
+        generation = self.current
         self._leases[generation.number] = self._leases.get(generation.number, 0) + 1
         try:
             yield generation
@@ -72,10 +74,13 @@ class Runtime:
     async def swap(self, generation: Generation) -> None:
         """Makes `generation` the current one and closes the old one as soon as nobody uses it."""
         old, self._current = self._current, generation
-        await self._close_if_unused(old)
+        if old is not None:
+            await self._close_if_unused(old)
 
     async def aclose(self) -> None:
-        await self._current.aclose()
+        """Closes the current generation; leased old ones are closed by their last user."""
+        if self._current is not None:
+            await self._current.aclose()
 
     async def _close_if_unused(self, generation: Generation) -> None:
         if generation is self._current or self._leases.get(generation.number, 0) > 0:

@@ -86,7 +86,7 @@ class NestedCalls:
         self._runtime = runtime
         self._gate = gate
 
-    async def call(self, tool: str, args: JsonObject, scope: CallScope) -> ToolResult:
+    async def __call__(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult:
         async with self._runtime.lease() as generation:
             everything = await list_all(generation.toolsets)
             bound = everything.get(tool)

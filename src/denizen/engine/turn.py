@@ -170,6 +170,11 @@ class Turns:
         scope.cancel()
         return True
 
+    def cancel_message(self, inbound: Inbound) -> bool:
+        """Stops the turn of a message that was handed in."""
+        agent = self._runtime.current.agent(inbound.agent)
+        return self.cancel(turn_id(agent.name, inbound.place.platform, inbound.platform_id))
+
     # --- the durable run ---------------------------------------------------------------------------------------------
 
     async def _run(self, payload: JsonObject) -> Json:

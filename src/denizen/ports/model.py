@@ -20,6 +20,12 @@ from denizen.domain.usage import Usage
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "error"]
 ToolChoice = Literal["auto", "required", "none"]
 
+RAW_ARGS = "__raw__"
+"""The only key of `ToolCallPart.args` when the model wrote arguments that are no JSON object: what it wrote, as text.
+
+The loop tells the model what was wrong with it; towards providers such a call has no arguments (inventory S12).
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
@@ -110,13 +116,17 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A model for lists. `provider` is the configured provider's name; `aliases` are the names agents may use."""
+    """A model for lists. `provider` is the configured provider's name; `aliases` are the names agents may use.
+
+    `is_embedded` marks the built-in small model, about which people should be told.
+    """
 
     name: str
     provider: str
     aliases: tuple[str, ...]
     fallbacks: tuple[str, ...]
     capabilities: Capabilities
+    is_embedded: bool = False
 
 
 class Models(Protocol):

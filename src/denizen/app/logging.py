@@ -1,0 +1,78 @@
+"""Where log records go and how they look. Everything in Denizen logs through the standard library; structlog renders.
+
+One canonical line per turn, job and request carries its data as fields. Known secrets are taken out of every line
+before it is written. Called by the command line once per process.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, WrappedLogger
+
+Mask = Callable[[str], str]
+
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_QUIET = (
+    "httpx2",
+    "httpcore2",
+    "alembic",
+    "dbos",
+    "uvicorn.error",
+    "uvicorn.access",
+    "aiosqlite",
+    "asyncio",
+    "watchfiles",
+)
+
+
+def configure_logging(*, level: str, style: Literal["console", "json"], mask: Mask) -> None:
+    """One handler on standard error. Libraries speak only from WARNING on."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Masked(_formatter(style), mask))
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("denizen").setLevel(level.upper())
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _Masked(logging.Formatter):
+    """Another formatter's lines without secrets, tracebacks included."""
+
+    def __init__(self, inner: logging.Formatter, mask: Mask) -> None:
+        super().__init__()
+        self._inner = inner
+        self._mask = mask
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._mask(self._inner.format(record))
+
+
+def _formatter(style: Literal["console", "json"]) -> logging.Formatter:
+    import structlog
+
+    shared = [structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True), _add_fields]
+    if style == "json":
+        ending = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    else:
+        plain = structlog.dev.plain_traceback
+        ending = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *ending]
+    )
+
+
+def _add_fields(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
+    """Fields given as `extra=` become fields of the line."""
+    del logger, name
+    record: logging.LogRecord = event["_record"]
+    event.update({key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS})
+    return event

@@ -1,0 +1,164 @@
+"""`denizen ask`: one turn, the answer on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import click
+
+from denizen.app.choice import ModelChoice
+from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
+from denizen.cli.options import model_options
+from denizen.domain.conversation import Place
+from denizen.domain.errors import InvalidInput
+from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from denizen.domain.ids import AgentName, fresh
+from denizen.domain.json import JsonObject
+from denizen.domain.message import Author, TextPart
+from denizen.domain.turn import Inbound, TurnStatus
+
+
+@click.command()
+@click.argument("text", nargs=-1)
+@click.option("-a", "--agent", default="", help="Which agent answers.  [default: the configured one]")
+@click.option("-s", "--session", default="", help="Continue this session; without it each question stands alone.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with answer, usage and turn id.")
+@click.option("--stream/--no-stream", default=None, help="Print the answer as it comes.  [default: on a terminal]")
+@model_options
+@click.pass_obj
+def command(
+    home: Path,
+    text: tuple[str, ...],
+    agent: str,
+    session: str,
+    choice: ModelChoice,
+    *,
+    as_json: bool,
+    stream: bool | None,
+) -> int:
+    r"""Ask one question. TEXT of '-' or none reads standard input.
+
+    \b
+    denizen ask "What time is it in Tokyo?"
+    git diff | denizen ask "Summarise this change"
+    denizen ask --base-url http://127.0.0.1:9100/v1 --model tiny "hello"
+    """
+    question = _question(text)
+    live = False if as_json else sys.stdout.isatty() if stream is None else stream
+    request = Question(question, agent, session, choice)
+    return anyio.run(_ask, home, request, Printer(live=live, as_json=as_json), backend_options={"use_uvloop": True})
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked, of whom, on which model."""
+
+    text: str
+    agent: str
+    session: str
+    choice: ModelChoice
+
+
+def _question(words: tuple[str, ...]) -> str:
+    parts = [" ".join(word for word in words if word != "-")]
+    if not sys.stdin.isatty() and (not words or "-" in words):
+        parts.append(sys.stdin.read())
+    question = "\n\n".join(part.strip() for part in parts if part.strip())
+    if not question:
+        raise InvalidInput("There is no question.", fix='Write it behind the command: denizen ask "..."')
+    return question
+
+
+async def _ask(home: Path, question: Question, printer: Printer) -> int:
+    from denizen.app.build import LOCAL, open_denizen
+
+    async with open_denizen(home, question.choice) as denizen:
+        inbound = Inbound(
+            agent=AgentName(question.agent),
+            place=Place("terminal", "ask", question.session or fresh("once")),
+            principal=LOCAL,
+            author=Author(LOCAL.id, LOCAL.name),
+            parts=(TextPart(question.text),),
+            platform_id=fresh("ask"),
+        )
+        async with aclosing(denizen.turns.stream(inbound)) as events:
+            async for event in events:
+                if isinstance(event, TurnFinished):
+                    return printer.finish(event)
+                printer.show(event)
+    return INTERRUPTED
+
+
+class Printer:
+    """The answer to standard output, what the agent does to standard error.
+
+    `live` prints text as it grows; words before a tool call are then printed too, on lines of their own.
+    """
+
+    def __init__(self, *, live: bool, as_json: bool) -> None:
+        self._live = live
+        self._as_json = as_json
+        self._line_open = False
+
+    def show(self, event: TurnEvent) -> None:
+        """One event, the last excepted."""
+        match event:
+            case TextAdded() if self._live and event.text:
+                click.echo(event.text, nl=False)
+                self._line_open = not event.text.endswith("\n")
+            case TextAdded(retract=True):
+                self._end_line()
+            case ToolStarted():
+                self._aside(f"{event.tool} {json.dumps(event.args, ensure_ascii=False)}")
+            case ToolFinished() if event.is_error:
+                self._aside(f"{event.tool} failed: {event.text}")
+            case Notice():
+                self._aside(event.text)
+            case _:
+                pass
+
+    def finish(self, event: TurnFinished) -> int:
+        """The end of the turn; returns the exit code."""
+        self._end_line()
+        if self._as_json:
+            click.echo(json.dumps(_as_json(event), ensure_ascii=False))
+        elif event.reply and not self._live:
+            click.echo(event.reply)
+        if event.status is TurnStatus.DONE:
+            return DONE
+        click.echo(f"error: {event.failure}", err=True)
+        if event.failure_fix:
+            click.echo(f"fix: {event.failure_fix}", err=True)
+        return INTERRUPTED if event.status is TurnStatus.CANCELLED else exit_code(event.failure_family)
+
+    def _aside(self, text: str) -> None:
+        self._end_line()
+        click.echo(f"[{text}]", err=True)
+
+    def _end_line(self) -> None:
+        if self._line_open:
+            click.echo()
+            self._line_open = False
+
+
+def _as_json(event: TurnFinished) -> JsonObject:
+    usage = event.usage
+    failed = event.status is not TurnStatus.DONE
+    return {
+        "turn": event.turn_id,
+        "status": event.status,
+        "answer": event.reply,
+        "error": {"code": event.failure_code, "message": event.failure, "fix": event.failure_fix} if failed else None,
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cache_read_tokens": usage.cache_read_tokens,
+            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+            "requests": usage.requests,
+        },
+    }

@@ -1,0 +1,259 @@
+"""`denizen chat`: an agent in the terminal, with streaming, visible tool calls, history and a few commands."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.app.choice import ModelChoice
+from denizen.cli.exit_codes import DONE
+from denizen.cli.options import model_options
+from denizen.domain.conversation import Place
+from denizen.domain.errors import DenizenError
+from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from denizen.domain.ids import AgentName, fresh
+from denizen.domain.message import Author, TextPart
+from denizen.domain.turn import Inbound, TurnStatus
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from denizen.app.build import Denizen
+
+HELP = """\
+/new             start a fresh session; the old one is kept
+/agent [NAME]    show the agents, or talk to another one
+/model [NAME]    show the models, or answer with another one
+/tools           what the agent may use
+/context         how the next prompt's tokens divide
+/help            this list
+/quit            leave (also Ctrl-D)
+Ctrl-C stops an answer that is under way."""
+
+
+@click.command()
+@click.option("-a", "--agent", default="", help="Whom to talk to.  [default: the configured one]")
+@click.option("-s", "--session", default="main", show_default=True, help="Name of the session to continue.")
+@model_options
+@click.pass_obj
+def command(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
+    """Talk to an agent. The session is kept; /help lists the commands."""
+    return anyio.run(_chat, home, agent, session, choice, backend_options={"use_uvloop": True})
+
+
+async def _chat(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
+    from rich.console import Console
+
+    from denizen.app.build import open_denizen
+
+    console = Console(highlight=False)
+    async with open_denizen(home, choice) as denizen:
+        chat = Chat(denizen, console, agent=denizen.queries.get_agent(agent).name, session=session)
+        console.print(f"[bold]{chat.agent}[/] on {chat.describe_model()}. /help lists the commands.")
+        read = _reader(home, console)
+        while (line := await read()) is not None:
+            if not line.strip():
+                continue
+            if not await chat.handle(line.strip()):
+                break
+    return DONE
+
+
+Read = Callable[[], Awaitable[str | None]]
+
+
+def _reader(home: Path, console: Console) -> Read:
+    """Lines from the terminal with editing and history, or plain lines from a pipe; None at the end."""
+    if not sys.stdin.isatty():
+
+        async def read_pipe() -> str | None:
+            line = await anyio.to_thread.run_sync(sys.stdin.readline)
+            if line:
+                console.print(f"> {line.rstrip()}", markup=False)
+            return line or None
+
+        return read_pipe
+
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import FileHistory
+
+    prompt: PromptSession[str] = PromptSession(history=FileHistory(str(home / "chat_history")))
+
+    async def read_terminal() -> str | None:
+        try:
+            return await prompt.prompt_async("> ")
+        except EOFError:
+            return None
+        except KeyboardInterrupt:
+            return ""
+
+    return read_terminal
+
+
+class Chat:
+    """One conversation in the terminal and its few commands."""
+
+    def __init__(self, denizen: Denizen, console: Console, *, agent: str, session: str) -> None:
+        self._denizen = denizen
+        self._console = console
+        self._session = session
+        self._model = ""
+        self._fresh = False
+        self.agent = agent
+        self._commands = {
+            "new": self._new,
+            "agent": self._agent,
+            "model": self._choose_model,
+            "tools": self._tools,
+            "context": self._context,
+            "help": self._help,
+        }
+
+    @property
+    def _place(self) -> Place:
+        return Place("terminal", "chat", self._session)
+
+    def describe_model(self) -> str:
+        """The model in use, with a word about the built-in one."""
+        name = self._model or self._denizen.queries.get_agent(self.agent).model
+        info = next((m for m in self._denizen.queries.list_models() if name == m.name or name in m.aliases), None)
+        if info is None:
+            return name
+        note = " (built-in small model; `denizen setup` connects a better one)" if info.is_embedded else ""
+        return f"{info.name}{note}"
+
+    async def handle(self, line: str) -> bool:
+        """A command or a message; False when the user wants to leave. Errors are explained and the chat goes on."""
+        try:
+            if not line.startswith("/"):
+                await self._say(line)
+                return True
+            name, _, rest = line[1:].partition(" ")
+            return await self._command(name, rest.strip())
+        except DenizenError as error:
+            self._console.print(error.explain(), style="red", markup=False)
+            return True
+
+    async def _command(self, name: str, rest: str) -> bool:
+        if name in ("quit", "exit", "q"):
+            return False
+        action = self._commands.get(name)
+        if action is None:
+            self._console.print(f"There is no command /{name}. /help lists them.", markup=False)
+        else:
+            await action(rest)
+        return True
+
+    async def _new(self, _: str) -> None:
+        self._fresh = True
+        self._console.print("A fresh session begins with your next message.")
+
+    async def _agent(self, name: str) -> None:
+        if name:
+            self.agent, self._model = self._denizen.queries.get_agent(name).name, ""
+            self._console.print(f"Talking to {self.agent} on {self.describe_model()}.")
+            return
+        for agent in self._denizen.queries.list_agents():
+            self._console.print(f"{'*' if agent.name == self.agent else ' '} {agent.name}  {agent.description}")
+
+    async def _choose_model(self, name: str) -> None:
+        if name:
+            self._denizen.runtime.current.models.get(name)
+            self._model = name
+            self._console.print(f"Answers come from {self.describe_model()} now.")
+            return
+        for model in self._denizen.queries.list_models():
+            self._console.print(f"  {model.name}  {', '.join(model.aliases)}")
+
+    async def _tools(self, _: str) -> None:
+        for tool in await self._denizen.queries.list_tools(self.agent):
+            summary = tool.spec.description.splitlines()[0]
+            self._console.print(f"  {tool.spec.name}  (tier {int(tool.tier)})  {summary}", markup=False)
+
+    async def _context(self, _: str) -> None:
+        for share in await self._denizen.queries.list_context(self._place, self.agent):
+            self._console.print(f"  {share.name:<14}{share.tokens:>7} tokens")
+
+    async def _help(self, _: str) -> None:
+        self._console.print(HELP, markup=False)
+
+    async def _say(self, text: str) -> None:
+        inbound = Inbound(
+            agent=AgentName(self.agent),
+            place=self._place,
+            principal=self._denizen.operator,
+            author=Author(self._denizen.operator.id, self._denizen.operator.name),
+            parts=(TextPart(text),),
+            platform_id=fresh("chat"),
+            model=self._model,
+            new_session=self._fresh,
+        )
+        self._fresh = False
+        with anyio.open_signal_receiver(signal.SIGINT) as signals:
+            async with anyio.create_task_group() as group:
+                group.start_soon(self._stop_on_interrupt, signals, inbound)
+                await self._show(inbound)
+                group.cancel_scope.cancel()
+
+    async def _stop_on_interrupt(self, signals: AsyncIterator[signal.Signals], inbound: Inbound) -> None:
+        async for _ in signals:
+            self._denizen.turns.cancel_message(inbound)
+
+    async def _show(self, inbound: Inbound) -> None:
+        view = View(self._console)
+        async with aclosing(self._denizen.turns.stream(inbound)) as events:
+            async for event in events:
+                view.show(event)
+
+
+class View:
+    """A turn on the screen: text as it comes, tool calls as dim lines, the end."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._line_open = False
+
+    def show(self, event: TurnEvent) -> None:
+        match event:
+            case TextAdded() if event.text:
+                self._console.print(event.text, end="", markup=False, soft_wrap=True)
+                self._line_open = not event.text.endswith("\n")
+            case TextAdded():
+                self._end_line()
+            case ToolStarted():
+                self._aside(f"{event.tool} {json.dumps(event.args, ensure_ascii=False)}", "cyan dim")
+            case ToolFinished():
+                summary = " ".join(event.text.split())[:160]
+                self._aside(f"  {summary}  ({event.duration_ms} ms)", "red" if event.is_error else "dim")
+            case Notice():
+                self._aside(event.text, "dim italic")
+            case TurnFinished():
+                self._end_line()
+                self._end(event)
+            case _:
+                pass
+
+    def _end(self, event: TurnFinished) -> None:
+        if event.status is TurnStatus.CANCELLED:
+            self._aside("stopped", "dim")
+        elif event.status is not TurnStatus.DONE:
+            self._aside(event.failure, "red")
+            if event.failure_fix:
+                self._aside(f"fix: {event.failure_fix}", "red")
+
+    def _aside(self, text: str, style: str) -> None:
+        self._end_line()
+        self._console.print(text, style=style, markup=False)
+
+    def _end_line(self) -> None:
+        if self._line_open:
+            self._console.print()
+            self._line_open = False

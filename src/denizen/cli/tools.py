@@ -1,0 +1,29 @@
+"""`denizen tools`: what agents may use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import anyio
+import click
+
+
+@click.command()
+@click.option("-a", "--agent", default="", help="Only what this agent may use.")
+@click.option("--schema", is_flag=True, help="Show the arguments too.")
+@click.pass_obj
+def command(home: Path, agent: str, *, schema: bool) -> None:
+    """List tools with their risk tier (0 harmless to 3 dangerous)."""
+    anyio.run(_list, home, agent, schema)
+
+
+async def _list(home: Path, agent: str, schema: bool) -> None:  # noqa: FBT001 - anyio.run passes positions only
+    from denizen.app.build import open_denizen
+
+    async with open_denizen(home) as denizen:
+        for tool in await denizen.queries.list_tools(agent):
+            spec = tool.spec
+            click.echo(f"{spec.name:<22} tier {int(tool.tier)}  {spec.source:<14} {spec.description.splitlines()[0]}")
+            if schema:
+                click.echo(f"    {json.dumps(dict(spec.parameters), ensure_ascii=False)}")

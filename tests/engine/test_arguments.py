@@ -1,0 +1,89 @@
+"""Arguments against the tool's schema: repaired where safe, else an error that teaches."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.json import JsonObject
+from denizen.domain.tool import ToolSpec
+from denizen.engine.arguments import RAW_ARGS, ArgumentsError, check_arguments
+
+SPEC = ToolSpec(
+    "weather",
+    "Weather of a place.",
+    {
+        "type": "object",
+        "properties": {
+            "place": {"type": "string"},
+            "days": {"type": "integer", "minimum": 1},
+            "units": {"enum": ["metric", "imperial"]},
+            "exact": {"type": "boolean"},
+        },
+        "required": ["place"],
+        "additionalProperties": False,
+    },
+)
+
+
+@pytest.mark.proves("T14")
+@pytest.mark.parametrize(
+    ("args", "wrong"),
+    [
+        ({}, "'place' is a required property"),
+        ({"place": 3}, "place: 3 is not of type 'string'"),
+        ({"place": "Rome", "city": "x"}, "'city' was unexpected"),
+        ({"place": "Rome", "units": "kelvin"}, "units: 'kelvin' is not one of"),
+        ({"place": "Rome", "days": 0}, "days: 0 is less than the minimum"),
+    ],
+)
+def test_a_wrong_argument_is_named_together_with_what_is_expected(args: JsonObject, wrong: str) -> None:
+    with pytest.raises(ArgumentsError) as caught:
+        check_arguments(SPEC, args)
+    assert wrong in str(caught.value)
+    assert "Expected: place (string, required), days (integer), units (one of metric, imperial)" in str(caught.value)
+
+
+@pytest.mark.proves("S12")
+def test_an_object_written_as_a_string_is_parsed() -> None:
+    assert check_arguments(SPEC, {RAW_ARGS: '{"place": "Rome"}'}) == {"place": "Rome"}
+
+
+@pytest.mark.proves("S12")
+def test_no_arguments_at_all_are_an_empty_object() -> None:
+    assert check_arguments(ToolSpec("now", "", {"type": "object", "properties": {}}), {RAW_ARGS: " "}) == {}
+
+
+@pytest.mark.parametrize("raw", ['{"place": ', "[1]", "Rome", '"x"'])
+def test_what_is_no_json_object_goes_back_to_the_model(raw: str) -> None:
+    with pytest.raises(ArgumentsError, match=r"Expected: place \(string, required\)"):
+        check_arguments(SPEC, {RAW_ARGS: raw})
+
+
+def test_numbers_and_booleans_in_quotes_are_repaired_and_words_are_not() -> None:
+    assert check_arguments(SPEC, {"place": "42", "days": "3", "exact": "true"}) == {
+        "place": "42",
+        "days": 3,
+        "exact": True,
+    }
+    with pytest.raises(ArgumentsError):
+        check_arguments(SPEC, {"place": "Rome", "days": "three"})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["place", "days", "units", "exact", "other"]), json_values))
+def test_any_arguments_end_in_a_valid_object_or_in_words(args: dict[str, object]) -> None:
+    wire: JsonObject = json.loads(json.dumps(args))
+    try:
+        checked = check_arguments(SPEC, wire)
+    except ArgumentsError as problem:
+        assert "weather" in str(problem)
+    else:
+        assert isinstance(checked["place"], str)

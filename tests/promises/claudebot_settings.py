@@ -1,0 +1,111 @@
+"""The settings of ClaudeBot (inventory 3.1), grouped.
+
+Rows are read by `tests.requirements`; `python -m tests.requirements --sync` sets their status.
+"""
+
+from tests.promises.requirement import Requirement
+
+CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
+    Requirement(
+        "C-config-agent",
+        "3.1",
+        "A platform agent needs a name, a token, a provider and a model, and an agent without a token is skipped with "
+        "a notice.",
+        status="open",
+        issue="discord",
+    ),
+    Requirement(
+        "C-config-endpoint",
+        "3.1",
+        "An agent may set its own base URL, its own key and whether its model takes images.",
+        status="open",
+        issue="foundation",
+    ),
+    Requirement(
+        "C-config-agent-limits",
+        "3.1",
+        "An agent without its own context budget, output limit or temperature uses the global value.",
+        status="open",
+        issue="foundation",
+    ),
+    Requirement(
+        "C-config-context-tokens",
+        "3.1",
+        "The context budget of a participant is 100 000 tokens by default and soft.",
+        status="open",
+        issue="context",
+    ),
+    Requirement(
+        "C-config-max-tokens",
+        "3.1",
+        "The output limit is 4096 tokens by default.",
+        status="open",
+        issue="foundation",
+        same_as=("X-max-output-tokens",),
+    ),
+    Requirement(
+        "C-config-temperature",
+        "3.1",
+        "A participant without a configured temperature samples at 1.",
+        status="open",
+        issue="foundation",
+    ),
+    Requirement(
+        "C-config-chars-per-token",
+        "3.1",
+        "Tokens are estimated at 4 characters each by default.",
+        status="open",
+        issue="context",
+    ),
+    Requirement(
+        "C-config-channels",
+        "3.1",
+        "An empty channel list admits every channel, and a thread counts through its parent.",
+        status="open",
+        issue="discord",
+    ),
+    Requirement(
+        "C-config-blocks",
+        "3.1",
+        "By default a block holds at most 30 000 tokens, the tail is guaranteed 8000, and a thread's parent gets half "
+        "of the budget.",
+        status="open",
+        issue="context",
+    ),
+    Requirement(
+        "C-config-exchanges",
+        "3.1",
+        "The number of exchanges between agents is a setting, 3 by default.",
+        status="open",
+        issue="discord",
+    ),
+    Requirement(
+        "C-config-message-limit",
+        "3.1",
+        "The length at which answers are split is 2000 by default and can be lowered.",
+        status="open",
+        issue="discord",
+    ),
+    Requirement(
+        "C-config-timestamps",
+        "3.1",
+        "Time markers have a configured zone and gap, 10 minutes by default.",
+        status="open",
+        issue="discord",
+    ),
+    Requirement(
+        "C-config-secret-names",
+        "3.1",
+        "Configuration names the environment variable of a secret and never needs its value.",
+        status="open",
+        issue="foundation",
+    ),
+    Requirement(
+        "C-config-toggles",
+        "3.1",
+        "System prompt, vertical form, time markers, kept blank lines, separate blocks, prefill as user and assistant "
+        "turns, and reasoning are switches of an agent, off by default.",
+        status="open",
+        issue="context",
+    ),
+)
