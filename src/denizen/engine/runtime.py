@@ -23,7 +23,10 @@ from denizen.ports.toolset import Toolset
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Everything that one accepted configuration means. `number` rises by one for each accepted change only."""
+    """Everything that one accepted configuration means. `number` rises by one for each accepted change only.
+
+    `requests_per_hour` bounds what one person of a platform or the web may ask (inventory L2); 0 is no limit.
+    """
 
     number: int
     agents: Mapping[AgentName, Agent]
@@ -31,6 +34,7 @@ class Generation:
     models: Models
     toolsets: tuple[Toolset, ...]
     policy: GatePolicy = field(default_factory=GatePolicy)
+    requests_per_hour: int = 0
 
     def agent(self, name: str) -> Agent:
         """The agent of that name; the default agent for an empty name. Raises NotFound, naming the nearest."""

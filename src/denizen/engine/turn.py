@@ -1,7 +1,8 @@
 """The life of one message, from its arrival to the delivered reply. Read this file first.
 
-    1 admit    is there room; which agent; has this message been seen before
-    2 open     message and turn in one transaction; the turn is a durable run whose id derives from the message
+    1 admit    which agent; is there room; is the rate kept
+    2 open     message and turn in one transaction; the turn is a durable run whose id derives from the message, so the
+               same message twice is one turn
     3 gather   the agent as configured now, its history within the budget
     4 route    which model, and how it reaches tools
     5 loop     model and tools until there is an answer or a limit (`loop.py`, `planning.py`)
@@ -25,13 +26,16 @@ import anyio
 
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import Place
-from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
+from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, Unavailable
 from denizen.domain.events import TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import MessageId, TurnId, derive, fresh, turn_id
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Role, parts_from_json, parts_to_json, text_of
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage, estimate_tokens
 from denizen.domain.turn import Inbound, Turn, TurnStatus
+from denizen.engine.gate.limits import SlidingWindow
+from denizen.engine.gate.policy import RateLimit
 from denizen.engine.inbox import Inbox
 from denizen.engine.loop import run_loop
 from denizen.engine.planning import plan_then_act, uses_planning
@@ -76,6 +80,7 @@ class Turns:
         self._runtime = runtime
         self._services = services
         self._inbox = inbox or Inbox()
+        self._requests = SlidingWindow(services.clock)
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._opened: dict[TurnId, _Opened] = {}
         services.durable.register(WORKFLOW, self._run)
@@ -91,6 +96,7 @@ class Turns:
         if not inbound.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
         self._inbox.check_room(_lane(agent.name, inbound.place.conversation_id))
+        self._check_rate(inbound.principal)
         opened, is_new = await self._open(agent, inbound)
         turn = opened.turn
         if is_new:
@@ -98,6 +104,18 @@ class Turns:
         if not turn.status.is_final:
             await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
         return turn
+
+    def _check_rate(self, principal: Principal) -> None:
+        """People of a platform have so many requests an hour; refused ones do not count (inventory L2, LW1)."""
+        limit = self._runtime.current.requests_per_hour
+        if not limit or principal.kind not in (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER):
+            return
+        wait_s = self._requests.take(principal.key, RateLimit(limit, 3600.0))
+        if wait_s > 0:
+            raise Exhausted(
+                f"You have asked {limit} times within the hour. Please come back in {wait_s / 60:.0f} min.",
+                code="rate_limited",
+            )
 
     async def _open(self, agent: Agent, inbound: Inbound) -> tuple[_Opened, bool]:
         now = self._services.clock.now()

@@ -115,10 +115,7 @@ class _Cursor:
 
     def _step_over_array(self) -> None:
         kind, count = self._number("<I"), self._number("<Q")
-        if kind == _ARRAY:
-            for _ in range(count):
-                self._step_over_array()
-        elif kind == _STRING:
+        if kind == _STRING:
             for _ in range(count):
                 self._advance(self._number("<Q"))
         else:

@@ -15,6 +15,7 @@ Imports nothing but the standard library, its neighbours and, late, xllamacpp, s
 """
 
 import dataclasses
+import importlib
 import json
 import os
 import sys
@@ -93,12 +94,15 @@ def _start(settings: ServerSettings) -> tuple[object | None, Mapping[str, object
     """The running server with what to announce; no server when it cannot be had."""
     os.putenv("OMP_WAIT_POLICY", "passive")  # read when the library loads; spinning threads starve everything else
     try:
-        import xllamacpp
+        llama: Any = importlib.import_module("xllamacpp")
     except ImportError as error:
         return None, {"error": NO_RUNTIME, "detail": str(error)}
     try:
-        params = _params(xllamacpp, settings)
-        server: Any = xllamacpp.Server(params)
+        params: Any = llama.CommonParams()
+        for name, value in plan_params(settings, load_template(Path(settings.weights))).items():
+            section, _, field = name.rpartition(".")
+            setattr(getattr(params, section) if section else params, field, value)
+        server: Any = llama.Server(params)
     except (DenizenError, RuntimeError, ValueError, OSError) as error:
         return None, {"error": NOT_LOADED, "detail": str(error)}
     address = str(server.listening_address)
@@ -106,28 +110,29 @@ def _start(settings: ServerSettings) -> tuple[object | None, Mapping[str, object
     return server, {"port": urlsplit(address).port}
 
 
-def _params(xllamacpp: Any, settings: ServerSettings) -> object:
-    params: Any = xllamacpp.CommonParams()
-    params.model.path = settings.weights
-    params.model_alias = {settings.model}
-    params.chat_template = load_template(Path(settings.weights)) or ""
-    params.use_jinja = True
-    params.hostnames = ["127.0.0.1"]
-    params.port = 0
-    params.api_keys = [settings.api_key]
-    params.cors_origins = ""
-    params.ui = False
-    params.endpoint_slots = False
-    params.n_parallel = settings.slots
-    params.n_ctx = settings.context_tokens * settings.slots
-    params.n_predict = settings.answer_tokens
-    params.sampling.temp = settings.temperature
-    params.cpuparams.n_threads = settings.threads
-    params.cpuparams_batch.n_threads = settings.threads
-    params.cache_ram_mib = _PROMPT_CACHE_MIB
-    params.sleep_idle_seconds = settings.idle_s
-    params.verbosity = _WARNINGS
-    return params
+def plan_params(settings: ServerSettings, template: str | None) -> Mapping[str, object]:
+    """The parameters of llama.cpp by their (dotted) names. Only the loopback address, only with the key."""
+    return {
+        "model.path": settings.weights,
+        "model_alias": {settings.model},
+        "chat_template": template or "",
+        "use_jinja": True,
+        "hostnames": ["127.0.0.1"],
+        "port": 0,
+        "api_keys": [settings.api_key],
+        "cors_origins": "",
+        "ui": False,
+        "endpoint_slots": False,
+        "n_parallel": settings.slots,
+        "n_ctx": settings.context_tokens * settings.slots,
+        "n_predict": settings.answer_tokens,
+        "sampling.temp": settings.temperature,
+        "cpuparams.n_threads": settings.threads,
+        "cpuparams_batch.n_threads": settings.threads,
+        "cache_ram_mib": _PROMPT_CACHE_MIB,
+        "sleep_idle_seconds": settings.idle_s,
+        "verbosity": _WARNINGS,
+    }
 
 
 def _wait_until_ready(health_url: str) -> None:

