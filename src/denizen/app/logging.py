@@ -9,7 +9,10 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+from denizen.domain.errors import NeedsAttention
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, WrappedLogger
@@ -30,9 +33,12 @@ _QUIET = (
 )
 
 
-def configure_logging(*, level: str, style: Literal["console", "json"], mask: Mask) -> None:
-    """One handler on standard error. Libraries speak only from WARNING on."""
-    handler = logging.StreamHandler(sys.stderr)
+def configure_logging(*, level: str, style: Literal["console", "json"], mask: Mask, file: Path | None = None) -> None:
+    """One handler, on standard error or a file. Libraries speak only from WARNING on.
+
+    Raises NeedsAttention when the file cannot be opened.
+    """
+    handler = _open_handler(file)
     handler.setFormatter(_Masked(_formatter(style), mask))
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -42,6 +48,21 @@ def configure_logging(*, level: str, style: Literal["console", "json"], mask: Ma
     logging.getLogger("denizen").setLevel(level.upper())
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _open_handler(file: Path | None) -> logging.Handler:
+    if file is None:
+        return logging.StreamHandler(sys.stderr)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise NeedsAttention(
+            f"The log file {file} cannot be opened.",
+            code="log_not_writable",
+            why=error.strerror or type(error).__name__,
+            fix="Correct logging.file, or its folder's permissions.",
+        ) from error
 
 
 class _Masked(logging.Formatter):

@@ -16,9 +16,9 @@ def command(home: Path) -> None:
 
 
 async def _list(home: Path) -> None:
-    from denizen.app.build import open_denizen
+    from denizen.app.build import Opening, open_denizen
 
-    async with open_denizen(home) as denizen:
+    async with open_denizen(home, Opening(durable=False)) as denizen:
         default = denizen.runtime.current.default_agent
         for agent in denizen.queries.list_agents():
             mark = "*" if agent.name == default else " "

@@ -75,9 +75,10 @@ def _question(words: tuple[str, ...]) -> str:
 
 
 async def _ask(home: Path, question: Question, printer: Printer) -> int:
-    from denizen.app.build import LOCAL, open_denizen
+    from denizen.app.build import LOCAL, Opening, open_denizen
+    from denizen.cli.progress import show_progress
 
-    async with open_denizen(home, question.choice) as denizen:
+    async with open_denizen(home, Opening(question.choice, report=show_progress)) as denizen:
         inbound = Inbound(
             agent=AgentName(question.agent),
             place=Place("terminal", "ask", question.session or fresh("once")),

@@ -52,10 +52,11 @@ def command(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
 async def _chat(home: Path, agent: str, session: str, choice: ModelChoice) -> int:
     from rich.console import Console
 
-    from denizen.app.build import open_denizen
+    from denizen.app.build import Opening, open_denizen
+    from denizen.cli.progress import show_progress
 
     console = Console(highlight=False)
-    async with open_denizen(home, choice) as denizen:
+    async with open_denizen(home, Opening(choice, report=show_progress)) as denizen:
         chat = Chat(denizen, console, agent=denizen.queries.get_agent(agent).name, session=session)
         console.print(f"[bold]{chat.agent}[/] on {chat.describe_model()}. /help lists the commands.")
         read = _reader(home, console)

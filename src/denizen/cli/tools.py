@@ -19,9 +19,9 @@ def command(home: Path, agent: str, *, schema: bool) -> None:
 
 
 async def _list(home: Path, agent: str, schema: bool) -> None:  # noqa: FBT001 - anyio.run passes positions only
-    from denizen.app.build import open_denizen
+    from denizen.app.build import Opening, open_denizen
 
-    async with open_denizen(home) as denizen:
+    async with open_denizen(home, Opening(durable=False)) as denizen:
         for tool in await denizen.queries.list_tools(agent):
             spec = tool.spec
             click.echo(f"{spec.name:<22} tier {int(tool.tier)}  {spec.source:<14} {spec.description.splitlines()[0]}")

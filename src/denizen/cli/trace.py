@@ -20,9 +20,9 @@ def command(home: Path, turn: str) -> None:
 
 
 async def _show(home: Path, turn_id: TurnId) -> None:
-    from denizen.app.build import open_denizen
+    from denizen.app.build import Opening, open_denizen
 
-    async with open_denizen(home) as denizen:
+    async with open_denizen(home, Opening(durable=False)) as denizen:
         detail = await denizen.queries.get_turn(turn_id)
     turn = detail.turn
     click.echo(f"{turn.id}  agent {turn.agent}  {turn.status}  opened {turn.opened_at:%Y-%m-%d %H:%M:%S} UTC")

@@ -79,9 +79,10 @@ class Queries:
     async def list_messages(self, place: Place, agent: str, *, limit: int = 100) -> Sequence[Message]:
         """The current session of an agent at a place, oldest first."""
         name = AgentName(self.get_agent(agent).name)
-        async with self._services.store.work() as work:
-            session = await work.sessions.current(place.conversation_id, name, now=self._services.clock.now())
-            return await work.messages.list_tail(session.id, limit=limit)
+        async with self._services.store.work(write=False) as work:
+            sessions = await work.sessions.list_sessions(place.conversation_id, name)
+            current = next((session for session in sessions if session.closed_at is None), None)
+            return await work.messages.list_tail(current.id, limit=limit) if current else []
 
     async def get_turn(self, turn_id: TurnId) -> TurnDetail:
         """Raises NotFound."""

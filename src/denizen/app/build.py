@@ -1,0 +1,118 @@
+"""The composition root: opens everything in one order and closes it in reverse (inventory V2).
+
+Order: folders, configuration, log, store, models and tools, durable runs, turns that were left open. `serve.py` adds
+the web server and the watcher; commands that need only an agent stop here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from denizen.adapters.durable import DbosDurable, DurableSettings
+from denizen.adapters.models.embedded.progress import Report, report_nothing
+from denizen.adapters.store import open_store
+from denizen.app.choice import ModelChoice
+from denizen.app.environment import read_environment
+from denizen.app.generation import Foundations, build_generation
+from denizen.app.model_specs import EmbeddedPool
+from denizen.app.settings import Settings, load_settings
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import NeedsAttention
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.engine.gate.door import Gate
+from denizen.engine.live import Live
+from denizen.engine.queries import Queries
+from denizen.engine.recall import Recall
+from denizen.engine.runtime import Runtime
+from denizen.engine.steps import Services
+from denizen.engine.toolbox import NestedCalls
+from denizen.engine.turn import Turns
+from denizen.skills import BUILTIN
+
+LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
+"""Whoever has a shell on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How to open. `durable` is off for commands that only look; `rescue` is on for the long-running server, which
+    takes up what other processes left behind; `report` hears of weights being fetched and loaded.
+    """
+
+    choice: ModelChoice = field(default_factory=ModelChoice)
+    durable: bool = True
+    rescue: bool = False
+    report: Report = report_nothing
+
+
+@dataclass(slots=True)
+class Denizen:
+    """Everything that is open. `settings` is replaced by a reload."""
+
+    home: Path
+    settings: Settings
+    runtime: Runtime
+    services: Services
+    turns: Turns
+    queries: Queries
+    foundations: Foundations
+    operator: Principal = LOCAL
+
+    def mask(self, text: str) -> str:
+        """The text without the values of any secret known now."""
+        return self.settings.secrets.mask(text)
+
+
+@asynccontextmanager
+async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGenerator[Denizen]:
+    """Opens the home folder. Raises InvalidInput for a configuration that cannot be used, Unavailable or
+    NeedsAttention when the store or the durable log cannot be opened; nothing stays open then.
+    """
+    opening = opening or Opening()
+    environment = read_environment()
+    make_home(home)
+    settings = load_settings(home, environment, known_tools=BUILTIN)
+    clock, runtime = SystemClock(), Runtime()
+    async with AsyncExitStack() as stack:
+        store = await open_store(settings.store_url, clock=clock)
+        stack.push_async_callback(store.aclose)
+        pool = EmbeddedPool(home, environment, opening.report)
+        stack.push_async_callback(pool.aclose)
+        gate = Gate(clock)
+        foundations = Foundations(home, clock, pool, Recall(store), NestedCalls(runtime, gate), opening.choice)
+        async with store.work() as work:
+            row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
+        await runtime.swap(await build_generation(settings, row.number, foundations))
+        stack.push_async_callback(runtime.aclose)
+        durable = DbosDurable(DurableSettings(database=_durable_place(settings), rescue=opening.rescue))
+        services = Services(store, durable, Live(), gate, clock)
+        turns = Turns(runtime, services)
+        if opening.durable:
+            await durable.start()
+            stack.push_async_callback(durable.aclose)
+        if opening.rescue:
+            await turns.resume()
+        yield Denizen(home, settings, runtime, services, turns, Queries(runtime, services), foundations)
+
+
+def make_home(home: Path) -> None:
+    """The home folder, for its owner only. Raises NeedsAttention when it cannot be made."""
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise NeedsAttention(
+            f"The home folder {home} cannot be made.",
+            code="home_unusable",
+            why=error.strerror or type(error).__name__,
+            fix="Choose another with --home or DENIZEN_HOME.",
+        ) from error
+
+
+def _durable_place(settings: Settings) -> Path | str:
+    """Next to the store: a file of its own in the home folder, or a schema of its own in the same Postgres."""
+    if settings.store_url.startswith("sqlite"):
+        return settings.home / "durable.db"
+    return settings.store_url

@@ -1,0 +1,33 @@
+"""The process environment and the home folder. The only module that reads `os.environ`.
+
+Called once, by the command line, before anything else; everything below is given the mapping.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+HOME_VARIABLE = "DENIZEN_HOME"
+DEFAULT_HOME = ".denizen"
+"""Below the user's home folder."""
+
+
+def read_environment() -> Mapping[str, str]:
+    """The environment as it is now, immutable."""
+    return MappingProxyType(dict(os.environ))
+
+
+def plan_home(environment: Mapping[str, str], given: str | Path | None = None) -> Path:
+    """Where everything of this Denizen lives: `--home`, else DENIZEN_HOME, else `~/.denizen`. An absolute path; it
+    need not exist.
+    """
+    user_home = Path(environment["HOME"]) if environment.get("HOME") else Path.home()
+    chosen = str(given or environment.get(HOME_VARIABLE) or "")
+    if not chosen:
+        return user_home.absolute() / DEFAULT_HOME
+    if chosen == "~" or chosen.startswith("~/"):
+        return user_home.absolute() / chosen[2:]
+    return Path(chosen).absolute()

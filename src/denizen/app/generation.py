@@ -1,0 +1,140 @@
+"""One generation of the runtime from the settings: models, toolsets, the gate's policy (inventory T6)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from denizen.adapters.fetch import WebFetcher
+from denizen.app.choice import ModelChoice
+from denizen.app.model_specs import EmbeddedPool, apply_choice, build_catalog, read_choice
+from denizen.app.settings import Settings
+from denizen.app.settings.schema import GateSection, ToolSection
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.clock import Clock
+from denizen.domain.errors import InvalidInput
+from denizen.domain.ids import AgentName
+from denizen.domain.json import Json
+from denizen.domain.verdict import Decision
+from denizen.engine.gate.policy import GatePolicy, RateLimit, Rule
+from denizen.engine.runtime import Generation
+from denizen.engine.toolbox import list_all
+from denizen.ports.toolset import Toolset
+from denizen.skill.toolset import CallTool, SearchHistory, SkillServices, SkillToolset
+from denizen.skills import BUILTIN, load_builtin
+
+_log = logging.getLogger("denizen.app")
+
+
+@dataclass(frozen=True, slots=True)
+class Foundations:
+    """What every generation is built on; the same for the whole life of the process."""
+
+    home: Path
+    clock: Clock
+    embedded: EmbeddedPool
+    search_history: SearchHistory
+    call_tool: CallTool
+    choice: ModelChoice
+
+
+async def build_generation(settings: Settings, number: int, on: Foundations) -> Generation:
+    """Raises InvalidInput for what the configuration cannot mean; nothing is left open then."""
+    chosen = read_choice(on.choice)
+    agents = apply_choice(settings.agents.values(), chosen)
+    _refuse_unbuilt(settings)
+    toolsets = _toolsets(settings, on)
+    await _check_tools(agents, toolsets)
+    return Generation(
+        number=number,
+        agents={agent.name: agent for agent in agents},
+        default_agent=settings.default_agent,
+        models=build_catalog(settings, chosen, on.embedded),
+        toolsets=toolsets,
+        policy=build_policy(settings.gate),
+        requests_per_hour=settings.gate.rate_limits.per_user_per_hour,
+    )
+
+
+def _refuse_unbuilt(settings: Settings) -> None:
+    """Settings whose meaning is not built yet are refused, never ignored."""
+    for agent in settings.agents.values():
+        if agent.context is ContextStrategy.TRANSCRIPT:
+            raise InvalidInput(
+                f"Agent '{agent.name}' asks for the transcript strategy, which this version does not have yet.",
+                code="config_invalid",
+                fix="Write context: session.",
+            )
+    budgets = settings.budgets
+    if any(
+        b.per_day_usd is not None or b.per_month_usd is not None for b in (budgets.agent, budgets.user, budgets.server)
+    ):
+        raise InvalidInput(
+            "Budgets are configured, which this version does not enforce yet.",
+            code="config_invalid",
+            why="A limit that looks set and does not hold would be worse than none.",
+            fix="Take the budgets section out.",
+        )
+
+
+def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:
+    toolsets: list[Toolset] = []
+    for name in BUILTIN:
+        section = settings.tools.get(name, ToolSection())
+        if section.enabled:
+            services = SkillServices(
+                clock=on.clock,
+                fetcher=WebFetcher(allow_private=_named_servers(section.options)),
+                folder_of=lambda agent, skill: _folder(on.home, agent, skill),
+                search_history=on.search_history,
+                call_tool=on.call_tool,
+            )
+            toolsets.append(SkillToolset(load_builtin(name), services, section.options))
+    return tuple(toolsets)
+
+
+def _folder(home: Path, agent: AgentName, skill: str) -> Path:
+    """An agent's own folder for a skill."""
+    return home / "agents" / agent / skill
+
+
+def _named_servers(options: Mapping[str, Json]) -> list[str]:
+    """Servers that the operator named in a skill's section: that skill alone may reach them, wherever they are."""
+    found: list[str] = []
+    for value in options.values():
+        if isinstance(value, str) and value.startswith(("http://", "https://")):
+            parts = urlsplit(value)
+            port = parts.port or (443 if parts.scheme == "https" else 80)
+            found.append(f"{parts.hostname}:{port}")
+    return found
+
+
+async def _check_tools(agents: Iterable[Agent], toolsets: Iterable[Toolset]) -> None:
+    """An allow list that names a tool which does not exist is an error; a pattern without a match only a warning."""
+    names = set(await list_all(toolsets))
+    for agent in agents:
+        for pattern in agent.tools:
+            if any(fnmatchcase(name, pattern) for name in names):
+                continue
+            if not set(pattern) & set("*?["):
+                raise InvalidInput(
+                    f"Agent '{agent.name}' lists the tool '{pattern}', which does not exist.",
+                    code="config_invalid",
+                    fix=f"Known tools: {', '.join(sorted(names))}.",
+                )
+            _log.warning("no tool matches", extra={"agent": agent.name, "pattern": pattern})
+
+
+def build_policy(section: GateSection) -> GatePolicy:
+    """The gate's part of the configuration."""
+    return GatePolicy(
+        tiers=tuple(section.tiers.items()),
+        rules=tuple(Rule(rule.tool, Decision(rule.action), dict(rule.args), rule.reason) for rule in section.rules),
+        rate_limits=tuple(
+            (pattern, RateLimit(limit.calls, limit.per_s)) for pattern, limit in section.rate_limits.tool.items()
+        ),
+    )

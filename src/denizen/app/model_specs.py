@@ -1,0 +1,138 @@
+"""From the configuration's words to the model adapter's: providers, aliases, overrides, the embedded runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
+from denizen.adapters.models.embedded.catalogue import DEFAULT, WeightsEntry, get_entry
+from denizen.adapters.models.embedded.progress import Report
+from denizen.adapters.models.embedded.runtime import EmbeddedRuntime, EmbeddedSettings
+from denizen.adapters.models.embedded.weights import WeightsPlaces
+from denizen.adapters.models.settings import AliasSpec, ModelSpec, ProviderSpec
+from denizen.app.choice import ModelChoice
+from denizen.app.secrets import FileSecrets
+from denizen.app.settings import Settings
+from denizen.app.settings.schema import KEY_VARIABLES, ProviderSection
+from denizen.domain.agent import Agent
+
+CHOSEN = "chosen"
+"""The provider that a command line describes."""
+
+
+class EmbeddedPool:
+    """The embedded runtimes of this process. A reload that does not touch them must not restart them."""
+
+    def __init__(self, home: Path, environment: Mapping[str, str], report: Report) -> None:
+        self._home = home
+        self._environment = environment
+        self._report = report
+        self._runtimes: dict[tuple[object, ...], EmbeddedRuntime] = {}
+
+    def get(self, section: ProviderSection) -> EmbeddedRuntime:
+        """The runtime with these settings, made when there is none. Raises NotFound for unknown weights."""
+        key = (section.model, section.weights, section.threads, section.context_tokens)
+        if key not in self._runtimes:
+            self._runtimes[key] = EmbeddedRuntime(
+                EmbeddedSettings(
+                    places=weights_places(self._home, section),
+                    environ=self._environment,
+                    entry=weights_entry(section),
+                    context_tokens=section.context_tokens,
+                    threads=section.threads or None,
+                ),
+                self._report,
+            )
+        return self._runtimes[key]
+
+    async def aclose(self) -> None:
+        for runtime in self._runtimes.values():
+            await runtime.aclose()
+
+
+def weights_entry(section: ProviderSection) -> WeightsEntry:
+    """Raises NotFound."""
+    return get_entry(section.model) if section.model else DEFAULT
+
+
+def weights_places(home: Path, section: ProviderSection | None = None) -> WeightsPlaces:
+    """A relative path of the user's own file is relative to the home folder."""
+    own = (home / Path(section.weights).expanduser()) if section and section.weights else None
+    return WeightsPlaces(home=home, own_file=own)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a command line changes: one more provider, and every agent's model."""
+
+    provider: ProviderSection | None
+    model: str
+
+
+def read_choice(choice: ModelChoice) -> Chosen:
+    """The named environment variable holds the key; without one, the provider's usual variable if it has one."""
+    if not choice.is_provider:
+        return Chosen(None, choice.model)
+    fields: dict[str, object] = {"kind": choice.kind, "base_url": choice.base_url}
+    variable = choice.api_key_env or KEY_VARIABLES.get(choice.kind, "")
+    if variable:
+        fields["api_key"] = f"${{{variable}}}" if choice.api_key_env or not choice.base_url else f"${{{variable}:-}}"
+    if choice.kind == "embedded":
+        fields = {"kind": "embedded", "model": choice.model}
+    section = ProviderSection.model_validate(fields)
+    return Chosen(section, f"{CHOSEN}/{choice.model or 'default'}")
+
+
+def apply_choice(agents: Iterable[Agent], chosen: Chosen) -> list[Agent]:
+    return [replace(agent, model=chosen.model) if chosen.model else agent for agent in agents]
+
+
+def build_catalog(settings: Settings, chosen: Chosen, pool: EmbeddedPool) -> Catalog:
+    """Raises InvalidInput for names or overrides that do not fit, NotFound for unknown embedded weights."""
+    sections = dict(settings.models.providers)
+    if chosen.provider is not None:
+        sections[CHOSEN] = chosen.provider
+    aliases = [AliasSpec(name, each.model, tuple(each.fallbacks)) for name, each in settings.models.aliases.items()]
+    overrides = _embedded_overrides(sections) | {
+        name: each.model_dump(exclude_none=True) for name, each in settings.models.overrides.items()
+    }
+    default = chosen.model or settings.agents[settings.default_agent].model
+    spec = ModelsSpec(
+        providers=[_provider(name, section, settings.secrets) for name, section in sections.items()],
+        models=[ModelSpec(name, fields) for name, fields in overrides.items()],
+        aliases=aliases,
+        default=default,
+    )
+    endpoints = {name: pool.get(section) for name, section in sections.items() if section.kind == "embedded"}
+    return build_models(spec, endpoints=endpoints)
+
+
+def _provider(name: str, section: ProviderSection, secrets: FileSecrets) -> ProviderSpec:
+    reference = section.api_key
+    embedded = section.kind == "embedded"
+    return ProviderSpec(
+        name=name,
+        kind=section.kind,
+        base_url=section.base_url,
+        api_key=None if reference is None else lambda: secrets.resolve(reference),
+        key_name=reference.name if reference else "",
+        headers=section.headers,
+        idle_timeout_s=None if embedded or "timeout_s" not in section.model_fields_set else section.timeout_s,
+    )
+
+
+def _embedded_overrides(sections: Mapping[str, ProviderSection]) -> dict[str, dict[str, object]]:
+    """What the catalogue of weights knows better than a model's name tells."""
+    found: dict[str, dict[str, object]] = {}
+    for name, section in sections.items():
+        if section.kind == "embedded" and not section.weights:
+            entry = weights_entry(section)
+            facts: dict[str, object] = {
+                "native_tools": entry.native_tools,
+                "small": entry.small,
+                "context_tokens": section.context_tokens or entry.context_tokens,
+            }
+            found[f"{name}/{section.model or 'default'}"] = facts
+    return found

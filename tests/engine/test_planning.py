@@ -1,0 +1,122 @@
+"""Plan-then-act for small models and those without native tool calls."""
+
+import json
+
+import pytest
+
+from denizen.domain.agent import Agent, Planning
+from denizen.domain.errors import Unavailable
+from denizen.domain.json import Json
+from denizen.domain.message import Role, TextPart
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import TurnStatus
+from denizen.engine.planning import uses_planning
+from denizen.ports.model import Capabilities, ModelRequest
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import Say, ScriptedModel
+from tests.engine.house import NAME, Tools, open_house
+
+pytestmark = pytest.mark.anyio
+
+SMALL = Capabilities(native_tools=False, small=True, context_tokens=8192)
+
+
+def plan(*calls: tuple[str, dict[str, Json]]) -> Say:
+    return Say(json.dumps({"calls": [{"tool": tool, "args": args} for tool, args in calls]}))
+
+
+def closing(request: ModelRequest) -> str:
+    part = request.messages[-1].parts[-1]
+    assert isinstance(part, TextPart)
+    return part.text
+
+
+def test_small_models_and_those_without_tools_plan_unless_told_otherwise() -> None:
+    assert uses_planning(Planning.AUTO, SMALL)
+    assert uses_planning(Planning.AUTO, Capabilities(small=True))
+    assert not uses_planning(Planning.AUTO, Capabilities())
+    assert uses_planning(Planning.PLAN, Capabilities())
+    assert not uses_planning(Planning.NATIVE, SMALL)
+
+
+@pytest.mark.proves("L8", "L4")
+async def test_a_plan_is_carried_out_and_answered_from_its_results() -> None:
+    model = ScriptedModel(plan(("look", {"q": "Rome"})), Say("Sunny."), capabilities=SMALL)
+    async with open_house(model) as house:
+        done = await house.say("Weather in Rome?")
+        assert done.reply == "Sunny."
+        assert "found Rome" in closing(model.requests[1])
+        assert model.requests[0].output_schema is not None
+        assert model.requests[0].tools == ()
+        assert [m.role for m in await house.session()] == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT]
+
+
+async def test_the_plan_is_not_shown_and_the_answer_is_streamed() -> None:
+    model = ScriptedModel(plan(("look", {"q": "a"})), Say("Here."), capabilities=SMALL)
+    async with open_house(model) as house:
+        events = await house.watch("x")
+        assert "".join(getattr(event, "text", "") for event in events if type(event).__name__ == "TextAdded") == "Here."
+
+
+async def test_plan_and_answer_share_their_prefix_up_to_the_question() -> None:
+    model = ScriptedModel(plan(("look", {"q": "a"})), Say("ok"), capabilities=SMALL)
+    async with open_house(model) as house:
+        await house.say("x")
+        planned, answered = model.requests
+        assert planned.segments == answered.segments
+        assert planned.messages[:-1] == answered.messages[:-1]
+
+
+async def test_several_calls_of_one_plan_run_together() -> None:
+    model = ScriptedModel(plan(("look", {"q": "a"}), ("look", {"q": "b"})), Say("both"), capabilities=SMALL)
+    async with open_house(model) as house:
+        await house.say("a and b?")
+        assert sorted(str(c.args["q"]) for c in house.tools.calls) == ["a", "b"]
+
+
+@pytest.mark.proves("L5")
+async def test_a_call_that_failed_is_planned_once_more_with_the_error_in_sight() -> None:
+    model = ScriptedModel(plan(("look", {})), plan(("look", {"q": "a"})), Say("found it"), capabilities=SMALL)
+    async with open_house(model) as house:
+        done = await house.say("x")
+        assert done.reply == "found it"
+        assert "Expected: q (string, required)" in closing(model.requests[1])
+        assert len(house.tools.calls) == 1
+
+
+@pytest.mark.parametrize("bad", [Say("I think..."), Say(""), Say('{"calls": [{"tool": "fly"}]}'), Unavailable("down")])
+@pytest.mark.proves("L4", "L10", "E10")
+async def test_a_bad_plan_never_fails_the_chat(bad: Say | Unavailable) -> None:
+    model = ScriptedModel(bad, otherwise=lambda r: Say("" if r.output_schema else "Anyway."), capabilities=SMALL)
+    async with open_house(model) as house:
+        done = await house.say("x")
+        assert (done.status, done.reply) == (TurnStatus.DONE, "Anyway.")
+
+
+@pytest.mark.proves("L10")
+async def test_a_failing_tool_is_answered_with_its_reason_in_sight() -> None:
+    async def fail(call: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult("no such place", is_error=True)
+
+    model = ScriptedModel(plan(("look", {"q": "x"})), plan(), Say("Sorry, no such place."), capabilities=SMALL)
+    async with open_house(model, Tools(run=fail)) as house:
+        await house.say("x")
+        assert "failed: no such place" in closing(model.requests[-1])
+
+
+@pytest.mark.proves("T19")
+async def test_at_most_five_tools_are_offered_those_that_fit_the_question_first() -> None:
+    specs = [ToolSpec(f"tool_{n}", f"Does thing {n}.", {"type": "object"}, tier=Tier.HARMLESS) for n in range(9)]
+    specs.append(ToolSpec("weather", "The weather of a place.", {"type": "object"}, tier=Tier.HARMLESS))
+    model = ScriptedModel(plan(), Say("ok"), capabilities=SMALL)
+    async with open_house(model, Tools(specs)) as house:
+        await house.say("How is the weather?")
+        offered = [line.split("(")[0][2:] for line in closing(model.requests[0]).splitlines() if line.startswith("- ")]
+        assert offered == ["tool_0", "tool_1", "tool_2", "tool_3", "weather"]
+
+
+async def test_without_tools_there_is_no_plan() -> None:
+    model = ScriptedModel(Say("hi"), capabilities=SMALL)
+    async with open_house(model, agent=Agent(NAME, tools=())) as house:
+        assert (await house.say("x")).reply == "hi"
+        assert len(model.requests) == 1
