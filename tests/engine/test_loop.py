@@ -172,7 +172,21 @@ async def test_the_third_identical_round_ends_the_calls() -> None:
         done = await house.say("x")
         assert done.reply == "I stop."
         assert len(house.tools.calls) == 2
-        assert model.requests[-1].tool_choice == "none"
+        final = model.requests[-1]
+        assert (final.tools, final.tool_choice) == ((), "none")
+        assert "[Result of write: found a]" in [
+            m.parts[0].text for m in final.messages if isinstance(m.parts[0], TextPart)
+        ]
+
+
+@pytest.mark.proves("S13")
+async def test_a_model_that_calls_tools_although_it_may_not_is_asked_where_there_are_none() -> None:
+    model = ScriptedModel(
+        otherwise=lambda r: Say(calls=[call("look", q=str(len(r.messages)))]) if r.tools else Say("ok")
+    )
+    agent = Agent(NAME, limits=Limits(max_steps=2))
+    async with open_house(model, agent=agent) as house:
+        assert (await house.say("x")).reply == "ok"
 
 
 @pytest.mark.proves("S13", "E8")

@@ -11,7 +11,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from denizen.adapters.durable import DbosDurable, DurableSettings
+from denizen.adapters.durable.durable import DbosDurable
+from denizen.adapters.durable.settings import DurableSettings
 from denizen.adapters.models.embedded.progress import Report, report_nothing
 from denizen.adapters.store import open_store
 from denizen.app.choice import ModelChoice

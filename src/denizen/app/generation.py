@@ -24,7 +24,7 @@ from denizen.engine.gate.policy import GatePolicy, RateLimit, Rule
 from denizen.engine.runtime import Generation
 from denizen.engine.toolbox import list_all
 from denizen.ports.toolset import Toolset
-from denizen.skill.toolset import CallTool, SearchHistory, SkillServices, SkillToolset
+from denizen.skill.toolset import CallThroughGate, SearchHistory, SkillServices, SkillToolset
 from denizen.skills import BUILTIN, load_builtin
 
 _log = logging.getLogger("denizen.app")
@@ -38,7 +38,7 @@ class Foundations:
     clock: Clock
     embedded: EmbeddedPool
     search_history: SearchHistory
-    call_tool: CallTool
+    call_tool: CallThroughGate
     choice: ModelChoice
 
 

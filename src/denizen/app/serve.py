@@ -36,7 +36,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, server, signals)
-            group.start_soon(watch, denizen.home, reloader.reload_and_tell)
+            group.start_soon(watch, [denizen.home], reloader.reload_and_tell)
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
 

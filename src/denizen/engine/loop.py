@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from denizen.domain.message import Role, TextPart, ToolCallPart, calls_of, text_of
 from denizen.domain.prompt import PromptMessage
-from denizen.engine.prompt.assemble import fit
+from denizen.engine.prompt.assemble import fit, tell_results
 from denizen.engine.steps import Steps, TurnContext
 from denizen.engine.toolbox import Toolbox, resolve
 from denizen.ports.model import ModelReply, ModelRequest, ToolChoice
@@ -79,7 +79,7 @@ async def _ask(
     notes: Sequence[str],
 ) -> ModelReply:
     """The tools stay in the request even when none may be called: they are part of the cached prefix."""
-    passing = [PromptMessage(Role.USER, (TextPart(f"[{note}]"),)) for note in notes]
+    passing = [_passing(note) for note in notes]
     request = ModelRequest(
         segments=context.segments,
         messages=fit([*messages, *passing], context.model.capabilities, native=True),
@@ -101,13 +101,26 @@ async def _act(steps: Steps, reply: ModelReply, calls: Sequence[ToolCallPart], t
 
 
 async def _force(context: TurnContext, steps: Steps, messages: Sequence[PromptMessage]) -> str:
-    toolbox = await resolve(context.agent, context.generation.toolsets)
-    reply = await _ask(context, steps, messages, toolbox, "none", [_ANSWER_NOW])
+    """One more request, in which tools do not exist: some servers let a model call them although it was told not to."""
+    request = ModelRequest(
+        segments=context.segments,
+        messages=fit([*tell_results(messages), _passing(_ANSWER_NOW)], context.model.capabilities, native=False),
+        tool_choice="none",
+        max_output_tokens=context.max_output_tokens,
+        sampling=context.sampling,
+        conversation_key=context.turn.session_id,
+    )
+    reply = await steps.ask(request, "final")
     text = text_of(reply.parts).strip()
     if text:
         return _finish(steps, reply, text)
     steps.keep(Role.ASSISTANT, (TextPart(APOLOGY),))
     return APOLOGY
+
+
+def _passing(note: str) -> PromptMessage:
+    """A note that the model sees once and nobody stores."""
+    return PromptMessage(Role.USER, (TextPart(f"[{note}]"),))
 
 
 def _finish(steps: Steps, reply: ModelReply, text: str) -> str:
@@ -117,7 +130,7 @@ def _finish(steps: Steps, reply: ModelReply, text: str) -> str:
 
 
 def _nudged(reply: ModelReply, nudge: str) -> list[PromptMessage]:
-    return [PromptMessage(Role.ASSISTANT, reply.parts), PromptMessage(Role.USER, (TextPart(f"[{nudge}]"),))]
+    return [PromptMessage(Role.ASSISTANT, reply.parts), _passing(nudge)]
 
 
 def _nudge_text(custom: str, *, last: bool) -> str:

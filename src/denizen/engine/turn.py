@@ -140,11 +140,18 @@ class Turns:
         return _Opened(turn, conversation.place, trigger), is_new
 
     async def resume(self) -> int:
-        """Takes up turns that were opened but never started, after a restart. Returns how many were open."""
+        """After a restart: takes up turns that were opened but never started, and closes those whose run ended without
+        being able to write down its end (a full disk). Returns how many were open.
+        """
         async with self._services.store.work(write=False) as work:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN)
         for turn in turns:
             await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
+        pending = set(await self._services.durable.pending()) if turns else set[str]()
+        for turn in turns:
+            if turn.id not in pending and not (await self.get(turn.id)).status.is_final:
+                lost = _failure(Unavailable("This turn was interrupted and could not be finished.", code="turn_lost"))
+                await self._close(turn, lost, None)
         return len(turns)
 
     # --- watching and stopping ---------------------------------------------------------------------------------------

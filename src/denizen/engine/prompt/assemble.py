@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from denizen.domain.agent import Agent, CitationFormat, ResponseStyle
-from denizen.domain.message import FilePart, ImagePart, Part, TextPart, ToolCallPart, ToolResultPart
+from denizen.domain.message import FilePart, ImagePart, Part, Role, TextPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage, Segment, Stability, order_segments
 from denizen.ports.model import Capabilities
 
@@ -78,6 +78,19 @@ def fit(messages: Iterable[PromptMessage], capabilities: Capabilities, *, native
         if parts:
             fitted.append(PromptMessage(message.role, parts))
     return tuple(fitted)
+
+
+def tell_results(messages: Iterable[PromptMessage]) -> list[PromptMessage]:
+    """Tool results as words of a user message, for a request that does without tools."""
+    told: list[PromptMessage] = []
+    for message in messages:
+        results = [part for part in message.parts if isinstance(part, ToolResultPart)]
+        if message.role is Role.TOOL and results:
+            text = "\n".join(f"[Result of {part.tool}: {part.text}]" for part in results)
+            told.append(PromptMessage(Role.USER, (TextPart(text),)))
+        else:
+            told.append(message)
+    return told
 
 
 def _fit_part(part: Part, capabilities: Capabilities) -> Part:

@@ -1,0 +1,103 @@
+"""`denizen doctor`: looks at everything that has to work and explains what does not."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.cli.exit_codes import DONE, exit_code
+from denizen.domain.errors import DenizenError, NeedsAttention
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+
+FREE_DISK_BYTES = 500_000_000
+
+
+@click.command()
+@click.option("--offline", is_flag=True, help="Do not ask the model.")
+@click.pass_obj
+def command(home: Path, *, offline: bool) -> int:
+    """Check home folder, configuration, store, durable log, tools and model; explain what is wrong and how to fix it.
+
+    The exit code is that of the first failed check.
+    """
+    return anyio.run(_examine, home, offline)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that has to work; returns what to say when it does, raises what is wrong."""
+
+    name: str
+    look: Callable[[], Awaitable[str]]
+
+
+async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.run passes positions only
+    from denizen.app.build import Opening, open_denizen
+    from denizen.cli.progress import show_progress
+
+    first = await _report(Check("python and disk", lambda: _machine(home)))
+    try:
+        async with open_denizen(home, Opening(report=show_progress)) as denizen:
+            click.echo("ok    configuration, store, durable log")
+            for warning in denizen.settings.warnings:
+                click.echo(f"warn  {warning}")
+            for check in _checks(denizen, offline=offline):
+                first = await _report(check) or first
+    except DenizenError as error:
+        click.echo(f"FAIL  start\n{_indent(error.explain())}")
+        first = first or exit_code(error.family)
+    return first
+
+
+async def _report(check: Check) -> int:
+    try:
+        said = await check.look()
+    except DenizenError as error:
+        click.echo(f"FAIL  {check.name}\n{_indent(error.explain())}")
+        return exit_code(error.family)
+    click.echo(f"ok    {check.name}: {said}")
+    return DONE
+
+
+def _checks(denizen: Denizen, *, offline: bool) -> list[Check]:
+    checks = [Check("tools", lambda: _tools(denizen))]
+    if not offline:
+        names = sorted({agent.model for agent in denizen.queries.list_agents()})
+        checks += [Check(f"model {name}", lambda name=name: _model(denizen, name)) for name in names]
+    return checks
+
+
+async def _machine(home: Path) -> str:
+    place = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    if free < FREE_DISK_BYTES:
+        raise NeedsAttention(
+            f"Only {free / 1e6:.0f} MB are free below {place}.",
+            code="disk_low",
+            fix="Make room, or move the home folder.",
+        )
+    return f"Python {sys.version.split()[0]}, {free / 1e9:.0f} GB free below {place}"
+
+
+async def _tools(denizen: Denizen) -> str:
+    return f"{len(await denizen.queries.list_tools())} known"
+
+
+async def _model(denizen: Denizen, name: str) -> str:
+    from denizen.app.verify import verify_model
+
+    answered = await verify_model(denizen.runtime.current.models, name)
+    return f"{answered.model} answers ({answered.duration_s:.1f} s)"
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"      {line}" for line in text.splitlines())
