@@ -1,0 +1,66 @@
+"""What search takes for a word, and the piece of a text that shows where the words are.
+
+Every store indexes `words_of` a message and is asked for `words_of` what somebody typed, so that no character that
+means something to a search engine ever reaches one, and all of them agree about case, accents and punctuation.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+SEARCHED_CHARS = 100_000
+"""Only so much of a text is searched: Postgres refuses an index entry of more than a megabyte."""
+
+WORD_CHARS = 64
+"""Longer words are cut, in texts and in what is looked for alike."""
+
+STEM_CHARS = 4
+"""An excerpt counts words that begin alike as the same one: a store may find `deployed` for `deploy`."""
+
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+_RUN = re.compile(r"\S+")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in order: runs of letters, digits and the marks on them, without case and accents."""
+    text = text[:SEARCHED_CHARS]
+    if text.isascii():
+        return [word[:WORD_CHARS] for word in _ASCII_WORD.findall(text.lower())]
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    folded = unicodedata.normalize("NFC", plain).casefold()
+    return [word[:WORD_CHARS] for word in "".join(c if _is_part(c) else " " for c in folded).split()]
+
+
+def excerpt_of(text: str, words: Iterable[str], *, limit_chars: int = 240) -> str:
+    """About `limit_chars` of a text, on one line, around the first of the words; the beginning when none is in it.
+
+    `words` are as `words_of` gives them.
+    """
+    line = " ".join(text[:SEARCHED_CHARS].split())
+    if len(line) <= limit_chars:
+        return line
+    wanted = list(words)
+    place = _find(line, wanted)
+    start = max(0, min(place - limit_chars // 3, len(line) - limit_chars))
+    end = start + limit_chars
+    return ("…" if start else "") + line[start:end].strip() + ("…" if end < len(line) else "")
+
+
+def _is_part(char: str) -> bool:
+    return char.isalnum() or (not char.isascii() and unicodedata.category(char).startswith("M"))
+
+
+def _find(line: str, wanted: Sequence[str]) -> int:
+    """Where the first of the words stands; else the first that begins like one of them; else 0."""
+    stems = {word[:STEM_CHARS] for word in wanted if len(word) >= STEM_CHARS}
+    similar = 0
+    for run in _RUN.finditer(line):
+        found = words_of(run.group())
+        if not set(wanted).isdisjoint(found):
+            return run.start()
+        if not similar and any(word[:STEM_CHARS] in stems for word in found):
+            similar = run.start()
+    return similar

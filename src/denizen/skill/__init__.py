@@ -1,0 +1,53 @@
+"""The public surface for skill authors: everything a skill may import from Denizen.
+
+A skill is a module with one `Skill` and some functions marked as its tools:
+
+    from typing import Annotated
+    from denizen.skill import Param, Skill, Tier, ToolContext, ToolError
+
+    skill = Skill("dice", description="Rolls dice.")
+
+    @skill.tool(tier=Tier.HARMLESS)
+    async def roll(context: ToolContext, sides: Annotated[int, Param("2 to 100", ge=2, le=100)] = 6) -> str:
+        \"\"\"Rolls one die.\"\"\"
+
+Built-in skills (`denizen.skills`) are written against this module only, so whatever they can do, yours can. Here are
+declaration, context and results; who may call a tool is decided elsewhere, by the gate, from the tier a tool states.
+Importing this loads no vendor: pydantic comes in when the first schema is asked for.
+"""
+
+from denizen.domain.errors import NotAllowed, NotFound, Unavailable
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import Tier, ToolResult
+from denizen.ports.fetch import Fetched
+from denizen.skill.context import Found, History, ToolContext
+from denizen.skill.outcome import ToolError, ToolOutput
+from denizen.skill.param import Param
+from denizen.skill.skill import Skill, Tool
+from denizen.skill.toolset import SkillServices, SkillToolset
+from denizen.skill.untrusted import quote_untrusted
+
+__all__ = [
+    "Fetched",
+    "Found",
+    "History",
+    "Json",
+    "JsonObject",
+    "NotAllowed",
+    "NotFound",
+    "Param",
+    "Principal",
+    "PrincipalKind",
+    "Skill",
+    "SkillServices",
+    "SkillToolset",
+    "Tier",
+    "Tool",
+    "ToolContext",
+    "ToolError",
+    "ToolOutput",
+    "ToolResult",
+    "Unavailable",
+    "quote_untrusted",
+]

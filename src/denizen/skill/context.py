@@ -1,0 +1,77 @@
+"""What a tool knows about the call it serves, and the few ways out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from denizen.domain.clock import Clock
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal
+from denizen.domain.tool import ToolResult
+from denizen.ports.fetch import Fetched
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One earlier message. `at` is an aware UTC time."""
+
+    author: str
+    at: datetime
+    text: str
+
+
+class History(Protocol):
+    """What was said earlier in the conversation that the call belongs to, as far as this agent may see it."""
+
+    async def search(self, words: str, *, limit: int = 5) -> Sequence[Found]:
+        """Messages that contain all the words, in any case, newest first."""
+        ...
+
+
+class Fetch(Protocol):
+    """The only way to the web (`ports/fetch`): private addresses are out of reach."""
+
+    async def __call__(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
+        """Raises NotAllowed, InvalidInput or Unavailable; left alone, they become the tool's error result."""
+        ...
+
+
+class CallTool(Protocol):
+    """Calls another tool through the gate, which judges it like a call of the model (inventory VW1). Depth: 5."""
+
+    async def __call__(self, tool: str, args: JsonObject) -> ToolResult: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """The first argument of every tool.
+
+    `folder` is this agent's own folder for this skill; it may not exist yet. `idempotency_key` is the same when an
+    interrupted call runs again after a restart: a tool with side effects uses it to do its work once.
+    """
+
+    agent: AgentName
+    principal: Principal
+    place: Place
+    turn_id: TurnId
+    idempotency_key: str
+    clock: Clock
+    folder: Path
+    fetch: Fetch
+    history: History
+    call_tool: CallTool
+    options: object = None
+
+    def settings(self, kind: type[K]) -> K:
+        """The skill's own section of the configuration, as the type given to `Skill(settings=...)`."""
+        if not isinstance(self.options, kind):
+            raise TypeError(f"this skill's settings are a {type(self.options).__name__}, not a {kind.__name__}")
+        return self.options

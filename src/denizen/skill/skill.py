@@ -1,0 +1,149 @@
+"""`Skill` and `Tool`: declaration and manifest.
+
+Declaring checks what can be checked without types (names, docstrings, parameter kinds), so that a wrong skill fails
+when it is loaded. Schemas are made when first asked for, by `signature`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+from denizen.domain.errors import InvalidInput
+from denizen.domain.json import Json
+from denizen.domain.tool import Tier, ToolSpec
+from denizen.skill.section import read_section
+from denizen.skill.signature import Signature
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool of a skill. `description` is what the model reads."""
+
+    name: str
+    description: str
+    function: Callable[..., object]
+    tier: Tier
+    read_only: bool
+    idempotent: bool
+    timeout_s: float
+
+    @cached_property
+    def signature(self) -> Signature:
+        return Signature(self.name, self.function)
+
+
+class Skill:
+    """A named set of tools and, if it has any, the type of its settings.
+
+    `settings` is a dataclass or pydantic model whose fields all have defaults; the section of the configuration with
+    the skill's name is read into it. Raises InvalidInput (`bad_skill`) for what cannot be a skill.
+    """
+
+    def __init__(self, name: str, *, description: str, settings: type | None = None) -> None:
+        _check(_NAME.fullmatch(name) is not None, f"`{name}` cannot be a skill's name", "use a-z, 0-9 and _")
+        self.name = name
+        self.description = description
+        self._settings = settings
+        self._tools: dict[str, Tool] = {}
+
+    def __repr__(self) -> str:
+        return f"Skill({self.name!r})"
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """In the order of declaration."""
+        return tuple(self._tools.values())
+
+    def find_tool(self, name: str) -> Tool | None:
+        return self._tools.get(name)
+
+    def tool(
+        self,
+        *,
+        name: str = "",
+        tier: Tier = Tier.DANGEROUS,
+        read_only: bool = False,
+        idempotent: bool = False,
+        timeout_s: float = 30.0,
+    ) -> Callable[[F], F]:
+        """Makes the function below it a tool; the function itself stays as it is.
+
+        Its first parameter is the `ToolContext`; the others, with their annotations, are the tool's parameters. The
+        first paragraph of its docstring is the description. `async def` runs on the event loop and must not block; a
+        plain `def` runs in a thread, so it may block, but cannot fetch or call others. A tool that does not state its
+        tier has the highest (inventory V18).
+        """
+
+        def declare(function: F) -> F:
+            tool = Tool(
+                name=name or function.__name__,
+                description=_describe(function),
+                function=function,
+                tier=tier,
+                read_only=read_only,
+                idempotent=idempotent,
+                timeout_s=timeout_s,
+            )
+            _check(_NAME.fullmatch(tool.name) is not None, f"`{tool.name}` cannot be a tool's name", "use a-z, 0-9, _")
+            _check(tool.name not in self._tools, f"the skill {self.name} has two tools `{tool.name}`", "rename one")
+            _check_parameters(tool.name, function)
+            self._tools[tool.name] = tool
+            return function
+
+        return declare
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as models and the gate see them."""
+        return tuple(
+            ToolSpec(
+                name=tool.name,
+                description=tool.description,
+                parameters=tool.signature.schema,
+                tier=tool.tier,
+                read_only=tool.read_only,
+                idempotent=tool.idempotent or tool.read_only,
+                timeout_s=tool.timeout_s,
+                source=self.name,
+            )
+            for tool in self.tools
+        )
+
+    def read_settings(self, section: Mapping[str, Json]) -> object:
+        """The section of the configuration as the declared type; None for a skill without settings.
+
+        Raises InvalidInput that names the key, the reason and, for an unknown key, the nearest known one.
+        """
+        return read_section(self.name, self._settings, section)
+
+
+def _describe(function: Callable[..., object]) -> str:
+    doc = inspect.getdoc(function) or ""
+    _check(bool(doc), f"`{function.__name__}` has no docstring", "say in one sentence what it does, for the model")
+    return " ".join(doc.split("\n\n")[0].split())
+
+
+def _check_parameters(tool: str, function: Callable[..., object]) -> None:
+    parameters = list(inspect.signature(function).parameters.values())
+    _check(bool(parameters), f"`{tool}` takes no context", "make `context: ToolContext` its first parameter")
+    for parameter in parameters[1:]:
+        plain = parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
+        _check(plain, f"`{tool}` has the parameter `{parameter}`", "name each parameter; no *args, **kwargs or /")
+        _check(
+            parameter.annotation is not parameter.empty,
+            f"`{tool}` does not say the type of `{parameter.name}`",
+            "annotate it: its schema is made from that",
+        )
+
+
+def _check(holds: bool, message: str, fix: str) -> None:  # noqa: FBT001
+    if not holds:
+        raise InvalidInput(message, code="bad_skill", fix=fix)

@@ -1,0 +1,115 @@
+"""`SkillToolset`: a skill as a source of tools (`ports/toolset`).
+
+Made by the composition root and by tests; called by the gate alone, which also holds the deadline (`timeout_s`) and
+turns a fault in a tool's code into an error result with a reference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol, cast
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import DenizenError, NeedsApproval, NeedsAttention
+from denizen.domain.ids import AgentName
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
+from denizen.ports.fetch import Fetcher
+from denizen.ports.toolset import CallScope
+from denizen.skill.context import Found, ToolContext
+from denizen.skill.outcome import to_result
+from denizen.skill.skill import Skill, Tool
+
+
+class SearchHistory(Protocol):
+    """Finds earlier messages that the agent of this scope may see in the conversation of this scope."""
+
+    async def __call__(self, scope: CallScope, words: str, limit: int) -> Sequence[Found]: ...
+
+
+class CallThroughGate(Protocol):
+    """Sends a call that a skill makes through the gate; the engine adds to the scope's depth and chain."""
+
+    async def __call__(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillServices:
+    """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder."""
+
+    clock: Clock
+    fetcher: Fetcher
+    folder_of: Callable[[AgentName, str], Path]
+    search_history: SearchHistory
+    call_tool: CallThroughGate
+
+
+@dataclass(frozen=True, slots=True)
+class _ScopedHistory:
+    services: SkillServices
+    scope: CallScope
+
+    async def search(self, words: str, *, limit: int = 5) -> Sequence[Found]:
+        return await self.services.search_history(self.scope, words, limit)
+
+
+class SkillToolset:
+    """Raises InvalidInput when the section does not fit the skill's settings, and for types without a schema."""
+
+    def __init__(self, skill: Skill, services: SkillServices, section: Mapping[str, Json] | None = None) -> None:
+        self._skill = skill
+        self._services = services
+        self._options = skill.read_settings(section or {})
+        self._specs = skill.specs()
+
+    @property
+    def name(self) -> str:
+        return self._skill.name
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        return self._specs
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        """Runs the tool. Errors of a known family are results that the model reads; only NeedsApproval and
+        NeedsAttention rise, because a human has to act, and faults of the tool's code.
+        """
+        tool = self._skill.find_tool(call.tool)
+        if tool is None:
+            names = ", ".join(spec.name for spec in self._specs)
+            return ToolResult(f"The skill {self.name} has no tool `{call.tool}`. It has: {names}.", is_error=True)
+        try:
+            values = tool.signature.bind(call.args)
+            return to_result(await _run(tool, self._context(scope), values))
+        except (NeedsApproval, NeedsAttention):
+            raise
+        except DenizenError as error:
+            return ToolResult(error.explain(), is_error=True)
+
+    async def aclose(self) -> None:
+        """A skill holds nothing open."""
+
+    def _context(self, scope: CallScope) -> ToolContext:
+        return ToolContext(
+            agent=scope.agent,
+            principal=scope.principal,
+            place=scope.place,
+            turn_id=scope.turn_id,
+            idempotency_key=scope.idempotency_key,
+            clock=self._services.clock,
+            folder=self._services.folder_of(scope.agent, self.name),
+            fetch=self._services.fetcher.fetch,
+            history=_ScopedHistory(self._services, scope),
+            call_tool=partial(self._services.call_tool, scope),
+            options=self._options,
+        )
+
+
+async def _run(tool: Tool, context: ToolContext, values: Mapping[str, object]) -> object:
+    if inspect.iscoroutinefunction(tool.function):
+        return await cast("Awaitable[object]", tool.function(context, **values))
+    return await asyncio.to_thread(tool.function, context, **values)

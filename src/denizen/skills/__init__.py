@@ -1,0 +1,25 @@
+"""The skills that ship with Denizen, one module each, written against `denizen.skill` only.
+
+`load_builtin` is called by the composition root; a skill that is not enabled is never imported.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from denizen.skill import Skill
+
+BUILTIN: tuple[str, ...] = ("time", "calculator", "web", "weather", "notes", "conversation")
+"""Names of modules here, each with a `skill` of the same name; prompts list tools in this order."""
+
+
+def load_builtin(name: str) -> Skill:
+    """The skill of that name. Raises NotFound for a name that is not in `BUILTIN`."""
+    if name not in BUILTIN:
+        from denizen.skill import NotFound
+
+        raise NotFound(f"there is no built-in skill `{name}`", fix=f"built in are: {', '.join(BUILTIN)}")
+    skill: Skill = import_module(f"denizen.skills.{name}").skill
+    return skill

@@ -1,0 +1,71 @@
+"""What an agent writes down for itself, as Markdown files in its own folder that people can read and edit too.
+
+The reading tools are not declared `read_only`: such answers may come from the turn's cache, and a note that was just
+changed must not read as it was before.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from denizen.skill import Param, Skill, Tier, ToolContext, ToolError
+from denizen.skills.notebook import Notebook, note_name
+from denizen.skills.paging import read_part
+
+HITS_PER_NOTE = 5
+SEARCH_CHARS = 3000
+
+skill = Skill("notes", description="The agent's own notes.")
+
+Name = Annotated[str, "letters, digits, _ and -"]
+Text = Annotated[str, Param("Markdown", min_length=1, max_length=16_000)]
+
+
+@skill.tool(tier=Tier.HARMLESS)
+def list_notes(context: ToolContext) -> str:
+    """Lists your notes."""
+    notes = Notebook(context.folder).list_notes()
+    return "\n".join(f"{note.name} ({note.size_bytes} bytes)" for note in notes) or "There are no notes yet."
+
+
+@skill.tool(tier=Tier.HARMLESS)
+def read_note(context: ToolContext, name: Name, start: Annotated[int, Param("character to begin at", ge=0)] = 0) -> str:
+    """Reads one of your notes."""
+    notebook = Notebook(context.folder)
+    text = notebook.find_text(name)
+    if text is None:
+        names = ", ".join(note.name for note in notebook.list_notes()[:30])
+        raise ToolError(f"There is no note `{note_name(name)}`. " + (f"There are: {names}." if names else "None yet."))
+    part, more = read_part(text, start, what=f"The note `{note_name(name)}`")
+    return "\n".join(filter(None, (part.rstrip("\n"), more))) or "The note is empty."
+
+
+@skill.tool(tier=Tier.LIMITED)
+def append_note(context: ToolContext, name: Name, text: Text) -> str:
+    """Adds text at the end of a note, making it if it is new."""
+    added = Notebook(context.folder).append(name, text, key=context.idempotency_key)
+    return f"Added to `{note_name(name)}`." if added else f"This was added to `{note_name(name)}` already."
+
+
+@skill.tool(tier=Tier.LIMITED)
+def write_note(context: ToolContext, name: Name, text: Text) -> str:
+    """Replaces a whole note, making it if it is new."""
+    written = Notebook(context.folder).write(name, text, key=context.idempotency_key)
+    return f"Wrote `{note_name(name)}`." if written else f"This was written to `{note_name(name)}` already."
+
+
+@skill.tool(tier=Tier.HARMLESS)
+def search_notes(context: ToolContext, words: Annotated[str, Param("all must occur in a line", max_length=200)]) -> str:
+    """Finds lines in your notes."""
+    wanted = words.casefold().split()
+    if not wanted:
+        raise ToolError("Give at least one word to search for.")
+    notebook, lines = Notebook(context.folder), list[str]()
+    for note in notebook.list_notes():
+        found = [
+            f"{note.name}, line {number}: {line.strip()[:500]}"
+            for number, line in enumerate((notebook.find_text(note.name) or "").splitlines(), start=1)
+            if all(word in line.casefold() for word in wanted)
+        ]
+        lines += found[:HITS_PER_NOTE]
+    return "\n".join(lines)[:SEARCH_CHARS] or f"No note has a line with: {words}"

@@ -1,0 +1,191 @@
+"""From an HTML page to text that a model reads well: headings, lists, links; no scripts, menus or hidden parts.
+
+Hidden parts are left out because nobody who looks at the page sees them: they are a place for smuggled instructions.
+Called by the `web` skill.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from urllib.parse import urljoin
+
+from denizen.skills.html_tokens import Tag, read_html
+
+
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_SKIPPED = _names(
+    "script style noscript template svg canvas iframe object head nav footer aside button select textarea dialog"
+)
+_VOID = _names("area base br col embed hr img input link meta source track wbr")
+_BLOCKS = _names(
+    "address article blockquote body dd details div dl dt fieldset figure figcaption form h1 h2 h3 h4 h5 h6 header hr "
+    "li main ol p pre section summary table tbody td tfoot th thead tr ul"
+)
+_LINES = frozenset({"li", "tr", "td", "th", "dt", "dd"})
+"""Blocks that follow one another without a blank line."""
+_MAIN = frozenset({"main", "article"})
+_CLOSED_BY_THE_NEXT = frozenset({"li", "p", "dt", "dd", "tr", "td", "th", "option"})
+_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0(?![.\d])", re.IGNORECASE)
+_SPACE = re.compile(r"\s+")
+_KEPT_SPACE = "\0"
+"""Stands for the spaces of preformatted text until all others are tidied."""
+_MAX_LINK_CHARS = 300
+_MAIN_IS_ENOUGH_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """`text` has blank lines between paragraphs; links are written `[text](absolute URL)`."""
+
+    title: str
+    text: str
+
+
+def to_page_text(html: str, url: str) -> PageText:
+    """The page's main part where it names one (`main`, `article`), else all of it. `url` completes relative links."""
+    writer = _Writer(url)
+    for token in read_html(html.replace(_KEPT_SPACE, "")):
+        if isinstance(token, str):
+            writer.write(token)
+        elif token.closes:
+            writer.close(token.name)
+        else:
+            writer.open(token)
+    main = _tidy(writer.main_text())
+    return PageText(
+        title=" ".join(writer.title.split())[:300],
+        text=main if len(main) >= _MAIN_IS_ENOUGH_CHARS else _tidy(writer.text()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """An open `a` element: its depth, where it leads, and where its text begins among the pieces."""
+
+    depth: int
+    href: str
+    start: int
+
+
+class _Writer:
+    """Follows which elements are open, and writes what is visible. Unknown and unbalanced tags do no harm."""
+
+    def __init__(self, url: str) -> None:
+        self.title = ""
+        self._base = url
+        self._open: list[Tag] = []
+        self._counts: Counter[str] = Counter()
+        self._hidden: list[int] = []
+        self._link: _Link | None = None
+        self._pieces: list[str] = []
+        self._main_spans: list[tuple[int, int]] = []
+        self._main_start = 0
+
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def main_text(self) -> str:
+        spans = [*self._main_spans, (self._main_start, len(self._pieces))] if self._in_main() else self._main_spans
+        return "\n\n".join("".join(self._pieces[start:end]) for start, end in spans)
+
+    def open(self, tag: Tag) -> None:
+        if tag.name == "base" and tag.attributes.get("href"):
+            self._base = _absolute(self._base, tag.attributes["href"])
+        if tag.name in _CLOSED_BY_THE_NEXT and self._open and self._open[-1].name == tag.name:
+            self.close(tag.name)
+        if not self._hidden:
+            self._begin(tag)
+        if tag.name in _VOID:
+            return
+        if tag.name in _MAIN and not self._in_main():
+            self._main_start = len(self._pieces)
+        self._open.append(tag)
+        self._counts[tag.name] += 1
+        if tag.name in _SKIPPED or _is_hidden(tag):
+            self._hidden.append(len(self._open))
+        elif tag.name == "a" and not self._hidden:
+            self._end_link()
+            href = _absolute(self._base, tag.attributes.get("href", ""))
+            self._link = _Link(len(self._open), href, len(self._pieces))
+
+    def close(self, name: str) -> None:
+        """Closes the nearest open element of that name and all within it; nothing when there is none."""
+        while self._counts[name]:
+            depth = len(self._open)
+            tag = self._open.pop()
+            self._counts[tag.name] -= 1
+            if self._link and self._link.depth == depth:
+                self._end_link()
+            if not self._hidden and tag.name in _BLOCKS - _LINES:
+                self._pieces.append("\n\n")
+            if self._hidden and self._hidden[-1] == depth:
+                self._hidden.pop()
+            if tag.name in _MAIN and not self._in_main():
+                self._main_spans.append((self._main_start, len(self._pieces)))
+            if tag.name == name:
+                return
+
+    def write(self, text: str) -> None:
+        if self._open and self._open[-1].name == "title":
+            self.title = self.title or text
+        elif not self._hidden:
+            self._pieces.append(text.replace(" ", _KEPT_SPACE) if self._counts["pre"] else _SPACE.sub(" ", text))
+
+    def _begin(self, tag: Tag) -> None:
+        """What stands before an element's text."""
+        match tag.name:
+            case "br":
+                self._pieces.append("\n")
+            case "li":
+                self._pieces.append("\n- ")
+            case "td" | "th":
+                self._pieces.append(" | ")
+            case "h1" | "h2" | "h3" | "h4" | "h5" | "h6":
+                self._pieces.append(f"\n\n{'#' * int(tag.name[1])} ")
+            case "img":
+                alt = " ".join(tag.attributes.get("alt", "").split())[:200]
+                self._pieces.append(f"(image: {alt})" if alt else "")
+            case name if name in _BLOCKS:
+                self._pieces.append("\n" if name in _LINES else "\n\n")
+            case _:
+                pass
+
+    def _end_link(self) -> None:
+        """Makes what was written since the link began `[text](url)`; without a web address it stays as it is."""
+        link, self._link = self._link, None
+        if link is None or not link.href.startswith(("http://", "https://")) or len(link.href) > _MAX_LINK_CHARS:
+            return
+        text = " ".join("".join(self._pieces[link.start :]).split()).lstrip("#-| ")
+        del self._pieces[link.start :]
+        self._pieces.append(f"[{text}]({link.href})" if text else "")
+
+    def _in_main(self) -> bool:
+        return any(self._counts[name] for name in _MAIN)
+
+
+def _is_hidden(tag: Tag) -> bool:
+    attributes = tag.attributes
+    return (
+        "hidden" in attributes
+        or attributes.get("aria-hidden", "").lower() == "true"
+        or _HIDING_STYLE.search(attributes.get("style", "")) is not None
+    )
+
+
+def _absolute(base: str, href: str) -> str:
+    try:
+        return urljoin(base, href.strip()).partition("#")[0] if href and not href.startswith("#") else ""
+    except ValueError:
+        return ""
+
+
+def _tidy(text: str) -> str:
+    """No spaces at the ends of lines, at most one blank line in a row, no empty list items."""
+    lines = [re.sub(r"[ \t\xa0]+", " ", line).strip() for line in text.split("\n")]
+    kept = [line for line in lines if line not in {"-", "|", "#"}]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip().replace(_KEPT_SPACE, " ")

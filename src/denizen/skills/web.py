@@ -1,0 +1,61 @@
+"""Reading a page of the web. What comes back is data from strangers and is marked as such."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from http import HTTPStatus
+from typing import Annotated
+
+from denizen.skill import Fetched, Param, Skill, Tier, ToolContext, ToolError, quote_untrusted
+from denizen.skills.page_text import PageText, to_page_text
+from denizen.skills.paging import read_part
+
+TIMEOUT_S = 15.0
+
+skill = Skill("web", description="Reads pages of the web.")
+
+
+@skill.tool(tier=Tier.LIMITED, read_only=True, timeout_s=TIMEOUT_S + 5)
+async def fetch_url(
+    context: ToolContext,
+    url: Annotated[str, Param("http or https", max_length=4000)],
+    start: Annotated[int, Param("character to begin at, to read on", ge=0)] = 0,
+) -> str:
+    """Reads a web page, text or JSON by its URL."""
+    page = await context.fetch(url, timeout_s=TIMEOUT_S)
+    if page.status >= 400:
+        raise ToolError(f"{page.url} answered {page.status} {_phrase(page.status)}".rstrip() + ".")
+    content = await asyncio.to_thread(_readable, page)
+    if not content.text:
+        raise ToolError(f"{page.url} has no text that can be read ({page.media_type or 'unknown type'}).")
+    part, more = read_part(content.text, start, what=page.url)
+    heading = f"{content.title}\n\n" if content.title and start == 0 else ""
+    if not more and page.truncated:
+        more = f"The page is longer; only its first {page.size_bytes} bytes were read."
+    return "\n".join(filter(None, (quote_untrusted(f"{heading}{part}", source=page.url), more)))
+
+
+def _readable(page: Fetched) -> PageText:
+    """HTML as text, JSON indented, other text as it is; no text for pictures and the like."""
+    kind = page.media_type
+    if kind in {"text/html", "application/xhtml+xml"} or (not kind and page.text.lstrip()[:1] == "<"):
+        return to_page_text(page.text, page.url)
+    if kind == "application/json" or kind.endswith("+json"):
+        return PageText("", _indented(page.text))
+    return PageText("", page.text.strip())
+
+
+def _indented(text: str) -> str:
+    """Text that is no JSON, or nested beyond reason, stays as it is."""
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text.strip()
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""

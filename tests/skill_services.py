@@ -1,0 +1,91 @@
+"""What skills need from their surroundings, in memory, for tests: a clock that stands, a history, folders, no web."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from denizen.domain.conversation import Place
+from denizen.domain.errors import NotAllowed
+from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
+from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.ports.fetch import Fetched, Fetcher
+from denizen.ports.toolset import CallScope
+from denizen.skill import Found, SkillServices, SkillToolset
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+PLACE = Place("discord", "42")
+
+
+class StandingClock:
+    def __init__(self, now: datetime = NOON) -> None:
+        self.time = now
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic_s(self) -> float:
+        return 0.0
+
+
+class NoWeb:
+    """A fetcher on a machine without a network."""
+
+    async def fetch(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
+        raise NotAllowed(f"{url} may not be fetched: there is no web here")
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass
+class Surroundings:
+    """Makes services and remembers what was asked of them."""
+
+    root: Path
+    clock: StandingClock = field(default_factory=StandingClock)
+    fetcher: Fetcher = field(default_factory=NoWeb)
+    messages: list[Found] = field(default_factory=list[Found])
+    searched: list[CallScope] = field(default_factory=list[CallScope])
+    inner_calls: list[tuple[CallScope, str, JsonObject]] = field(
+        default_factory=list[tuple[CallScope, str, JsonObject]]
+    )
+
+    def services(self) -> SkillServices:
+        return SkillServices(
+            clock=self.clock,
+            fetcher=self.fetcher,
+            folder_of=lambda agent, skill: self.root / agent / skill,
+            search_history=self._search,
+            call_tool=self._call,
+        )
+
+    async def _search(self, scope: CallScope, words: str, limit: int) -> Sequence[Found]:
+        self.searched.append(scope)
+        wanted = words.casefold().split()
+        hits = [message for message in self.messages if all(word in message.text.casefold() for word in wanted)]
+        return sorted(hits, key=lambda message: message.at, reverse=True)[:limit]
+
+    async def _call(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult:
+        self.inner_calls.append((scope, tool, args))
+        return ToolResult(f"{tool} ran")
+
+
+def scope(*, agent: str = "ada", key: str = "") -> CallScope:
+    return CallScope(
+        agent=AgentName(agent),
+        principal=Principal(PrincipalKind.PLATFORM_USER, "7", "Kim"),
+        place=PLACE,
+        conversation_id=PLACE.conversation_id,
+        session_id=SessionId("sess_1"),
+        turn_id=TurnId("turn_1"),
+        idempotency_key=key,
+    )
+
+
+async def run(toolset: SkillToolset, tool: str, args: JsonObject, where: CallScope | None = None) -> ToolResult:
+    return await toolset.call(ToolCall(CallId("call_1"), tool, args), where or scope())
