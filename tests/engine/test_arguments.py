@@ -71,6 +71,12 @@ def test_numbers_and_booleans_in_quotes_are_repaired_and_words_are_not() -> None
         check_arguments(SPEC, {"place": "Rome", "days": "three"})
 
 
+def test_null_for_an_optional_argument_means_not_given() -> None:
+    assert check_arguments(SPEC, {"place": "Rome", "days": None}) == {"place": "Rome"}
+    with pytest.raises(ArgumentsError):
+        check_arguments(SPEC, {"place": None})
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

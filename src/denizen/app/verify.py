@@ -26,5 +26,5 @@ async def verify_model(models: Models, name: str) -> Answered:
     started = time.monotonic()
     async for event in models.get(name).stream(request):
         if isinstance(event, ModelReply):
-            return Answered(f"{event.provider}/{event.model}", time.monotonic() - started)
+            return Answered(event.model, time.monotonic() - started)
     raise Unavailable("The model ended its answer too early.", code="model_incomplete")

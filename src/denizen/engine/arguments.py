@@ -7,7 +7,7 @@ The schema is the tool's own, whatever its source (LW11).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,12 +31,18 @@ def check_arguments(spec: ToolSpec, args: JsonObject) -> JsonObject:
     """The arguments to call with. Raises ArgumentsError.
 
     Repaired without asking: a JSON object written as a string, and numbers or booleans written as strings where the
-    schema wants the plain form. Everything else goes back to the model.
+    schema wants the plain form; and null for an optional argument that knows no null. Everything else goes back to
+    the model.
     """
     if RAW_ARGS in args:
         args = _parse_raw(spec, str(args[RAW_ARGS]))
     properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters.get("properties", {}))
-    repaired = {name: _repair(value, properties.get(name, {})) for name, value in args.items()}
+    required = cast("Sequence[str]", spec.parameters.get("required", ()))
+    repaired = {
+        name: _repair(value, properties.get(name, {}))
+        for name, value in args.items()
+        if value is not None or name in required or not _is_plain(properties.get(name))
+    }
     errors = sorted(
         _validator(_canonical(spec.parameters)).iter_errors(cast("Any", repaired)), key=lambda e: e.json_path
     )
@@ -74,6 +80,11 @@ def _repair(value: Json, schema: Mapping[str, Json]) -> Json:
         if isinstance(parsed, kinds[cast("str", wanted)]):
             return cast("Json", parsed)
     return value
+
+
+def _is_plain(schema: Mapping[str, Json] | None) -> bool:
+    """Whether the schema names one type that is not null."""
+    return schema is not None and isinstance(schema.get("type"), str) and schema["type"] != "null"
 
 
 def _where(json_path: str) -> str:

@@ -93,7 +93,7 @@ class Steps:
         recorded = await self._services.durable.step(f"model:{self.number}", lambda: self._request(request, show=show))
         reply, duration_ms = _reply_from_json(cast("Mapping[str, Any]", recorded))
         self.usage += reply.usage
-        self.answered_by = f"{reply.provider}/{reply.model}"
+        self.answered_by = reply.model
         self._steps.append(
             Step(
                 self._context.turn.id,
@@ -142,9 +142,9 @@ class Steps:
         self.call_count += len(answers)
         for p, answer in answers:
             self._record_call(p, answer, cached=p.refused is None and fresh.get(p.key) is not p)
-        for p in waiting:
-            if not p.reusable:
-                del self._cache[p.key]
+        if any(not p.reusable for p in waiting):
+            # Something may have changed: what was read before may be read anew.
+            self._cache.clear()
         return tuple(ToolResultPart(p.call.id, p.call.tool, a.text, a.is_error) for p, a in answers)
 
     def _prepare(self, call: ToolCallPart, toolbox: Toolbox, position: int) -> _Prepared:
