@@ -1,0 +1,128 @@
+"""One configured provider: its HTTP client, made at first use, and the vendor's models that go over it.
+
+Built by `catalog`, used by `model`. Nothing is imported or opened before the first request.
+"""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from denizen.adapters.models.failures import Target
+from denizen.adapters.models.settings import EndpointSource, ProviderSpec
+from denizen.adapters.models.vendors import NO_KEY, Access, build_vendor_model, load_vendor
+from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.ports.model import Capabilities
+
+if TYPE_CHECKING:
+    import httpx2
+    from pydantic_ai.models import Model as VendorModel
+
+_CONNECTIONS = 256
+_KEPT_MODELS = 64
+_POOL_WAIT_S = 30.0
+_LEAST_SECRET_CHARS = 6
+
+
+class Connection:
+    """A provider. `source` gives the address where it is not configured but started (kind `embedded`)."""
+
+    def __init__(self, spec: ProviderSpec, source: EndpointSource | None = None) -> None:
+        self.spec = spec
+        self._source = source
+        self._source_ready = False
+        self._http: httpx2.AsyncClient | None = None
+        self._models: dict[str, tuple[Access, VendorModel]] = {}
+        self._lock = anyio.Lock()
+        self.closed = False
+
+    @property
+    def may_have_to_start(self) -> bool:
+        """Whether the server may not run yet, so that `access` can take minutes."""
+        return self._source is not None and not self._source_ready
+
+    async def access(self, model: str) -> Access:
+        """Address and key as of now. Raises NeedsAttention without a key, and what the endpoint's source raises."""
+        if self._source is not None:
+            endpoint = await self._source.endpoint()
+            self._source_ready = True
+            return Access(endpoint.base_url, endpoint.api_key, endpoint.model)
+        facts = self.spec.facts
+        if self.spec.api_key is None and facts.needs_key and not self.spec.base_url:
+            raise NeedsAttention(
+                f"The provider '{self.spec.name}' has no key.",
+                code="model_key_missing",
+                fix=f"Set {self.spec.key_name or 'its api_key'}, or run `denizen setup`.",
+            )
+        key = self.spec.api_key() if self.spec.api_key is not None else ""
+        return Access(self.spec.base_url or facts.base_url, key or NO_KEY, model)
+
+    def note_unreachable(self) -> None:
+        """The server did not answer: it may have to be started again."""
+        self._source_ready = False
+
+    async def vendor_model(self, access: Access, capabilities: Capabilities, name: str) -> VendorModel:
+        """The vendor's model for this access. Kept until address or key change, so that connections stay warm."""
+        async with self._lock:
+            if self.closed:
+                raise closed_error()
+            kept = self._models.get(name)
+            if kept is not None and kept[0] == access:
+                return kept[1]
+            # In a thread: the first import of a vendor takes seconds, and nobody else should wait for it.
+            self._http = self._http or await to_thread.run_sync(self._open)
+            build = partial(build_vendor_model, self.spec, access, capabilities, self._http)
+            built = await to_thread.run_sync(build)
+            self._models.pop(name, None)
+            if len(self._models) >= _KEPT_MODELS:
+                self._models.pop(next(iter(self._models)))
+            self._models[name] = (access, built)
+            return built
+
+    async def warm(self) -> None:
+        """Imports the vendor in a worker thread, so that the first request need not."""
+        await to_thread.run_sync(load_vendor, self.spec.kind)
+
+    def target(self, access: Access, name: str) -> Target:
+        """Whom errors talk about, and what they must not say."""
+        secrets = (access.api_key, *self.spec.headers.values())
+        kept = tuple(secret for secret in secrets if len(secret) >= _LEAST_SECRET_CHARS)
+        return Target(name, self.spec.name, self.spec.key_name, kept)
+
+    async def aclose(self) -> None:
+        """Closes the connections. The provider must not be used afterwards."""
+        self.closed = True
+        http, self._http = self._http, None
+        self._models.clear()
+        if http is not None:
+            await http.aclose()
+
+    def _open(self) -> httpx2.AsyncClient:
+        import httpx2
+
+        idle_s = self.spec.idle_s
+        return httpx2.AsyncClient(
+            timeout=httpx2.Timeout(connect=self.spec.connect_timeout_s, read=idle_s, write=idle_s, pool=_POOL_WAIT_S),
+            verify=_load_tls(),
+            limits=httpx2.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
+            # A proxy for the outside world has no business between us and our own child process.
+            trust_env=self._source is None,
+        )
+
+
+@functools.cache
+def _load_tls() -> ssl.SSLContext:
+    """Shared by all providers: reading the certificates takes longer than making a client."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def closed_error() -> DenizenError:
+    """A request met the end of its generation of the configuration."""
+    return Unavailable("The models are being replaced.", code="models_closed", fix="Try again.")

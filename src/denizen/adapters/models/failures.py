@@ -1,0 +1,258 @@
+"""What vendors raise, as our errors: which family, worth another try or not, and never with a secret in it.
+
+Silence is not worth another try: it has cost its whole time-out already, and a fallback can answer in the meantime.
+
+Pure. Called by `model` for every failed attempt. The vendor's exception itself goes no further: its text and its
+request object may hold what was sent.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, Unavailable
+
+if TYPE_CHECKING:
+    from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+
+UNREACHABLE = "model_unreachable"
+"""The code of an error that says that no connection could be made, or that it broke."""
+
+_SHOWN_CHARS = 300
+_KEY_LIKE = re.compile(
+    r"(?i)\b(?:sk|pk|rk|gsk|xai)-[\w*.-]{6,}|\b(?:key|api|token)[-_](?=[\w*.-]*\d)[\w*.-]{12,}"
+    r"|\bBearer\s+\S+|\bAIza[\w*-]{6,}"
+)
+_TOO_LONG = re.compile(
+    r"(?i)context (size|length|window)|maximum context|exceeds? the available context|prompt is too long"
+    r"|input is too long|too many (input )?tokens|reduce the length"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom the request went to. `key_name` is the variable or setting of the key; `secrets` must not be shown."""
+
+    model: str
+    provider: str
+    key_name: str
+    secrets: tuple[str, ...] = field(repr=False)
+
+    def clean(self, text: str) -> str:
+        """The provider's words, short and without anything that looks like a key."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        text = _KEY_LIKE.sub("***", " ".join(text.split()))
+        return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed attempt. `retry_after_s` is what the provider asked for."""
+
+    error: DenizenError
+    retryable: bool = False
+    retry_after_s: float | None = None
+
+
+def vendor_errors() -> tuple[type[Exception], ...]:
+    """Everything that the vendor's layer may raise: its own errors, the transport's, and those of its parser.
+
+    The last ones (ValueError and so on) come from replies that do not have the form they should have.
+    """
+    import httpx2
+    from pydantic_ai.exceptions import AgentRunError, UserError
+
+    parser = (ValueError, TypeError, AttributeError, LookupError, AssertionError, ArithmeticError, RuntimeError)
+    return (AgentRunError, UserError, httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, *parser)
+
+
+def failure_of(error: Exception, target: Target) -> Failure:
+    """The failure that an exception out of `vendor_errors` means."""
+    import httpx2
+    from pydantic_ai import exceptions as vendor
+
+    match error:
+        case vendor.ModelAPIError():
+            return _api_failure(error, target)
+        case vendor.UserError():
+            return Failure(_rejected(target, str(error)))
+        case httpx2.ReadTimeout():
+            return Failure(_timed_out(target))
+        case httpx2.TimeoutException():
+            return Failure(_unreachable(target, type(error).__name__), retryable=True)
+        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
+            return Failure(_bad_address(target, str(error)))
+        case httpx2.TransportError():
+            return Failure(_unreachable(target, str(error) or type(error).__name__), retryable=True)
+        case _:
+            return Failure(_bad_reply(target, f"{type(error).__name__}: {error}"))
+
+
+def _api_failure(error: ModelAPIError, target: Target) -> Failure:
+    from pydantic_ai import exceptions as vendor
+
+    said = target.clean(_words(error))
+    if isinstance(error, vendor.ModelHTTPError):
+        return _http_failure(error, said, target)
+    match error:
+        case vendor.ModelRequestTimeout():
+            return Failure(_timed_out(target))
+        case vendor.ModelTimeoutError(phase="read"):
+            return Failure(_timed_out(target))
+        case vendor.ModelConnectionError():
+            return Failure(_unreachable(target, said), retryable=True)
+        case vendor.ModelContextWindowExceededError():
+            return Failure(_too_long(target, said))
+        case vendor.ModelAuthenticationError():
+            return Failure(_key_refused(target))
+        case vendor.ModelNotFoundError():
+            return Failure(_unknown_model(target, said))
+        case vendor.ModelRequestRejectedError():
+            return Failure(_rejected(target, said))
+        case vendor.ModelQuotaExceededError():
+            return Failure(_no_quota(target, said))
+        case vendor.ModelRateLimitError():
+            return _busy(target, said, "model_rate_limited", error.retry_after)
+        case vendor.ModelUnavailableError() | vendor.ModelServerError():
+            return _busy(target, said, "model_overloaded", error.retry_after)
+        case _:
+            return Failure(_bad_reply(target, said))
+
+
+def _http_failure(error: ModelHTTPError, said: str, target: Target) -> Failure:
+    """By status, after what the provider's own code says more exactly."""
+    from pydantic_ai import exceptions as vendor
+
+    status = error.status_code
+    if isinstance(error, vendor.ModelQuotaExceededError):
+        return Failure(_no_quota(target, said))
+    if isinstance(error, vendor.ModelContextWindowExceededError) or (
+        status in {400, 413, 422} and (status == 413 or _TOO_LONG.search(said))
+    ):
+        return Failure(_too_long(target, said))
+    if isinstance(error, vendor.ModelAuthenticationError):
+        return Failure(_key_refused(target, said if status == 403 else ""))
+    if isinstance(error, vendor.ModelNotFoundError):
+        hint = f"Did you mean '{error.suggested_model_id}'?" if error.suggested_model_id else ""
+        return Failure(_unknown_model(target, said, hint))
+    if status == 429:
+        return _busy(target, said, "model_rate_limited", error.retry_after)
+    if status in {408, 409} or status >= 500:
+        code = "model_overloaded" if isinstance(error, vendor.ModelUnavailableError) else "model_server_error"
+        return _busy(target, f"HTTP {status}: {said}", code, error.retry_after)
+    return Failure(_rejected(target, f"HTTP {status}: {said}"))
+
+
+def _words(error: ModelAPIError) -> str:
+    """The provider's own sentence out of an error body, whatever its shape."""
+    body: object = error.body
+    for name in ("error", "message", "detail"):
+        if isinstance(body, dict):
+            body = cast("dict[str, object]", body).get(name, cast("object", body))
+    if isinstance(body, str) and body.strip():
+        return body
+    return str(error) if body is None else f"{body}"
+
+
+def _busy(target: Target, said: str, code: str, retry_after_s: float | None) -> Failure:
+    message = {
+        "model_rate_limited": f"The provider '{target.provider}' limits the rate of requests.",
+        "model_overloaded": f"The provider '{target.provider}' is overloaded.",
+    }.get(code, f"The provider '{target.provider}' failed.")
+    error = Unavailable(
+        message, code=code, why=said, fix="Try again later.", retry_after_s=retry_after_s, model=target.model
+    )
+    return Failure(error, retryable=True, retry_after_s=retry_after_s)
+
+
+def _unreachable(target: Target, said: str) -> DenizenError:
+    return Unavailable(
+        f"The provider '{target.provider}' cannot be reached.",
+        code=UNREACHABLE,
+        why=target.clean(said),
+        fix="Check the network and the provider's base_url.",
+        model=target.model,
+    )
+
+
+def _timed_out(target: Target) -> DenizenError:
+    return Unavailable(
+        f"The provider '{target.provider}' did not answer in time.",
+        code="model_timeout",
+        why="Nothing arrived within the time-out.",
+        fix="Try again later, or raise the provider's time-outs if the model is known to be slow.",
+        model=target.model,
+    )
+
+
+def _bad_reply(target: Target, said: str) -> DenizenError:
+    return Unavailable(
+        f"The provider '{target.provider}' sent an answer that cannot be read.",
+        code="model_bad_reply",
+        why=target.clean(said),
+        fix="Check that base_url points at the API, not at a web page.",
+        model=target.model,
+    )
+
+
+def _bad_address(target: Target, said: str) -> DenizenError:
+    return NeedsAttention(
+        f"The address of the provider '{target.provider}' is not usable.",
+        code="model_address_invalid",
+        why=target.clean(said),
+        fix="Correct the provider's base_url.",
+        model=target.model,
+    )
+
+
+def _key_refused(target: Target, said: str = "") -> DenizenError:
+    where = target.key_name or f"the api_key of the provider '{target.provider}'"
+    return NeedsAttention(
+        f"The provider '{target.provider}' refused the key.",
+        code="model_key_refused",
+        why=said or "It does not accept the key, or the key may not use this model.",
+        fix=f"Put a valid key into {where}.",
+        model=target.model,
+    )
+
+
+def _unknown_model(target: Target, said: str, hint: str = "") -> DenizenError:
+    return NeedsAttention(
+        f"The provider '{target.provider}' does not know the model '{target.model}'.",
+        code="model_unknown",
+        why=said,
+        fix=hint or "Correct the model's name; check the provider's base_url if all models are unknown.",
+        model=target.model,
+    )
+
+
+def _no_quota(target: Target, said: str) -> DenizenError:
+    return Exhausted(
+        f"The quota or the credit at the provider '{target.provider}' is used up.",
+        code="model_quota",
+        why=said,
+        fix="Top up the account, or use another model.",
+        model=target.model,
+    )
+
+
+def _too_long(target: Target, said: str) -> DenizenError:
+    return InvalidInput(
+        f"The conversation is too long for the model '{target.model}'.",
+        code="context_too_long",
+        why=said,
+        fix="Lower the history limits of the agent, or use a model with a larger context.",
+        model=target.model,
+    )
+
+
+def _rejected(target: Target, said: str) -> DenizenError:
+    return InvalidInput(
+        f"The model '{target.model}' refused the request.",
+        code="model_rejected",
+        why=target.clean(said),
+        model=target.model,
+    )

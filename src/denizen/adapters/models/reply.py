@@ -1,0 +1,188 @@
+"""What a provider answered, in our form (inventory V14): deltas while it streams, the whole reply at the end.
+
+The way there is `convert`. Called by `model`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+from denizen.adapters.models.opaque import State, pack_state
+from denizen.adapters.models.tagged import split_tagged
+from denizen.domain.ids import CallId, fresh
+from denizen.domain.json import JsonObject
+from denizen.domain.message import Part, TextPart, ThinkingPart, ToolCallPart
+from denizen.domain.usage import Usage
+from denizen.ports.model import RAW_ARGS, FinishReason, ModelReply, TextDelta, ThinkingDelta
+
+if TYPE_CHECKING:
+    from pydantic_ai import messages as wire
+
+_FINISH: dict[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content_filter",
+    "tool_call": "tool_calls",
+    "error": "error",
+}
+_TAGGED = "content"
+"""pydantic-ai's id of thinking that a model wrote between tags in its text. No provider wants that back."""
+
+
+def delta_of(event: wire.ModelResponseStreamEvent) -> TextDelta | ThinkingDelta | None:
+    """What of a stream event is to be shown at once. Tool calls are not: they count when they are whole."""
+    from pydantic_ai import messages as wire
+
+    match event:
+        case wire.PartStartEvent(part=wire.TextPart(content=text)) if text:
+            return TextDelta(text)
+        case wire.PartStartEvent(part=wire.ThinkingPart(content=text)) if text:
+            return ThinkingDelta(text)
+        case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text)) if text:
+            return TextDelta(text)
+        case wire.PartDeltaEvent(delta=wire.ThinkingPartDelta(content_delta=text)) if text:
+            return ThinkingDelta(text)
+        case _:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Who replied. `model` is our full name of it, which thinking is marked with; `free` models cost nothing.
+
+    `tags`: its text may begin with thinking between tags.
+    """
+
+    model: str
+    provider: str
+    free: bool
+    tags: bool
+
+
+def reply_of(response: wire.ModelResponse, speaker: Speaker) -> ModelReply:
+    """The whole reply."""
+    parts = tuple(_parts(response.parts, speaker))
+    return ModelReply(
+        parts=parts,
+        usage=usage_of(response, free=speaker.free),
+        finish_reason=_finish(response.finish_reason, parts),
+        model=speaker.model,
+        provider=speaker.provider,
+    )
+
+
+def parse_args(written: str | dict[str, Any] | None) -> JsonObject:
+    """The arguments of a tool call. What is no JSON object comes back as text under `RAW_ARGS`; nothing gives `{}`.
+
+    An object that was written as a string once more is taken out of it (inventory S12).
+    """
+    if written is None or (isinstance(written, str) and not written.strip()):
+        return {}
+    if isinstance(written, dict):
+        return cast("JsonObject", written) if _is_sound(written) else {RAW_ARGS: json.dumps(written, default=str)}
+    found = _load(written)
+    if isinstance(found, str):
+        found = _load(found)
+    if isinstance(found, dict) and _is_sound(cast("object", found)):
+        return cast("JsonObject", found)
+    return {RAW_ARGS: _utf8(written)}
+
+
+def usage_of(response: wire.ModelResponse, *, free: bool) -> Usage:
+    """Tokens and money. What the provider says it charged goes before the price list; None when nobody knows."""
+    used = response.usage
+    return Usage(
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cache_read_tokens=used.cache_read_tokens,
+        cache_write_tokens=used.cache_write_tokens,
+        cost_usd=Decimal(0) if free else _cost(response),
+        requests=1,
+    )
+
+
+def _cost(response: wire.ModelResponse) -> Decimal | None:
+    charged = (response.provider_details or {}).get("cost")
+    if isinstance(charged, int | float) and not isinstance(charged, bool):
+        return Decimal(str(charged))
+    if not response.usage.has_values():
+        return None
+    if response.usage.cost is not None:
+        return response.usage.cost
+    try:
+        return response.cost().total_price
+    except (LookupError, ValueError, AssertionError):
+        return None
+
+
+def _parts(parts: Iterable[wire.ModelResponsePart], speaker: Speaker) -> Iterator[Part]:
+    from pydantic_ai import messages as wire
+
+    home, tags = speaker.model, speaker.tags
+    seen: set[str] = set()
+    for part in parts:
+        match part:
+            case wire.TextPart(content=text):
+                thought, answer = split_tagged(text) if tags else ("", text)
+                tags = False
+                if thought:
+                    yield ThinkingPart(_utf8(thought))
+                if answer:
+                    yield TextPart(_utf8(answer))
+            case wire.ThinkingPart(content=text):
+                state = State(home, part.provider_name, part.id, part.signature, part.provider_details)
+                signature = "" if part.id == _TAGGED else pack_state(state)
+                if text or signature:
+                    yield ThinkingPart(_utf8(text), signature)
+            case wire.ToolCallPart():
+                call = _call(part, seen)
+                details = State(home, part.provider_name, part.id, None, part.provider_details, call.id)
+                if kept := pack_state(details):
+                    yield ThinkingPart("", kept)
+                yield call
+            case _:
+                continue  # files and provider-side tools: nothing asks for them
+
+
+def _call(part: wire.ToolCallPart, seen: set[str]) -> ToolCallPart:
+    """The call, under an id that no other call of the reply has: results find their call by it."""
+    given = _utf8(part.tool_call_id)
+    call_id = fresh("call") if not given or given in seen else given
+    seen.add(call_id)
+    return ToolCallPart(CallId(call_id), _utf8(part.tool_name), parse_args(part.args))
+
+
+def _finish(said: str | None, parts: tuple[Part, ...]) -> FinishReason:
+    """Servers that say `stop`, or nothing, beside tool calls mean the calls."""
+    reason = _FINISH.get(said or "stop", "stop")
+    if reason == "stop" and any(isinstance(part, ToolCallPart) for part in parts):
+        return "tool_calls"
+    return reason
+
+
+def _load(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _is_sound(value: object) -> bool:
+    """Whether it can be written down again as UTF-8 JSON: no half surrogate pairs, no NaN, no endless nesting."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,339 @@
+"""A local HTTP server that speaks as model providers do, with a script instead of a model.
+
+For tests of whatever talks to a provider: adapters, whole turns, skills. The formats are real (`model_wire`), JSON and
+event streams, so that the production code path runs unchanged; only the base URL differs. Loopback only, on a free
+port, in the event loop of the test, or in a thread of its own for tests that are not async.
+
+    async with model_server() as server:
+        server.script(Answer(text="Hello."), Fail(529, headers={"retry-after": "1"}), Answer(calls=[Call("look")]))
+        ...  # OpenAI-compatible: server.openai_url; OpenRouter: server.openrouter_url; Anthropic: server.url
+        assert server.requests[0].body["model"] == "..."
+
+Each request takes the next entry of the script. A request that finds none left is answered 400, which nobody retries.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections import deque
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import uvicorn
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from denizen.testing.model_checks import check_request
+from denizen.testing.model_wire import (
+    Answer,
+    Api,
+    Body,
+    Call,
+    Tokens,
+    error_body,
+    error_frame,
+    json_answer,
+    stream_answer,
+)
+
+__all__ = [
+    "Answer",
+    "Call",
+    "Cut",
+    "Fail",
+    "Hang",
+    "ModelServer",
+    "Raw",
+    "Recorded",
+    "StreamFault",
+    "Tokens",
+    "Wait",
+    "model_server",
+    "model_server_in_thread",
+]
+
+_PATHS: Mapping[str, Api] = {
+    "/v1/chat/completions": "chat",
+    "/api/v1/chat/completions": "chat",
+    "/v1/responses": "responses",
+    "/v1/messages": "messages",
+}
+_OPENROUTER = "/api/v1/"
+_CLOSE_DEADLINE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The provider answers with an error status."""
+
+    status: int
+    message: str = "scripted failure"
+    kind: str = "scripted_error"
+    code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """The provider falls silent for good: at once, or after so many frames of the answer."""
+
+    answer: Answer | None = None
+    after_frames: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The connection breaks after so many frames of the answer. `cleanly` ends it as if all had been said."""
+
+    answer: Answer
+    after_frames: int = 1
+    cleanly: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFault:
+    """The stream turns into an error after so many frames of the answer."""
+
+    answer: Answer
+    after_frames: int = 0
+    message: str = "Overloaded"
+    kind: str = "overloaded_error"
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Any bytes, such as an HTML page from a proxy."""
+
+    body: bytes
+    content_type: str = "text/html"
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The answer, held back after so many frames until `until` is set. `reached` is set when the server waits."""
+
+    answer: Answer
+    until: anyio.Event
+    reached: anyio.Event
+    after_frames: int = 0
+
+
+Entry = Answer | Fail | Hang | Cut | StreamFault | Raw | Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A request as it came. Header names are lower case."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: Body
+
+
+class ModelServer:
+    """The ASGI application, its script and its records. `strict` makes the checks that vendors make on prompts."""
+
+    def __init__(self, *, strict: bool = True) -> None:
+        self.requests: list[Recorded] = []
+        self.models: Sequence[str] = ("scripted",)
+        self.url = ""
+        self._strict = strict
+        self._script: deque[Entry] = deque()
+        self._closing = anyio.Event()
+
+    @property
+    def openai_url(self) -> str:
+        """The base URL of OpenAI's API and of those that are compatible to it."""
+        return f"{self.url}/v1"
+
+    @property
+    def openrouter_url(self) -> str:
+        return f"{self.url}/api/v1"
+
+    @property
+    def bodies(self) -> Sequence[Body]:
+        return [request.body for request in self.requests]
+
+    @property
+    def left(self) -> int:
+        """How much of the script has not been played yet."""
+        return len(self._script)
+
+    def script(self, *entries: Entry) -> None:
+        """Adds entries; each request takes one."""
+        self._script.extend(entries)
+
+    def close(self) -> None:
+        """Ends every entry that waits."""
+        self._closing.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        if request.method == "GET" and request.url.path.endswith("/models"):
+            rows = [{"id": name, "object": "model", "created": 0, "owned_by": "scripted"} for name in self.models]
+            await JSONResponse({"object": "list", "data": rows})(scope, receive, send)
+            return
+        api = _PATHS.get(request.url.path)
+        if api is None:
+            await JSONResponse(error_body("chat", "no such route", "not_found", None), 404)(scope, receive, send)
+            return
+        body: Body = json.loads(await request.body())
+        self.requests.append(Recorded(request.url.path, dict(request.headers), body))
+        await self._play(self._next(api, body), _Exchange(api, body, scope, receive, send))
+
+    def _next(self, api: Api, body: Body) -> Entry:
+        if self._strict and (refusal := check_request(api, body)):
+            return Fail(400, refusal, "invalid_request_error")
+        if not self._script:
+            return Fail(400, "The script of the model server has no entry left.", "script_exhausted")
+        return self._script.popleft()
+
+    async def _play(self, entry: Entry, exchange: _Exchange) -> None:
+        match entry:
+            case Fail():
+                await exchange.fail(entry)
+            case Raw(content, content_type, status):
+                await exchange.respond(Response(content, status, media_type=content_type))
+            case Answer():
+                await exchange.answer(entry)
+            case Hang(None):
+                await self._closing.wait()
+            case Hang(answer, after_frames):
+                await exchange.stream(answer or Answer(), after_frames)
+                await self._closing.wait()
+            case Cut(answer, after_frames, cleanly):
+                await exchange.stream(answer, after_frames)
+                if cleanly:
+                    await exchange.end()
+            case StreamFault(answer, after_frames, message, kind, code):
+                await exchange.stream(answer, after_frames)
+                await exchange.write(error_frame(exchange.api, message, kind, code))
+                await exchange.end()
+            case Wait():
+                await self._hold(entry, exchange)
+
+    async def _hold(self, entry: Wait, exchange: _Exchange) -> None:
+        frames = list(exchange.frames(entry.answer))
+        await exchange.begin()
+        for frame in frames[: entry.after_frames]:
+            await exchange.write(frame)
+        entry.reached.set()
+        await entry.until.wait()
+        for frame in frames[entry.after_frames :]:
+            await exchange.write(frame)
+        await exchange.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchange:
+    """One request and the way to answer it, frame by frame. A stream that is not ended breaks the connection."""
+
+    api: Api
+    request: Body
+    scope: Scope
+    receive: Receive
+    send: Send
+
+    @property
+    def openrouter(self) -> bool:
+        return str(self.scope["path"]).startswith(_OPENROUTER)
+
+    def frames(self, answer: Answer) -> Generator[bytes, None, None]:
+        yield from stream_answer(self.api, answer, self.request, openrouter=self.openrouter)
+
+    async def answer(self, answer: Answer) -> None:
+        if not self.request.get("stream"):
+            await self.respond(JSONResponse(json_answer(self.api, answer, self.request, openrouter=self.openrouter)))
+            return
+        await self.stream(answer, None)
+        await self.end()
+
+    async def fail(self, entry: Fail) -> None:
+        body = error_body(self.api, entry.message, entry.kind, entry.code)
+        await self.respond(JSONResponse(body, entry.status, headers=dict(entry.headers)))
+
+    async def respond(self, response: Response) -> None:
+        await response(self.scope, self.receive, self.send)
+
+    async def stream(self, answer: Answer, frames: int | None) -> None:
+        """The head and the first `frames` frames (None: all)."""
+        await self.begin()
+        for frame in list(self.frames(answer))[:frames]:
+            await self.write(frame)
+
+    async def begin(self) -> None:
+        headers = [(b"content-type", b"text/event-stream; charset=utf-8")]
+        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def write(self, frame: bytes) -> None:
+        await self.send({"type": "http.response.body", "body": frame, "more_body": True})
+
+    async def end(self) -> None:
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+@asynccontextmanager
+async def model_server(*, strict: bool = True) -> AsyncGenerator[ModelServer, None]:
+    """A running server. What still hangs when the block ends is let go."""
+    app = ModelServer(strict=strict)
+    # With the protocol named, asyncio switches Nagle's algorithm off; else each answer takes 40 ms longer.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    app.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    config = uvicorn.Config(app, log_config=None, log_level="critical", access_log=False, lifespan="off", ws="none")
+    server = _Uvicorn(config)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [listener])
+        await server.up.wait()
+        try:
+            yield app
+        finally:
+            app.close()
+            server.down.set()
+
+
+@contextmanager
+def model_server_in_thread(*, strict: bool = True) -> Generator[ModelServer, None, None]:
+    """The same for code that is not async, or that starts other processes. Script it before the requests come."""
+    with (
+        anyio.from_thread.start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(model_server(strict=strict)) as server,
+    ):
+        yield server
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn that starts and stops by events instead of polling, and leaves the signals of the process alone."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = anyio.Event()
+        self.down = anyio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        self.up.set()
+        await self.down.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        for listener in sockets or ():
+            listener.close()
+        with anyio.move_on_after(_CLOSE_DEADLINE_S):
+            while self.server_state.connections:
+                for connection in list(self.server_state.connections):
+                    connection.shutdown()
+                await anyio.lowlevel.checkpoint()

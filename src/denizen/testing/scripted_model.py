@@ -1,0 +1,198 @@
+"""A model that follows a script, in process: for tests of the engine, of skills and of whole turns.
+
+A real implementation of `denizen.ports.model`: it streams text in pieces, asks for tools, fails, waits. The script is
+a list of steps, one for each request; each request is recorded. Waiting is done on events, so that tests decide when
+something happens and never sleep.
+
+    model = ScriptedModel(Say(calls=[call("clock")]), Say("It is noon."))
+    ...
+    assert model.requests[1].messages[-1].role is Role.TOOL
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import anyio
+import anyio.lowlevel
+
+from denizen.domain.errors import DenizenError, NotFound
+from denizen.domain.ids import CallId
+from denizen.domain.json import Json
+from denizen.domain.message import Part, TextPart, ThinkingPart, ToolCallPart
+from denizen.domain.usage import Usage
+from denizen.ports.model import (
+    Capabilities,
+    FinishReason,
+    ModelEvent,
+    ModelInfo,
+    ModelNotice,
+    ModelReply,
+    ModelRequest,
+    TextDelta,
+    ThinkingDelta,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A place where a model waits: it sets `reached` and goes on when `open` is set."""
+
+    reached: anyio.Event = field(default_factory=anyio.Event)
+    open: anyio.Event = field(default_factory=anyio.Event)
+
+    async def pass_through(self) -> None:
+        self.reached.set()
+        await self.open.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """One reply. Calls without an id get `call_N_M`: request and place, counted from 1.
+
+    `error` is raised after the text was streamed. `before` holds the model up at the start, `halfway` in the middle
+    of the text.
+    """
+
+    text: str = ""
+    calls: Sequence[ToolCallPart] = ()
+    thinking: str = ""
+    notices: Sequence[str] = ()
+    usage: Usage = field(default_factory=lambda: Usage(input_tokens=10, output_tokens=5, requests=1))
+    finish_reason: FinishReason | None = None
+    error: DenizenError | None = None
+    before: Gate | None = None
+    halfway: Gate | None = None
+
+
+Step: TypeAlias = Say | DenizenError | Callable[[ModelRequest], "Say | DenizenError"]
+
+
+def call(tool: str, /, *, id: str = "", **args: Json) -> ToolCallPart:  # noqa: A002 - the word of the wire
+    """A tool call for a script."""
+    return ToolCallPart(CallId(id), tool, dict(args))
+
+
+class ScriptedModel:
+    """A model with a script. `otherwise` answers when the script is at its end; without it that is a failed test.
+
+    A step may be a reply, an error to raise, or a function of the request that gives one of the two.
+    """
+
+    def __init__(
+        self,
+        *steps: Step,
+        name: str = "scripted/model",
+        capabilities: Capabilities | None = None,
+        otherwise: Step | None = None,
+        piece_chars: int = 8,
+    ) -> None:
+        self.requests: list[ModelRequest] = []
+        self._steps = list(steps)
+        self._name = name
+        self._capabilities = capabilities or Capabilities()
+        self._otherwise = otherwise
+        self._piece_chars = piece_chars
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    @property
+    def left(self) -> int:
+        """How many steps have not been played yet."""
+        return len(self._steps)
+
+    def script(self, *steps: Step) -> None:
+        """Adds steps."""
+        self._steps.extend(steps)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Plays the next step. A checkpoint before each event lets other tasks run, as a network would."""
+        self.requests.append(request)
+        said = self._take(request)
+        await anyio.lowlevel.checkpoint()
+        if isinstance(said, DenizenError):
+            raise said
+        if said.before is not None:
+            await said.before.pass_through()
+        async for event in self._events(said, len(self.requests)):
+            yield event
+            await anyio.lowlevel.checkpoint()
+
+    def _take(self, request: ModelRequest) -> Say | DenizenError:
+        if self._steps:
+            step = self._steps.pop(0)
+        elif self._otherwise is not None:
+            step = self._otherwise
+        else:
+            raise AssertionError(f"the script of {self._name} has no step for request {len(self.requests)}: {request}")
+        return step if isinstance(step, Say | DenizenError) else step(request)
+
+    async def _events(self, said: Say, number: int) -> AsyncGenerator[ModelEvent, None]:
+        for notice in said.notices:
+            yield ModelNotice(notice)
+        for piece in self._pieces(said.thinking):
+            yield ThinkingDelta(piece)
+        pieces = self._pieces(said.text)
+        for place, piece in enumerate(pieces):
+            if said.halfway is not None and place == len(pieces) // 2:
+                await said.halfway.pass_through()
+            yield TextDelta(piece)
+        if said.error is not None:
+            raise said.error
+        yield self._reply(said, number)
+
+    def _pieces(self, text: str) -> Sequence[str]:
+        return [text[start : start + self._piece_chars] for start in range(0, len(text), self._piece_chars)]
+
+    def _reply(self, said: Say, number: int) -> ModelReply:
+        parts: list[Part] = []
+        if said.thinking:
+            parts.append(ThinkingPart(said.thinking))
+        if said.text:
+            parts.append(TextPart(said.text))
+        for place, asked in enumerate(said.calls, 1):
+            parts.append(asked if asked.id else replace(asked, id=CallId(f"call_{number}_{place}")))
+        reason = said.finish_reason or ("tool_calls" if said.calls else "stop")
+        return ModelReply(tuple(parts), said.usage, reason, self._name, self._name.partition("/")[0])
+
+
+class ScriptedModels:
+    """`denizen.ports.model.Models` over scripted ones, by alias and by name. One model alone answers to every name."""
+
+    def __init__(self, models: Mapping[str, ScriptedModel] | ScriptedModel) -> None:
+        self._only = models if isinstance(models, ScriptedModel) else None
+        self._models = {} if isinstance(models, ScriptedModel) else dict(models)
+        self.closed = False
+
+    def get(self, name: str) -> ScriptedModel:
+        if self._only is not None:
+            return self._only
+        by_name = {model.name: model for model in self._models.values()}
+        found = self._models.get(name) or by_name.get(name)
+        if found is None:
+            raise NotFound(f"There is no model '{name}'.", code="model_not_found", fix=f"Known: {', '.join(by_name)}.")
+        return found
+
+    def list_models(self) -> Sequence[ModelInfo]:
+        models = [self._only] if self._only is not None else list(dict.fromkeys(self._models.values()))
+        return [
+            ModelInfo(
+                name=model.name,
+                provider=model.name.partition("/")[0],
+                aliases=tuple(alias for alias, one in self._models.items() if one is model),
+                fallbacks=(),
+                capabilities=model.capabilities,
+            )
+            for model in models
+        ]
+
+    async def aclose(self) -> None:
+        self.closed = True

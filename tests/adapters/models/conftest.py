@@ -1,0 +1,30 @@
+"""A model server for each test, and models that are closed when it ends."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from denizen.adapters.models.catalog import Catalog
+from denizen.testing.model_server import ModelServer, model_server
+from tests.adapters.models.wires import Build, Wire, catalog
+
+
+@pytest.fixture
+async def server(anyio_backend: str) -> AsyncIterator[ModelServer]:
+    async with model_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def build(server: ModelServer) -> AsyncIterator[Build]:
+    opened: list[Catalog] = []
+
+    def make(*wires: Wire, **more: Any) -> Catalog:
+        opened.append(partial(catalog, server, *wires)(**more))
+        return opened[-1]
+
+    yield make
+    for models in opened:
+        await models.aclose()

@@ -1,0 +1,122 @@
+"""A server that has to be started first is asked for before each request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+
+from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
+from denizen.adapters.models.settings import ProviderSpec
+from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
+from denizen.ports.model import ModelNotice
+from denizen.testing.model_server import Answer, Fail, ModelServer
+from tests.adapters.models.wires import Heard, Pauses, ask, hear
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Address:
+    base_url: str
+    api_key: str = "local-key-123"
+    model: str = "weights.gguf"
+
+
+@dataclass
+class Starter:
+    """An endpoint source that a test steers."""
+
+    addresses: list[Address | Exception]
+    asked: int = 0
+    ready: anyio.Event = field(default_factory=anyio.Event)
+
+    async def endpoint(self) -> Address:
+        self.asked += 1
+        await self.ready.wait()
+        found = self.addresses.pop(0) if len(self.addresses) > 1 else self.addresses[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def models_over(starter: Starter, total_timeout_s: float | None = None) -> Catalog:
+    provider = ProviderSpec(name="built-in", kind="embedded", total_timeout_s=total_timeout_s)
+    return build_models(ModelsSpec(providers=[provider]), endpoints={"built-in": starter}, pace=Pauses().pace)
+
+
+def notices(heard: Heard, wanted: Callable[[str], bool] = lambda _: True) -> int:
+    return sum(isinstance(event, ModelNotice) and wanted(event.text) for event in heard.events)
+
+
+async def test_the_endpoint_is_used_as_it_is_now(server: ModelServer) -> None:
+    starter = Starter([Address(f"{server.url}/v1"), Address(f"{server.url}/v1", "second-key-456", "other.gguf")])
+    starter.ready.set()
+    models = models_over(starter)
+    server.script(Answer(text="one"), Answer(text="two"))
+    first = await hear(models.get("built-in/default"), ask("hi"))
+    second = await hear(models.get("built-in/default"), ask("hi"))
+    assert (first.text, second.text) == ("one", "two")
+    assert [body["model"] for body in server.bodies] == ["weights.gguf", "other.gguf"]
+    assert [request.headers["authorization"] for request in server.requests] == [
+        "Bearer local-key-123",
+        "Bearer second-key-456",
+    ]
+    assert first.reply.model == "built-in/default"
+    assert first.reply.usage.cost_usd == 0
+    await models.aclose()
+
+
+async def test_people_are_told_while_the_model_gets_ready(server: ModelServer) -> None:
+    starter = Starter([Address(f"{server.url}/v1")])
+    models = models_over(starter)
+    server.script(Answer(text="awake"), Answer(text="still awake"))
+    stream = aiter(models.get("built-in/default").stream(ask("hi")))
+    assert isinstance(await anext(stream), ModelNotice)
+    assert starter.asked == 0
+    starter.ready.set()
+    assert [event async for event in stream][-1]
+    assert notices(await hear(models.get("built-in/default"), ask("hi"))) == 0
+    await models.aclose()
+
+
+async def test_a_server_that_died_is_asked_for_again(server: ModelServer, free_tcp_port: int) -> None:
+    dead = Address(f"http://127.0.0.1:{free_tcp_port}/v1")
+    starter = Starter([dead, Address(f"{server.url}/v1")])
+    starter.ready.set()
+    models = models_over(starter)
+    server.script(Answer(text="back again"))
+    heard = await hear(models.get("built-in/default"), ask("hi"))
+    assert heard.text == "back again"
+    assert starter.asked == 2
+    assert notices(heard, lambda text: "getting ready" in text) == 2
+    await models.aclose()
+
+
+async def test_a_request_that_is_refused_does_not_make_it_start_again(server: ModelServer) -> None:
+    starter = Starter([Address(f"{server.url}/v1")])
+    starter.ready.set()
+    models = models_over(starter)
+    server.script(Fail(400, "No."), Answer(text="ok"))
+    with pytest.raises(InvalidInput):
+        await hear(models.get("built-in/default"), ask("hi"))
+    assert notices(await hear(models.get("built-in/default"), ask("hi"))) == 0
+    await models.aclose()
+
+
+async def test_what_keeps_it_from_starting_is_told_as_it_is() -> None:
+    starter = Starter([NeedsAttention("No weights.", code="no_weights", fix="Get some.")])
+    starter.ready.set()
+    models = models_over(starter)
+    with pytest.raises(NeedsAttention) as caught:
+        await hear(models.get("built-in/default"), ask("hi"))
+    assert caught.value.code == "no_weights"
+
+
+async def test_waiting_for_it_has_an_end() -> None:
+    models = models_over(Starter([Address("http://127.0.0.1:1/v1")]), total_timeout_s=0.05)
+    with anyio.fail_after(10), pytest.raises(Unavailable) as caught:
+        await hear(models.get("built-in/default"), ask("hi"))
+    assert caught.value.code == "model_timeout"
