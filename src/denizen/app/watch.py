@@ -11,6 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from threading import Event
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -24,27 +25,29 @@ MAX_ROUNDS = 20
 
 Print = tuple[int, int, int, int]
 """What tells two states of a file apart: times of content and of inode, size, inode."""
-Notices = Callable[[Sequence[Path]], AsyncGenerator[object]]
-"""Yields when something below the given paths may have changed. May fail with OSError or RuntimeError."""
+Notices = Callable[[Sequence[Path], Event], AsyncGenerator[object]]
+"""Yields when something below the given paths may have changed, until the event is set. May fail with OSError or
+RuntimeError."""
 
 _OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER})
 _log = logging.getLogger("denizen.watch")
 
 
-async def native_notices(paths: Sequence[Path]) -> AsyncGenerator[object]:
+async def native_notices(paths: Sequence[Path], stop: Event) -> AsyncGenerator[object]:
     """The operating system's notices. Starts anew when folders come or go, since a notice is bound to a folder."""
     from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - trio's types are not installed
 
     def concerns(_: Change, name: str) -> bool:
         return _is_ours(paths, Path(name))
 
-    while folders := _folders(paths):
+    while (folders := _folders(paths)) and not stop.is_set():
         yield None
-        changes = awatch(*folders, watch_filter=concerns, debounce=500, step=50, recursive=False, rust_timeout=5000)
+        changes = awatch(*folders, watch_filter=concerns, debounce=500, step=50, recursive=False, stop_event=stop)
         async with aclosing(changes):
             async for each in changes:
                 yield each
-                if _folders(paths) != folders:
+                touched = {Path(name) for _, name in each}
+                if touched & folders or _folders(paths) != folders:
                     break
 
 
@@ -64,20 +67,24 @@ async def watch(
     """
     watched = tuple(paths)
     send, receive = anyio.create_memory_object_stream[None](1)
+    stop = Event()
     async with send, receive, anyio.create_task_group() as group:
         seen = await _take_prints(watched)
-        group.start_soon(_listen, notices, watched, send)
-        while True:
-            await _wait_for_notice(receive, poll_s)
-            current = await _settle(watched, seen, debounce_s)
-            if current != seen:
-                seen = current
-                await on_change()
+        group.start_soon(_listen, notices(watched, stop), send)
+        try:
+            while True:
+                await _wait_for_notice(receive, poll_s)
+                current = await _settle(watched, seen, debounce_s)
+                if current != seen:
+                    seen = current
+                    await on_change()
+        finally:
+            stop.set()  # the native watcher waits in a thread, which a cancellation does not reach
 
 
-async def _listen(notices: Notices, paths: Sequence[Path], send: MemoryObjectSendStream[None]) -> None:
+async def _listen(notices: AsyncGenerator[object], send: MemoryObjectSendStream[None]) -> None:
     try:
-        async with aclosing(notices(paths)) as stream:
+        async with aclosing(notices) as stream:
             await _pass_on(stream, send)
         reason = "no folder to watch"
     except (OSError, RuntimeError) as error:
@@ -136,21 +143,14 @@ def _files(paths: Sequence[Path]) -> Iterable[Path]:
         yield from (path / AGENTS_FOLDER).rglob("*.md")
 
 
-def _folders(paths: Sequence[Path]) -> dict[Path, int]:
-    """The folders to take notices from, each with what tells it from a later one of the same name."""
+def _folders(paths: Sequence[Path]) -> set[Path]:
+    """The folders to take notices from, as far as they are there."""
     wanted: set[Path] = set()
     for path in paths:
         wanted.add(path if path.is_dir() else path.parent)
         agents = path / AGENTS_FOLDER
-        if agents.is_dir():
-            wanted |= {agents, *(each for each in agents.rglob("*") if each.is_dir())}
-    found: dict[Path, int] = {}
-    for folder in sorted(wanted):
-        try:
-            found[folder] = folder.stat().st_ino
-        except OSError:
-            continue  # not there: its files are looked at all the same
-    return found
+        wanted |= {agents, *agents.rglob("*")}
+    return {each for each in wanted if each.is_dir()}
 
 
 def _is_ours(paths: Sequence[Path], changed: Path) -> bool:

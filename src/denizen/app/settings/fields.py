@@ -1,0 +1,173 @@
+"""The kinds of values that settings are made of: how each is read, and what is said when it cannot be.
+
+A validator refuses with `refuse`, which carries the sentence and the remedy; `explain` adds file, line and key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, cast
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainValidator,
+    WrapValidator,
+    model_validator,
+)
+from pydantic import ValidatorFunctionWrapHandler as Handler
+from pydantic_core import PydanticCustomError
+
+from denizen.app.secrets import SecretRef
+from denizen.app.settings.interpolation import Interpolated, whole_reference
+
+REFUSED = "refused"
+LITERAL_SECRET = "literal_secret"  # noqa: S105 - the name of an error, not a secret
+STORE_SCHEMES = ("sqlite", "postgresql")
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+_AGENT_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+
+
+class Section(BaseModel):
+    """A group of keys. Unknown keys are refused; a known key without a value counts as left out."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, defer_build=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _left_out(cls, data: object) -> object:
+        if data is None:
+            return {}
+        if not isinstance(data, Mapping):
+            return data
+        items = cast("Mapping[str, object]", data).items()
+        return {key: value for key, value in items if value is not None or key not in cls.model_fields}
+
+    @property
+    def foreign_keys(self) -> frozenset[str]:
+        """Keys that this section cannot have, given its other values."""
+        return frozenset()
+
+
+def refuse(message: str, fix: str, *, key: str = "") -> PydanticCustomError:
+    """The error of a validator. `key` is a key below the validated value, when that one is to blame.
+
+    The sentences must not quote the value: validators do not see whether it came out of the environment.
+    """
+    return PydanticCustomError(REFUSED, "{message}", {"message": message, "fix": fix, "key": key})
+
+
+def shown(value: object) -> str:
+    """A value for an error: what stands in the file, never what came out of the environment."""
+    text = value.template if isinstance(value, Interpolated) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _keep_template(value: object, handler: Handler) -> object:
+    checked: object = handler(value)
+    return value if isinstance(value, Interpolated) else checked
+
+
+def _no_flag_int(value: object) -> object:
+    """A yes or no is not a number, whatever Python thinks."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("int_type", "a number is wanted")
+    return value
+
+
+def _no_flag_float(value: object) -> object:
+    if isinstance(value, bool):
+        raise PydanticCustomError("float_type", "a number is wanted")
+    return value
+
+
+def _read_secret(value: object) -> SecretRef | None:
+    template = value.template if isinstance(value, Interpolated) else value
+    if template is None or template == "":
+        return None
+    reference = whole_reference(template) if isinstance(template, str) else None
+    if reference is None or reference.default:
+        raise PydanticCustomError(LITERAL_SECRET, "a secret stands in the file")
+    return SecretRef(reference.name, optional=reference.default is not None)
+
+
+def _name(value: str) -> str:
+    if not _NAME.fullmatch(value):
+        fix = "Use lower-case letters, digits, and _ . - after the first character; 64 at most."
+        raise refuse("this cannot be a name.", fix)
+    return value
+
+
+def _agent_name(value: str) -> str:
+    if not _AGENT_NAME.fullmatch(value):
+        fix = "Use lower-case letters, digits, and _ - after the first character; 32 at most. It names a folder too."
+        raise refuse("this cannot be the name of an agent.", fix)
+    return value
+
+
+def _language(value: str) -> str:
+    if not _LANGUAGE.fullmatch(value):
+        raise refuse("this is not a language code.", "Write a code such as en, de or pt-BR.")
+    return value
+
+
+def _not_empty(value: str) -> str:
+    if not value.strip():
+        raise refuse("must not be empty.", "Write a value, or take the key out.")
+    return value
+
+
+def _pattern(value: str) -> str:
+    try:
+        re.compile(value)
+    except re.error:
+        fix = "Correct it; put it in single quotes, so that backslashes stay."
+        raise refuse("this is not a regular expression.", fix) from None
+    return value
+
+
+def _http_url(value: str) -> str:
+    if value and not _is_url(value, ("http", "https")):
+        raise refuse("must be a web address.", "Write it in full, such as http://127.0.0.1:9100/v1.")
+    return value
+
+
+def _store_url(value: str) -> str:
+    scheme = value.partition(":")[0].partition("+")[0]
+    usable = (scheme == "sqlite" and "://" in value) or _is_url(value, ("postgresql",))
+    if value and not usable:
+        fix = "Write sqlite:///path/to/file.db or postgresql://user:${PGPASSWORD}@host/name, or leave it empty."
+        raise refuse(f"must be the address of a database ({' or '.join(STORE_SCHEMES)}).", fix)
+    return value
+
+
+def _is_url(value: str, schemes: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(value)
+        return parts.scheme.partition("+")[0] in schemes and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        return False
+
+
+Text = Annotated[str, WrapValidator(_keep_template)]
+"""Any text. One that came out of a template keeps it."""
+SomeText = Annotated[str, AfterValidator(_not_empty), WrapValidator(_keep_template)]
+Name = Annotated[str, AfterValidator(_name), WrapValidator(_keep_template)]
+AgentNameText = Annotated[str, AfterValidator(_agent_name)]
+Language = Annotated[str, AfterValidator(_language), WrapValidator(_keep_template)]
+Pattern = Annotated[str, AfterValidator(_pattern), WrapValidator(_keep_template)]
+"""A regular expression."""
+HttpUrl = Annotated[str, AfterValidator(_http_url), WrapValidator(_keep_template)]
+StoreUrl = Annotated[str, AfterValidator(_store_url), WrapValidator(_keep_template)]
+Whole = Annotated[int, BeforeValidator(_no_flag_int)]
+Number = Annotated[float, BeforeValidator(_no_flag_float)]
+Secret = Annotated[SecretRef | None, PlainValidator(_read_secret)]
+"""A `${NAME}`, or empty for none."""

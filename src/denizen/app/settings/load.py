@@ -1,0 +1,265 @@
+"""Reading `denizen.yaml` and everything that belongs to it into one immutable `Settings`, or one error that lists
+every problem.
+
+The order: syntax, interpolation, references, shape, persona files. References and shape each find what they can, so
+that one reading shows all there is to correct; persona files are read once the rest is right. Called by the builder
+and the reloader (`load_settings`), by doctor and the editors (`check`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from pydantic import ValidationError
+
+from denizen.app.secrets import SECRETS_FILE, FileSecrets, load_secrets
+from denizen.app.settings.agents import BUILT_IN_PERSONA, Personas, build_agent
+from denizen.app.settings.document import Document, parse_document
+from denizen.app.settings.explain import explain_errors
+from denizen.app.settings.implied import add_implied
+from denizen.app.settings.interpolation import Expansion, expand_tree
+from denizen.app.settings.plaintext import find_plain_secrets
+from denizen.app.settings.problem import KeyPath, Problem, refusal
+from denizen.app.settings.references import Outline, draw_outline, find_broken_references
+from denizen.app.settings.schema import (
+    BudgetsSection,
+    ChannelsSection,
+    Config,
+    GateSection,
+    LoggingSection,
+    ModelsSection,
+    ServerSection,
+    ToolSection,
+)
+from denizen.domain.agent import Agent
+from denizen.domain.ids import AgentName
+from denizen.domain.json import Json
+
+CONFIG_FILE = "denizen.yaml"
+DATABASE_FILE = "denizen.db"
+
+_PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "TZ", "PATH", "TMPDIR", "HOSTNAME"})
+"""Variables whose values are no secrets and stand in half of all texts; they are not masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The configuration as it is in effect: validated, with what is implied filled in.
+
+    `written` is the file's own tree, before interpolation; `secrets` has the values of the same moment. `digest` is
+    the sha256 of what was written and of the persona texts: it tells two generations apart and holds no secret.
+    """
+
+    home: Path
+    config: Config
+    agents: Mapping[AgentName, Agent]
+    default_agent: AgentName
+    secrets: FileSecrets
+    digest: str
+    warnings: tuple[Problem, ...] = ()
+    written: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False)
+
+    @property
+    def store_url(self) -> str:
+        return self.config.store.url or f"sqlite:///{self.home / DATABASE_FILE}"
+
+    @property
+    def server(self) -> ServerSection:
+        return self.config.server
+
+    @property
+    def models(self) -> ModelsSection:
+        return self.config.models
+
+    @property
+    def channels(self) -> ChannelsSection:
+        return self.config.channels
+
+    @property
+    def tools(self) -> Mapping[str, ToolSection]:
+        return self.config.tools
+
+    @property
+    def gate(self) -> GateSection:
+        return self.config.gate
+
+    @property
+    def budgets(self) -> BudgetsSection:
+        return self.config.budgets
+
+    @property
+    def logging(self) -> LoggingSection:
+        return self.config.logging
+
+    @property
+    def log_file(self) -> Path | None:
+        return self.home / self.logging.file if self.logging.file else None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a reading gave: settings, or the problems that stand against them."""
+
+    settings: Settings | None
+    problems: tuple[Problem, ...]
+
+
+def load_settings(
+    home: Path, environment: Mapping[str, str], *, known_tools: Collection[str] | None = None
+) -> Settings:
+    """Reads the configuration of a home folder; a missing file means the defaults.
+
+    `known_tools` are the names of skills that may be configured; None leaves them unchecked. Raises InvalidInput
+    (`config_invalid`) that lists every problem with file, line, key and fix, and never a secret.
+    """
+    finding = examine(home, read_config(home), load_secrets(home, environment), known_tools)
+    if finding.settings is None:
+        raise refusal(finding.problems)
+    return finding.settings
+
+
+def check(
+    home: Path, environment: Mapping[str, str], *, known_tools: Collection[str] | None = None
+) -> tuple[Problem, ...]:
+    """The problems of a home folder's configuration, empty when it can be used. Raises InvalidInput only when a file
+    cannot be read at all.
+    """
+    return examine(home, read_config(home), load_secrets(home, environment), known_tools).problems
+
+
+def read_config(home: Path) -> str:
+    """The text of the configuration file; empty when there is none. Raises InvalidInput when it cannot be read."""
+    file = home / CONFIG_FILE
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        near = home / "denizen.yml"
+        if near.exists():
+            problem = Problem(near, 0, 0, (), "this name is not read.", f"Rename it to {CONFIG_FILE}.")
+            raise refusal([problem]) from None
+        return ""
+    except (OSError, UnicodeDecodeError):
+        problem = Problem(file, 0, 0, (), "cannot be read.", "Make it a UTF-8 text file that Denizen's user may read.")
+        raise refusal([problem]) from None
+
+
+def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection[str] | None) -> Finding:
+    """Reads a configuration text as if it were the file of this home folder."""
+    document = parse_document(text, home / CONFIG_FILE)
+    if isinstance(document, Problem):
+        return Finding(None, (document,))
+    expansion = expand_tree(document.tree, secrets.variables)
+    outline = draw_outline(expansion.tree)
+    needed, warnings = _sort_missing(document, expansion, outline)
+    problems = [*needed, *find_plain_secrets(document)]
+    told = {path for path, _ in expansion.missing} | {problem.path for problem in problems}
+    broken = find_broken_references(document, expansion.tree, known_tools)
+    problems += [each for each in broken if each.path not in told]  # nor are they to quote what may be a secret
+    for path in expansion.malformed:
+        fix = "Write ${NAME} or ${NAME:-default}; for a plain `${` write `$${`."
+        problems.append(document.problem(path, "this `${` begins no reference.", fix))
+    tree, left_out = _without_unusable_providers(document, expansion, outline)
+    config = _validate(document, tree, expansion, problems)
+    if config is None:
+        return Finding(None, tuple(problems))
+    config = add_implied(config, outline)
+    personas = Personas(home, document)
+    agents = {
+        AgentName(name): build_agent(name, section, personas.read(name, section))
+        for name, section in config.agents.items()
+    }
+    problems += personas.problems
+    if problems:
+        return Finding(None, tuple(problems))
+    settings = Settings(
+        home=home,
+        config=config,
+        agents=MappingProxyType(agents),
+        default_agent=AgentName(config.default_agent),
+        secrets=secrets.knowing(expansion.names - _PLAIN_VARIABLES),
+        digest=hashlib.sha256(digest_input(document.tree, agents).encode()).hexdigest(),
+        warnings=(*warnings, *left_out, *_exposed(secrets)),
+        written=document.tree,
+    )
+    return Finding(settings, ())
+
+
+def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent]) -> str:
+    """What the digest is taken of: the tree as written, without comments and layout, and the persona files."""
+    personas = {name: [pair for pair in agent.persona if pair[0] != BUILT_IN_PERSONA] for name, agent in agents.items()}
+    return json.dumps([written, personas], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def _validate(
+    document: Document, tree: dict[str, Json], expansion: Expansion, problems: list[Problem]
+) -> Config | None:
+    """The validated file; None and problems otherwise. An error at a place whose variable is missing says nothing new,
+    nor does one where a problem is known already.
+    """
+    told = {path for path, _ in expansion.missing} | {problem.path for problem in problems}
+    try:
+        return Config.model_validate(tree)
+    except ValidationError as error:
+        found = list(explain_errors(error, document, tree))
+    problems += [each for each in found if not any(each.path[: len(path)] == path for path in told if path)]
+    return None
+
+
+def _sort_missing(document: Document, expansion: Expansion, outline: Outline) -> tuple[list[Problem], list[Problem]]:
+    """Problems for unset variables that are needed, warnings for those that are not."""
+    needed: list[Problem] = []
+    unneeded: list[Problem] = []
+    for path, name in expansion.missing:
+        idle = _is_idle(path, expansion.tree, outline)
+        message = f"the variable {name} is not set" + (", but nothing uses this yet." if idle else ".")
+        home = document.file.parent
+        fix = f"Add a line {name}=... to {home / SECRETS_FILE}, or set it in the environment."
+        (unneeded if idle else needed).append(document.problem(path, message, fix, variable=name))
+    return needed, unneeded
+
+
+def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: Outline) -> bool:
+    """Whether nothing can come to need the value there: a provider that nobody names, a skill that is off."""
+    if path[:2] == ("models", "providers"):
+        return str(path[2]) not in outline.used_providers
+    if path[0] == "tools":
+        tools = tree["tools"]
+        skill = tools.get(str(path[1])) if isinstance(tools, Mapping) else None
+        return isinstance(skill, Mapping) and skill.get("enabled") is False
+    return False
+
+
+def _without_unusable_providers(
+    document: Document, expansion: Expansion, outline: Outline
+) -> tuple[dict[str, Json], list[Problem]]:
+    """Takes out the providers that nobody names and that miss a variable for something else than their key. (A key is
+    only asked for when it is used.)
+    """
+    unusable = {
+        str(path[2])
+        for path, _ in expansion.missing
+        if path[:2] == ("models", "providers") and path[3:] != ("api_key",) and _is_idle(path, {}, outline)
+    }
+    models = expansion.tree.get("models")
+    providers = models.get("providers") if isinstance(models, Mapping) else None
+    if not unusable or not isinstance(models, Mapping) or not isinstance(providers, Mapping):
+        return expansion.tree, []
+    kept: dict[str, Json] = {name: provider for name, provider in providers.items() if name not in unusable}
+    message = "this provider is left out, because a variable that it names is not set."
+    warnings = [
+        document.problem(("models", "providers", name), message, "Set the variable, or take the provider out.")
+        for name in sorted(unusable)
+    ]
+    return {**expansion.tree, "models": {**models, "providers": kept}}, warnings
+
+
+def _exposed(secrets: FileSecrets) -> tuple[Problem, ...]:
+    if not secrets.readable_by_others:
+        return ()
+    file = secrets.home / SECRETS_FILE
+    return (Problem(file, 0, 0, (), "other users of this machine can read it.", f"chmod 600 {file}"),)

@@ -1,0 +1,155 @@
+"""What has to fit together across sections: aliases and providers, agents and models, tools and skills. Pure.
+
+It looks at the tree, not at the validated models, so that its findings stand beside the other errors of the file.
+What has the wrong type here is somebody else's finding and is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from denizen.app.settings.document import Document
+from denizen.app.settings.fields import shown
+from denizen.app.settings.problem import KeyPath, Problem, suggestion
+from denizen.domain.json import Json
+
+BUILTIN = "builtin"
+"""The provider that exists without being configured: the embedded model."""
+DEFAULT_MODEL = "default"
+"""`builtin/default` is the embedded provider's own model."""
+DEFAULT_AGENT = "denizen"
+STANDARD_ALIASES: Mapping[str, tuple[str, ...]] = {
+    "fast": ("balanced", "quality"),
+    "balanced": (),
+    "quality": ("balanced", "fast"),
+}
+"""The aliases that always may be named, each with the configured ones that stand in for it. Nothing stands in for
+`balanced`: which model that is, is for the owner to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The names that refer to each other. Targets and models come with the path where they stand."""
+
+    providers: frozenset[str]
+    targets: tuple[tuple[KeyPath, str], ...]
+    overrides: tuple[tuple[KeyPath, str], ...]
+    aliases: frozenset[str]
+    agents: tuple[str, ...]
+    models: tuple[tuple[KeyPath, str], ...]
+
+    @property
+    def used_providers(self) -> frozenset[str]:
+        """Those that an alias or an agent names."""
+        named = (*self.targets, *self.models)
+        return frozenset(text.partition("/")[0] for _, text in named if "/" in text)
+
+
+def draw_outline(tree: Mapping[str, Json]) -> Outline:
+    """Reads the names out of a tree of any shape."""
+    models = _group(tree, "models")
+    aliases = _group(models, "aliases")
+    agents = _group(tree, "agents")
+    return Outline(
+        providers=frozenset(_group(models, "providers")),
+        targets=tuple(_targets(aliases)),
+        overrides=tuple((("models", "overrides", name), name) for name in _group(models, "overrides")),
+        aliases=frozenset(aliases),
+        agents=tuple(agents) or (DEFAULT_AGENT,),
+        models=tuple(_agent_models(agents)) if agents else ((("models", "aliases"), "balanced"),),
+    )
+
+
+def find_broken_references(
+    document: Document, tree: Mapping[str, Json], known_tools: Collection[str] | None
+) -> Iterator[Problem]:
+    """A problem for each name that does not lead anywhere. `known_tools` None leaves the tools unchecked."""
+    outline = draw_outline(tree)
+    for path, text in (*outline.targets, *outline.overrides):
+        yield from _check_target(document, outline, path, text)
+    for path, text in outline.models:
+        yield from _check_model(document, outline, path, text)
+    default = tree.get("default_agent")
+    if isinstance(default, str) and default and default not in outline.agents:
+        fix = suggestion(shown(default), outline.agents, noun="agents")
+        yield document.problem(("default_agent",), f"there is no agent '{shown(default)}'.", fix)
+    elif not default and len(outline.agents) > 1 and DEFAULT_AGENT not in outline.agents:
+        fix = f"Write default_agent: {outline.agents[0]}"
+        yield document.problem(("agents",), "several agents, and nothing says which one is the default.", fix)
+    for name in _group(tree, "tools"):
+        if known_tools is not None and name not in known_tools:
+            fix = suggestion(name, known_tools, noun="skills")
+            yield document.problem(("tools", name), f"there is no skill '{name}'.", fix)
+    yield from _repeated_keys(document, tree)
+
+
+def _check_target(document: Document, outline: Outline, path: KeyPath, text: str) -> Iterator[Problem]:
+    provider, slash, model = text.partition("/")
+    known = outline.providers | {BUILTIN}
+    if not slash or not provider or not model:
+        example = f"{next(iter(sorted(outline.providers)), BUILTIN)}/MODEL"
+        yield document.problem(path, f"'{shown(text)}' is not provider/model.", f"Write it like {example}.")
+    elif provider not in known:
+        fix = suggestion(provider, known, noun="providers")
+        yield document.problem(
+            path, f"'{shown(text)}' names a provider that is not configured.", f"{fix} Add one under models, providers."
+        )
+
+
+def _check_model(document: Document, outline: Outline, path: KeyPath, text: str) -> Iterator[Problem]:
+    if "/" in text:
+        yield from _check_target(document, outline, path, text)
+        return
+    known = outline.aliases if outline.providers else outline.aliases | frozenset(STANDARD_ALIASES)
+    stand_ins = STANDARD_ALIASES.get(text, ())
+    if text in known or known.intersection(stand_ins):
+        return
+    if text in STANDARD_ALIASES:
+        example = f"{next(iter(sorted(outline.providers)))}/MODEL"
+        fix = f"Say which model it is: under models, aliases write {text}: {example}"
+        yield document.problem(path, f"providers are configured, but there is no alias '{text}'.", fix)
+        return
+    fix = suggestion(shown(text), known, noun="aliases")
+    yield document.problem(path, f"there is no alias '{shown(text)}'.", f"{fix} Or write provider/model.")
+
+
+def _repeated_keys(document: Document, tree: Mapping[str, Json]) -> Iterator[Problem]:
+    """API keys are told apart by name."""
+    keys = _group(tree, "server").get("api_keys")
+    seen: set[str] = set()
+    for index, key in enumerate(keys if isinstance(keys, list) else ()):
+        name = key.get("name") if isinstance(key, Mapping) else None
+        if isinstance(name, str) and name in seen:
+            path = ("server", "api_keys", index, "name")
+            yield document.problem(path, f"the name '{shown(name)}' is there twice.", "Give each key its own name.")
+        elif isinstance(name, str):
+            seen.add(name)
+
+
+def _targets(aliases: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
+    for name, value in aliases.items():
+        path = ("models", "aliases", name)
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, Mapping):
+            model, fallbacks = value.get("model"), value.get("fallbacks")
+            if isinstance(model, str):
+                yield (*path, "model"), model
+            for index, fallback in enumerate(fallbacks if isinstance(fallbacks, list) else ()):
+                if isinstance(fallback, str):
+                    yield (*path, "fallbacks", index), fallback
+
+
+def _agent_models(agents: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
+    for name, agent in agents.items():
+        model = agent.get("model") if isinstance(agent, Mapping) else None
+        if model is None:
+            yield ("agents", name), "balanced"
+        elif isinstance(model, str):
+            yield ("agents", name, "model"), model
+
+
+def _group(tree: Mapping[str, Json], key: str) -> Mapping[str, Json]:
+    value = tree.get(key)
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,300 @@
+"""The shape of `denizen.yaml`: keys, types, defaults and bounds. What belongs together across sections is checked in
+`references`; how an error reads is decided in `explain`.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from denizen.app.settings.fields import (
+    AgentNameText,
+    HttpUrl,
+    Language,
+    Name,
+    Number,
+    Pattern,
+    Secret,
+    Section,
+    SomeText,
+    StoreUrl,
+    Text,
+    Whole,
+    refuse,
+)
+from denizen.domain.agent import CitationFormat, ContextStrategy, Limits, Planning, ResponseStyle
+from denizen.domain.json import Json
+from denizen.domain.principal import RoleName
+from denizen.domain.tool import Tier
+
+ProviderKind = Literal[
+    "anthropic",
+    "openai",
+    "openai-responses",
+    "openrouter",
+    "ollama",
+    "xai",
+    "google",
+    "groq",
+    "openai-compatible",
+    "embedded",
+]
+KEY_VARIABLES: dict[str, str] = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "xai": "XAI_API_KEY",
+    "google": "GEMINI_API_KEY",
+    "groq": "GROQ_API_KEY",
+}
+"""The kinds that need a key, with the usual name of its variable."""
+
+_LIMITS = Limits()
+_MILLION = 1_000_000
+_DAY_S = 86_400
+
+
+class StoreSection(Section):
+    """`url` empty means `denizen.db` in the home folder."""
+
+    url: StoreUrl = ""
+
+
+class ApiKeySection(Section):
+    name: Name
+    key: Secret
+    roles: tuple[RoleName, ...] = (RoleName.MEMBER,)
+
+    @model_validator(mode="after")
+    def _has_key(self) -> Self:
+        if self.key is None or self.key.optional:
+            raise refuse(
+                "an API key must not be empty.", "Write key: ${DENIZEN_API_KEY}, without a default.", key="key"
+            )
+        return self
+
+
+class ServerSection(Section):
+    host: SomeText = "127.0.0.1"
+    port: Whole = Field(default=8642, ge=0, le=65_535)
+    api_keys: tuple[ApiKeySection, ...] = ()
+    cors_origins: tuple[Text, ...] = ()
+
+
+class ProviderSection(Section):
+    """A source of models. The last four keys are for the embedded kind; `threads` 0 takes all processors.
+
+    `timeout_s` is how long the provider may be silent; unset takes what suits the kind.
+    """
+
+    kind: ProviderKind
+    api_key: Secret = None
+    base_url: HttpUrl = ""
+    timeout_s: Number | None = Field(default=None, ge=1, le=3600)
+    headers: dict[str, Text] = Field(default_factory=dict[str, str])
+    model: Text = ""
+    weights: Text = ""
+    threads: Whole = Field(default=0, ge=0, le=1024)
+    context_tokens: Whole | None = Field(default=None, ge=512, le=_MILLION)
+
+    @property
+    def foreign_keys(self) -> frozenset[str]:
+        return _REMOTE_KEYS if self.kind == "embedded" else _EMBEDDED_KEYS
+
+    @field_validator("headers")
+    @classmethod
+    def _plain_headers(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, value in headers.items():
+            if not (name.isascii() and name.isprintable() and name) or "\n" in value or "\r" in value:
+                raise refuse("a header has a plain name and one line of text.", "Take line breaks out.")
+        return headers
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        for key in sorted(self.foreign_keys & self.model_fields_set):
+            where = "remote providers" if self.kind == "embedded" else "providers of kind embedded"
+            raise refuse(f"is a key of {where} only, and this one is {self.kind}.", "Take the key out.", key=key)
+        if self.kind == "openai-compatible" and not self.base_url:
+            fix = "Write base_url, such as http://127.0.0.1:9100/v1."
+            raise refuse("a provider of kind openai-compatible needs base_url.", fix, key="base_url")
+        variable = KEY_VARIABLES.get(self.kind)
+        if variable and self.api_key is None and not self.base_url:
+            fix = f"Write api_key: ${{{variable}}}, and put the key into secrets.env or the environment."
+            raise refuse(f"a provider of kind {self.kind} needs api_key.", fix, key="api_key")
+        return self
+
+
+_EMBEDDED_KEYS = frozenset({"model", "weights", "threads", "context_tokens"})
+_REMOTE_KEYS = frozenset({"api_key", "base_url", "timeout_s", "headers"})
+
+
+class AliasSection(Section):
+    """A model under a name that agents use, as `provider/model`. Fallbacks are tried in order."""
+
+    model: Text
+    fallbacks: tuple[Text, ...] = ()
+
+
+class OverrideSection(Section):
+    """What is known better about one model than its name tells. Unset means detected."""
+
+    native_tools: bool | None = None
+    parallel_calls: bool | None = None
+    images: bool | None = None
+    prefill: bool | None = None
+    cache_marks: bool | None = None
+    json_schema: bool | None = None
+    small: bool | None = None
+    sampling: tuple[Literal["temperature", "top_p", "seed"], ...] | None = None
+    context_tokens: Whole | None = Field(default=None, ge=512, le=10 * _MILLION)
+    max_output_tokens: Whole | None = Field(default=None, ge=1, le=_MILLION)
+
+
+def _short_alias(value: object) -> object:
+    return {"model": value} if isinstance(value, str) else value
+
+
+class ModelsSection(Section):
+    providers: dict[Name, ProviderSection] = Field(default_factory=dict[str, ProviderSection])
+    aliases: dict[Name, Annotated[AliasSection, BeforeValidator(_short_alias)]] = Field(
+        default_factory=dict[str, AliasSection]
+    )
+    overrides: dict[str, OverrideSection] = Field(default_factory=dict[str, OverrideSection])
+
+
+class LimitsSection(Section):
+    """Bounds of one turn (inventory, section 6)."""
+
+    max_steps: Whole = Field(default=_LIMITS.max_steps, ge=1, le=100)
+    max_history_tokens: Whole = Field(default=_LIMITS.max_history_tokens, ge=0, le=10 * _MILLION)
+    max_history_messages: Whole = Field(default=_LIMITS.max_history_messages, ge=0, le=10_000)
+    max_output_tokens: Whole = Field(default=_LIMITS.max_output_tokens, ge=1, le=_MILLION)
+    max_tools: Whole = Field(default=_LIMITS.max_tools, ge=0, le=500)
+    turn_timeout_s: Number = Field(default=_LIMITS.turn_timeout_s, ge=1, le=_DAY_S)
+    nudges: Whole = Field(default=_LIMITS.nudges, ge=0, le=10)
+    nudge_text: Text = _LIMITS.nudge_text
+
+
+class SamplingSection(Section):
+    """Unset leaves the choice to the provider."""
+
+    temperature: Number | None = Field(default=None, ge=0, le=2)
+    top_p: Number | None = Field(default=None, ge=0, le=1)
+    seed: Whole | None = Field(default=None, ge=0, le=2**31 - 1)
+
+
+class StyleSection(Section):
+    """How the agent writes (inventory 2.2)."""
+
+    response: ResponseStyle = ResponseStyle.CONCISE
+    language: Language = "en"
+    citations: CitationFormat = CitationFormat.INLINE
+    extra_instructions: Text = ""
+    search_instructions: Text = ""
+
+
+class AgentSection(Section):
+    """`persona` names files below `agents/<name>/`; unset means the usual three, as far as they exist."""
+
+    description: Text = ""
+    persona: tuple[SomeText, ...] | None = None
+    model: SomeText = "balanced"
+    tools: tuple[SomeText, ...] = ("*",)
+    context: ContextStrategy = ContextStrategy.SESSION
+    planning: Planning = Planning.AUTO
+    limits: LimitsSection = Field(default_factory=LimitsSection)
+    sampling: SamplingSection = Field(default_factory=SamplingSection)
+    style: StyleSection = Field(default_factory=StyleSection)
+
+
+class ChannelSection(Section):
+    enabled: bool = True
+
+
+class ChannelsSection(Section):
+    terminal: ChannelSection = Field(default_factory=ChannelSection)
+    web: ChannelSection = Field(default_factory=ChannelSection)
+    api: ChannelSection = Field(default_factory=ChannelSection)
+
+
+class ToolSection(Section):
+    """One skill. All keys but `enabled` are the skill's own; it checks them itself."""
+
+    model_config = ConfigDict(extra="allow")
+
+    enabled: bool = True
+
+    @property
+    def options(self) -> dict[str, Json]:
+        return dict(self.model_extra or {})
+
+
+class RuleSection(Section):
+    """The first rule that matches a call decides. `args` are regular expressions by argument name."""
+
+    tool: SomeText
+    action: Literal["approve", "deny"]
+    args: dict[str, Pattern] = Field(default_factory=dict[str, str])
+    reason: Text = ""
+
+
+class RateLimitSection(Section):
+    """At most `calls` in `per_s` seconds."""
+
+    calls: Whole = Field(ge=1, le=100_000)
+    per_s: Number = Field(gt=0, le=30 * _DAY_S)
+
+
+class RateLimitsSection(Section):
+    """`per_user_per_hour` counts requests of one user (inventory L2); 0 means no limit."""
+
+    per_user_per_hour: Whole = Field(default=20, ge=0, le=100_000)
+    tool: dict[str, RateLimitSection] = Field(default_factory=dict[str, RateLimitSection])
+
+
+class GateSection(Section):
+    """Tiers and rate limits are by tool pattern; the first match in the order of the file counts."""
+
+    tiers: dict[str, Tier] = Field(default_factory=dict[str, Tier])
+    rules: tuple[RuleSection, ...] = ()
+    rate_limits: RateLimitsSection = Field(default_factory=RateLimitsSection)
+
+
+class BudgetSection(Section):
+    """Unset means no limit; 0 means nothing may be spent."""
+
+    per_day_usd: Decimal | None = Field(default=None, ge=0, le=_MILLION)
+    per_month_usd: Decimal | None = Field(default=None, ge=0, le=_MILLION)
+
+
+class BudgetsSection(Section):
+    currency: Literal["usd"] = "usd"
+    agent: BudgetSection = Field(default_factory=BudgetSection)
+    user: BudgetSection = Field(default_factory=BudgetSection)
+    server: BudgetSection = Field(default_factory=BudgetSection)
+
+
+class LoggingSection(Section):
+    """`file` is relative to the home folder; empty means standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["console", "json"] = "console"
+    file: Text = ""
+
+
+class Config(Section):
+    """The whole file."""
+
+    store: StoreSection = Field(default_factory=StoreSection)
+    server: ServerSection = Field(default_factory=ServerSection)
+    models: ModelsSection = Field(default_factory=ModelsSection)
+    agents: dict[AgentNameText, AgentSection] = Field(default_factory=dict[str, AgentSection])
+    default_agent: Text = ""
+    channels: ChannelsSection = Field(default_factory=ChannelsSection)
+    tools: dict[str, ToolSection] = Field(default_factory=dict[str, ToolSection])
+    gate: GateSection = Field(default_factory=GateSection)
+    budgets: BudgetsSection = Field(default_factory=BudgetsSection)
+    logging: LoggingSection = Field(default_factory=LoggingSection)
