@@ -1,0 +1,94 @@
+"""`POST /api/chat`: one message in, the events of its turn out; and `POST /api/turns/{id}/cancel`.
+
+The page and the SDK's client use it. A turn belongs to a named session of the caller and goes on when the reader
+leaves; to stop it, it must be cancelled. `X-Denizen-Turn` tells the turn's id before its first event.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from denizen.domain.errors import InvalidInput
+from denizen.domain.ids import TurnId
+from denizen.domain.message import Author, TextPart
+from denizen.domain.turn import Inbound
+from denizen.web.api.inbound import IDEMPOTENCY_HEADER, TURN_HEADER, WEB, check_own, key_of, message_key, own_place
+from denizen.web.api.translate import event_to_wire
+from denizen.web.body import Body, read_flag, read_object, read_text
+from denizen.web.dependencies import WebDependencies
+from denizen.web.errors import problem_of
+from denizen.web.event_stream import Chunks, Conduct, EventStream
+from denizen.web.guard import principal_of
+from denizen_sdk import wire
+
+MAX_MESSAGE_CHARS = 100_000
+
+
+class Chat:
+    """The routes that start and stop turns."""
+
+    def __init__(self, deps: WebDependencies) -> None:
+        self._deps = deps
+
+    @property
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/chat", self.chat, methods=["POST"]),
+            Route("/api/turns/{turn_id}/cancel", self.cancel, methods=["POST"]),
+        ]
+
+    async def chat(self, request: Request) -> Response:
+        asked = read_chat_request(await read_object(request))
+        agent = self._deps.queries.get_agent(asked.agent)
+        principal = principal_of(request)
+        inbound = Inbound(
+            agent=agent.name,
+            place=own_place(WEB, principal, asked.session),
+            principal=principal,
+            author=Author(principal.id, principal.name),
+            parts=(TextPart(asked.message),),
+            platform_id=message_key(principal, request.headers.get(IDEMPOTENCY_HEADER, "")),
+            new_session=asked.new,
+        )
+        turn_id = key_of(inbound)
+        conduct = Conduct(
+            on_error=lambda error: _encode(wire.TurnFailed(turn_id, problem_of(error))),
+            on_gone=lambda: None,
+            start_after_s=self._deps.timing.chat_start_s,
+            keep_alive_s=self._deps.timing.keep_alive_s,
+        )
+        return EventStream(self._chunks(inbound), conduct, {TURN_HEADER: turn_id})
+
+    async def _chunks(self, inbound: Inbound) -> Chunks:
+        async with aclosing(self._deps.turns.stream(inbound)) as events:
+            async for event in events:
+                for sent in event_to_wire(event):
+                    yield _encode(sent)
+
+    async def cancel(self, request: Request) -> Response:
+        turn_id = TurnId(request.path_params["turn_id"])
+        check_own(await self._deps.turns.get(turn_id), principal_of(request))
+        return JSONResponse({"cancelled": self._deps.turns.cancel(turn_id)})
+
+
+def read_chat_request(body: Body) -> wire.ChatRequest:
+    """Raises InvalidInput."""
+    message = read_text(body, "message")
+    if not message.strip():
+        raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
+    if len(message) > MAX_MESSAGE_CHARS:
+        raise InvalidInput(
+            f"The message is longer than {MAX_MESSAGE_CHARS} characters.", code="message_too_long", fix="Shorten it."
+        )
+    session = read_text(body, "session", "default")
+    return wire.ChatRequest(message, read_text(body, "agent"), session, read_flag(body, "new"))
+
+
+def _encode(event: wire.ChatEvent) -> bytes:
+    row = wire.encode_event(event)
+    return f"event: {row['type']}\ndata: {json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()

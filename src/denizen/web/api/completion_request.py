@@ -1,0 +1,158 @@
+"""What an OpenAI-compatible client asks for: the body of `POST /v1/chat/completions`, checked and in our terms.
+
+Pure. The last user message triggers the turn; what came before is the history that the client carries; system and
+developer messages become instructions. What is not known is ignored, as OpenAI's servers do; what would be silently
+wrong is refused: tools of the client (the agent runs its own, behind the gate) and several choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from denizen.domain.errors import InvalidInput
+from denizen.domain.message import ImagePart, Part, Role, TextPart, text_of
+from denizen.domain.prompt import PromptMessage
+from denizen.web.body import Body, read_flag, read_number, read_text, wrong_type
+
+MAX_TOKENS = 1_000_000
+_INSTRUCTING = frozenset({"system", "developer"})
+_TALKING = {"user": Role.USER, "assistant": Role.ASSISTANT}
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """`model` names an agent; empty is the default agent. `session` is empty unless the body's metadata name one."""
+
+    model: str
+    parts: tuple[Part, ...]
+    supplied: tuple[PromptMessage, ...]
+    instructions: str
+    session: str = ""
+    user: str = ""
+    stream: bool = False
+    include_usage: bool = False
+    max_output_tokens: int | None = None
+    temperature: float | None = None
+
+
+def parse_completion(body: Body) -> CompletionRequest:
+    """Raises InvalidInput, naming the field."""
+    _refuse_what_is_not_done(body)
+    messages = _messages(body)
+    instructions = [text_of(_parts(m, i)) for i, m in enumerate(messages) if m.get("role") in _INSTRUCTING]
+    talk = [_talk(m, i) for i, m in enumerate(messages) if m.get("role") not in _INSTRUCTING]
+    if not talk or talk[-1].role is not Role.USER:
+        raise InvalidInput(
+            "The last message must be the user's.",
+            code="messages_invalid",
+            fix="End `messages` with a message of role `user`.",
+        )
+    if not talk[-1].parts:
+        raise InvalidInput("The last message is empty.", code="message_empty", fix="Write something to answer.")
+    model = read_text(body, "model")
+    stream = read_flag(body, "stream")
+    return CompletionRequest(
+        model="" if model == "default" else model,
+        parts=talk[-1].parts,
+        supplied=tuple(message for message in talk[:-1] if message.parts),
+        instructions="\n\n".join(filter(None, instructions)),
+        session=read_text(_object(body, "metadata"), "session"),
+        user=read_text(body, "user"),
+        stream=stream,
+        include_usage=stream and read_flag(_object(body, "stream_options"), "include_usage"),
+        max_output_tokens=_max_tokens(body),
+        temperature=read_number(body, "temperature", low=0, high=2),
+    )
+
+
+def _refuse_what_is_not_done(body: Body) -> None:
+    if body.get("tools") or body.get("functions"):
+        raise InvalidInput(
+            "Tools of the client are not taken.",
+            code="tools_unsupported",
+            why="an agent runs its own tools, and each call passes its gate",
+            fix="Leave `tools` out, and give the tools to the agent in the configuration.",
+        )
+    if body.get("n") not in (None, 1):
+        raise InvalidInput("Only one choice can be asked for.", code="n_unsupported", fix="Leave `n` out.")
+
+
+def _max_tokens(body: Body) -> int | None:
+    for name in ("max_completion_tokens", "max_tokens"):
+        value = read_number(body, name, low=1, high=MAX_TOKENS)
+        if value is not None:
+            return int(value)
+    return None
+
+
+def _object(body: Body, name: str) -> Body:
+    value: Any = body.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise wrong_type(name, "an object")
+    return cast("Body", value)
+
+
+def _messages(body: Body) -> Sequence[Body]:
+    value: Any = body.get("messages")
+    if not isinstance(value, list) or not value:
+        raise wrong_type("messages", "a list with at least one message")
+    messages = cast("list[Any]", value)
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise wrong_type(f"messages[{index}]", "an object")
+    return cast("list[Body]", messages)
+
+
+def _talk(message: Body, index: int) -> PromptMessage:
+    name = read_text(message, "role")
+    role = _TALKING.get(name)
+    if role is None or message.get("tool_calls") or message.get("function_call"):
+        what = "a tool call" if role else f"role '{name}'"
+        raise InvalidInput(
+            f"messages[{index}] has {what}, which is not taken.",
+            code="messages_invalid",
+            why="an agent runs its own tools, and keeps their calls and results itself",
+            fix="Send messages of role system, developer, user and assistant, without tool calls.",
+        )
+    return PromptMessage(role, _parts(message, index))
+
+
+def _parts(message: Body, index: int) -> tuple[Part, ...]:
+    content: Any = message.get("content")
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (TextPart(content),) if content.strip() else ()
+    if not isinstance(content, list):
+        raise wrong_type(f"messages[{index}].content", "a string or a list of parts")
+    items = enumerate(cast("list[Any]", content))
+    return tuple(_part(item, f"messages[{index}].content[{number}]") for number, item in items)
+
+
+def _part(item: object, where: str) -> Part:
+    if not isinstance(item, dict):
+        raise wrong_type(where, "an object")
+    part = cast("Body", item)
+    kind = read_text(part, "type")
+    if kind in {"text", "refusal"}:
+        return TextPart(read_text(part, kind))
+    if kind == "image_url":
+        return _image(part.get("image_url"), where)
+    raise InvalidInput(
+        f"{where} has type '{kind}', which is not taken.", code="part_unsupported", fix="Send text and image_url parts."
+    )
+
+
+def _image(value: object, where: str) -> ImagePart:
+    """OpenAI's form is `{"url": ...}`; some clients send the URL itself."""
+    url = cast("Body", value).get("url") if isinstance(value, dict) else value
+    if not isinstance(url, str) or not url.startswith(("https://", "data:image/")):
+        raise InvalidInput(
+            f"{where} needs the URL of a picture.", code="image_invalid", fix="Send an https URL or a data URL."
+        )
+    media_type = url[len("data:") :].partition(";")[0].partition(",")[0] if url.startswith("data:") else ""
+    return ImagePart(url, media_type)

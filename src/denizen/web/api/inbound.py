@@ -1,0 +1,48 @@
+"""What a request over HTTP means for turns: its place, its platform id, and whose turns its caller may see."""
+
+from __future__ import annotations
+
+from denizen.domain.conversation import Place
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.ids import TurnId, derive, fresh, turn_id
+from denizen.domain.principal import Principal, RoleName
+from denizen.domain.turn import Inbound, Turn
+
+API = "api"
+"""The platform of OpenAI-compatible requests."""
+
+WEB = "web"
+"""The platform of `/api/chat`: the page, and programs that use the client."""
+
+TURN_HEADER = "X-Denizen-Turn"
+IDEMPOTENCY_HEADER = "idempotency-key"
+MAX_NAME_CHARS = 200
+
+
+def own_place(platform: str, principal: Principal, session: str) -> Place:
+    """The place of a principal's own session of that name: nobody else's request can name it.
+
+    Raises InvalidInput for a name that is empty, too long, or not printable.
+    """
+    if not 0 < len(session) <= MAX_NAME_CHARS or not session.isprintable():
+        raise InvalidInput(
+            f"A session's name has 1 to {MAX_NAME_CHARS} printable characters.", code="session_name_invalid"
+        )
+    return Place(platform, principal.key, session)
+
+
+def message_key(principal: Principal, idempotency_key: str) -> str:
+    """The platform id of a message: the same for the same key of the same principal, else a new one (promise 1)."""
+    return derive("idem", principal.key, idempotency_key) if idempotency_key else fresh("req")
+
+
+def key_of(inbound: Inbound) -> TurnId:
+    """The id that the turn of this message has, or will have."""
+    return turn_id(inbound.agent, inbound.place.platform, inbound.platform_id)
+
+
+def check_own(turn: Turn, principal: Principal) -> None:
+    """Raises NotFound for a turn of somebody else, unless an owner or admin asks: whether it exists is not told."""
+    if turn.principal.key == principal.key or principal.roles & {RoleName.OWNER, RoleName.ADMIN}:
+        return
+    raise NotFound(f"There is no turn '{turn.id}'.", code="turn_unknown")

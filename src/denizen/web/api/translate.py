@@ -1,0 +1,148 @@
+"""Engine records as clients see them: events, messages, turns, agents, models, tools. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from denizen.domain.agent import Agent
+from denizen.domain.events import (
+    Notice,
+    TextAdded,
+    ToolFinished,
+    ToolStarted,
+    TurnEvent,
+    TurnFinished,
+    TurnStarted,
+)
+from denizen.domain.ids import CallId
+from denizen.domain.message import Message, Role, ToolResultPart, calls_of
+from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
+from denizen.domain.usage import Usage
+from denizen.engine.queries import ToolInfo, TurnDetail
+from denizen.ports.model import ModelInfo
+from denizen.web.errors import failure_of, problem_of
+from denizen_sdk import wire
+
+
+def event_to_wire(event: TurnEvent) -> list[wire.ChatEvent]:
+    """The event as clients see it; text that takes back what came before is two events."""
+    match event:
+        case TurnStarted():
+            return [wire.TurnOpened(event.turn_id, event.agent, event.model)]
+        case TextAdded():
+            retract: list[wire.ChatEvent] = [wire.TextRetracted()] if event.retract else []
+            return [*retract, wire.TextAdded(event.text)] if event.text else retract
+        case ToolStarted():
+            return [wire.ToolStarted(event.call_id, event.tool, event.args)]
+        case ToolFinished():
+            text = event.text[: wire.MAX_RESULT_CHARS]
+            truncated = len(text) < len(event.text)
+            return [wire.ToolFinished(event.call_id, event.tool, text, event.is_error, truncated, event.duration_ms)]
+        case Notice():
+            return [wire.Notice(event.text)]
+        case TurnFinished(status=TurnStatus.DONE | TurnStatus.CANCELLED):
+            return [wire.TurnFinished(event.turn_id, event.status, event.reply, usage_to_wire(event.usage))]
+        case TurnFinished():
+            return [wire.TurnFailed(event.turn_id, problem_of(failure_of(event)))]
+
+
+def usage_to_wire(usage: Usage) -> wire.Usage:
+    cost = None if usage.cost_usd is None else str(usage.cost_usd)
+    return wire.Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, cost)
+
+
+def failure_to_wire(turn: Turn) -> wire.Problem | None:
+    """Why a turn has no answer; None when it has one, or may still get one."""
+    if turn.status in {TurnStatus.OPEN, TurnStatus.DONE}:
+        return None
+    return problem_of(failure_of(turn))
+
+
+def tool_to_wire(tool: ToolInfo) -> wire.ToolInfo:
+    spec = tool.spec
+    return wire.ToolInfo(
+        spec.name, spec.description, int(tool.tier), spec.source, spec.read_only, dict(spec.parameters)
+    )
+
+
+def messages_to_wire(messages: Iterable[Message]) -> list[wire.MessageInfo]:
+    """Messages as people read them: results of tools stand with the calls that they answer."""
+    rows = list(messages)
+    results = {p.call_id: p for message in rows for p in message.parts if isinstance(p, ToolResultPart)}
+    return [_message(message, results) for message in rows if message.role in {Role.USER, Role.ASSISTANT}]
+
+
+def _message(message: Message, results: dict[CallId, ToolResultPart]) -> wire.MessageInfo:
+    calls: list[wire.ToolUse] = []
+    for call in calls_of(message.parts):
+        result = results.get(call.id)
+        text = result.text[: wire.MAX_RESULT_CHARS] if result else ""
+        calls.append(wire.ToolUse(call.id, call.tool, call.args, text, result is not None and result.is_error))
+    return wire.MessageInfo(
+        message.id,
+        message.role,
+        message.author.name,
+        message.text,
+        message.created_at.isoformat(),
+        message.turn_id or "",
+        tuple(calls),
+    )
+
+
+def agent_to_wire(agent: Agent, model: ModelInfo | None, *, is_default: bool) -> wire.AgentInfo:
+    return wire.AgentInfo(
+        name=agent.name,
+        description=agent.description,
+        model=agent.model,
+        provider=model.provider if model else "",
+        is_default=is_default,
+        is_embedded=model is not None and model.is_embedded,
+    )
+
+
+def model_to_wire(model: ModelInfo) -> wire.ModelInfo:
+    return wire.ModelInfo(
+        name=model.name,
+        provider=model.provider,
+        aliases=model.aliases,
+        fallbacks=model.fallbacks,
+        context_tokens=model.capabilities.context_tokens,
+        is_small=model.capabilities.small,
+        is_embedded=model.is_embedded,
+    )
+
+
+def turn_to_wire(detail: TurnDetail) -> wire.TurnInfo:
+    turn = detail.turn
+    return wire.TurnInfo(
+        id=turn.id,
+        agent=turn.agent,
+        status=turn.status,
+        model=turn.model,
+        reply=turn.reply,
+        opened_at=turn.opened_at.isoformat(),
+        closed_at=turn.closed_at.isoformat() if turn.closed_at else None,
+        usage=usage_to_wire(turn.usage),
+        error=failure_to_wire(turn),
+        steps=tuple(_step(step) for step in detail.steps),
+        calls=tuple(_call(call) for call in detail.calls),
+    )
+
+
+def _step(step: Step) -> wire.StepInfo:
+    usage = usage_to_wire(step.usage)
+    return wire.StepInfo(step.number, step.model, step.purpose, step.finish_reason, step.duration_ms, usage)
+
+
+def _call(call: CallRecord) -> wire.CallInfo:
+    return wire.CallInfo(
+        tool=call.tool,
+        args=dict(call.args),
+        decision=call.verdict.decision,
+        reason=call.verdict.reason,
+        decided_by=call.verdict.decided_by,
+        text=call.result,
+        is_error=call.is_error,
+        duration_ms=call.duration_ms,
+        cached=call.cached,
+    )

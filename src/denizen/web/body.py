@@ -1,0 +1,81 @@
+"""Reading a request's JSON body and its fields, with errors that name what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from denizen.domain.errors import InvalidInput
+
+MAX_BODY_BYTES = 20_000_000
+"""Room for a few pictures as data URLs."""
+
+Body = Mapping[str, Any]
+
+
+async def read_object(request: Request) -> Body:
+    """The JSON object in the body. Raises InvalidInput.
+
+    Only `application/json` is taken: a form of a foreign page cannot send that without asking first.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise InvalidInput(
+            "The body must be JSON.",
+            code="media_type",
+            why=f"its Content-Type is '{media_type or 'missing'}'",
+            fix="Send `Content-Type: application/json`.",
+        )
+    try:
+        body: Any = json.loads(await read_bytes(request, limit=MAX_BODY_BYTES))
+    except ValueError as error:
+        raise InvalidInput("The body is not valid JSON.", code="json_invalid", why=str(error)) from error
+    if not isinstance(body, dict):
+        raise InvalidInput("The body must be a JSON object.", code="json_invalid")
+    return cast("Body", body)
+
+
+async def read_bytes(request: Request, *, limit: int) -> bytes:
+    """The body. Raises HTTPException (413) as soon as there is more than the limit."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise HTTPException(413, f"The body is larger than {limit} bytes")
+    return bytes(body)
+
+
+def read_text(body: Body, name: str, default: str = "") -> str:
+    """A string field; null and absence give the default. Raises InvalidInput."""
+    value = body.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise wrong_type(name, "a string")
+    return value
+
+
+def read_flag(body: Body, name: str) -> bool:
+    """A boolean field, false by default. Raises InvalidInput."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise wrong_type(name, "true or false")
+    return value is True
+
+
+def read_number(body: Body, name: str, *, low: float, high: float) -> float | None:
+    """A number within bounds, None when absent. Raises InvalidInput."""
+    value = body.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise wrong_type(name, f"a number from {low:g} to {high:g}")
+    return float(value)
+
+
+def wrong_type(name: str, expected: str) -> InvalidInput:
+    return InvalidInput(f"'{name}' must be {expected}.", code="field_invalid", field=name)

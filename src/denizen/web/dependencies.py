@@ -1,0 +1,49 @@
+"""What the web needs, in one record. `app` makes it; every route gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from denizen.domain.clock import Clock
+from denizen.engine.queries import Queries
+from denizen.engine.runtime import Runtime
+from denizen.engine.turn import Turns
+from denizen.web.auth import ApiKey, Logins
+
+
+@dataclass(frozen=True, slots=True)
+class Exposure:
+    """Who can reach the server. `allowed_hosts` are names under which a loopback server may be addressed besides the
+    loopback names; `allowed_origins` are origins (`https://host`) of other pages whose scripts may use the API.
+    """
+
+    listens_beyond_loopback: bool = False
+    allowed_hosts: frozenset[str] = frozenset()
+    allowed_origins: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """`keep_alive_s`: how long a stream may be silent. `chat_start_s`: when a chat's stream begins at the latest, so
+    that its reader learns the turn's id.
+    """
+
+    keep_alive_s: float = 15.0
+    chat_start_s: float = 0.5
+    tools_deadline_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WebDependencies:
+    """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once."""
+
+    turns: Turns
+    queries: Queries
+    runtime: Runtime
+    keys: Callable[[], Sequence[ApiKey]]
+    clock: Clock
+    version: str
+    exposure: Exposure = field(default_factory=Exposure)
+    timing: Timing = field(default_factory=Timing)
+    logins: Logins = field(default_factory=Logins)

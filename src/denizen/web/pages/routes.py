@@ -1,0 +1,69 @@
+"""The pages: `/` with the chat, `/login` with the sign-in, and `/logout`.
+
+Signing in exchanges an API key for a random token in a cookie that scripts cannot read and other sites cannot send.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Mount, Route
+
+from denizen.web.auth import LOGIN_LIFETIME, find_key
+from denizen.web.body import read_bytes
+from denizen.web.dependencies import WebDependencies
+from denizen.web.guard import LOGIN_COOKIE, LOGIN_PATH, login_token
+from denizen.web.pages.render import ChatPage, LoginPage, Static, render
+
+MAX_FORM_BYTES = 8192
+
+
+class Pages:
+    """The routes."""
+
+    def __init__(self, deps: WebDependencies) -> None:
+        self._deps = deps
+
+    @property
+    def routes(self) -> list[Route | Mount]:
+        return [
+            Route("/", self.chat, methods=["GET"]),
+            Route(LOGIN_PATH, self.show_login, methods=["GET"]),
+            Route(LOGIN_PATH, self.sign_in, methods=["POST"]),
+            Route("/logout", self.sign_out, methods=["POST"]),
+            Mount("/static", Static()),
+        ]
+
+    async def chat(self, request: Request) -> Response:
+        return render(ChatPage(self._deps.version, can_sign_out=bool(login_token(request.headers))))
+
+    async def show_login(self, _: Request) -> Response:
+        if not self._deps.keys():
+            return RedirectResponse("/", status_code=303)
+        return render(LoginPage(self._deps.version))
+
+    async def sign_in(self, request: Request) -> Response:
+        body = await read_bytes(request, limit=MAX_FORM_BYTES)
+        fields = parse_qs(body.decode(errors="replace"))
+        key = find_key(self._deps.keys(), fields.get("key", [""])[0].strip())
+        if key is None:
+            return render(LoginPage(self._deps.version, "This key is not known."), status=401)
+        token = self._deps.logins.open(key, now=self._deps.clock.now())
+        response = RedirectResponse("/", status_code=303)
+        response.set_cookie(
+            LOGIN_COOKIE,
+            token,
+            max_age=int(LOGIN_LIFETIME.total_seconds()),
+            secure=request.url.scheme == "https",
+            httponly=True,
+            samesite="strict",
+        )
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        self._deps.logins.close(login_token(request.headers))
+        response = RedirectResponse(LOGIN_PATH, status_code=303)
+        response.delete_cookie(LOGIN_COOKIE, httponly=True, samesite="strict")
+        return response

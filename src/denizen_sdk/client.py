@@ -1,0 +1,174 @@
+"""A thin asynchronous client of the `/api` routes. For OpenAI-compatible use, point any OpenAI client at `/v1`.
+
+    async with DenizenClient("http://127.0.0.1:8642", api_key="...") as denizen:
+        answer = await denizen.ask("What did we decide yesterday?")
+        async for event in denizen.chat(ChatRequest("And why?")):
+            ...
+
+Works on asyncio and trio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import quote
+
+import httpx2
+
+from denizen_sdk.errors import ApiError, NetworkError
+from denizen_sdk.wire import (
+    AgentInfo,
+    Cancelled,
+    ChatEvent,
+    ChatRequest,
+    Health,
+    MessageInfo,
+    ModelInfo,
+    Problem,
+    Record,
+    ToolInfo,
+    TurnFailed,
+    TurnFinished,
+    TurnInfo,
+    Unknown,
+    decode_event,
+    from_json,
+)
+
+TURN_HEADER = "X-Denizen-Turn"
+
+
+class DenizenClient:
+    """One server and one key. Close it, or use it as an asynchronous context manager."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str = "",
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float = 30.0,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        """`timeout_s` bounds connecting and waiting for plain answers and, because the server sends signs of life,
+        silence on a stream. Raises ValueError without a base URL.
+        """
+        if not base_url:
+            raise ValueError("base_url is missing. Give the server's address, such as http://127.0.0.1:8642.")
+        credentials = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._http = httpx2.AsyncClient(
+            base_url=base_url, headers={**credentials, **(headers or {})}, timeout=timeout_s, transport=transport
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def ask(self, request: ChatRequest | str, *, idempotency_key: str = "") -> TurnFinished:
+        """Sends a message and waits for the answer.
+
+        Raises ApiError (the turn failed, or was refused) and NetworkError.
+        """
+        async with aclosing(self.chat(request, idempotency_key=idempotency_key)) as events:
+            async for event in events:
+                if isinstance(event, TurnFinished):
+                    return event
+                if isinstance(event, TurnFailed):
+                    raise ApiError(event.error, turn_id=event.turn_id)
+        raise AssertionError("a chat that does not raise ends with one of the two")
+
+    async def chat(
+        self, request: ChatRequest | str, *, idempotency_key: str = ""
+    ) -> AsyncGenerator[ChatEvent | Unknown]:
+        """Sends a message and yields what happens; the last event is `TurnFinished` or `TurnFailed`.
+
+        The same `idempotency_key` again gives the same turn. Raises ApiError when the message was not taken, and
+        NetworkError, which names the turn when the connection broke while it ran: `get_turn` tells how it ended.
+        """
+        body = ChatRequest(request) if isinstance(request, str) else request
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        turn_id = ""
+        try:
+            async with self._http.sse("/api/chat", method="POST", json=_body(body), headers=headers) as source:
+                await _check(source.response)
+                turn_id = source.response.headers.get(TURN_HEADER, "")
+                async for sent in source:
+                    row: Any = sent.json()
+                    event = decode_event(row)
+                    yield event
+                    if isinstance(event, TurnFinished | TurnFailed):
+                        return
+        except httpx2.TransportError as error:
+            raise NetworkError(f"No connection to the server: {error}", turn_id=turn_id) from error
+        raise NetworkError("The server ended the stream before the turn had ended.", turn_id=turn_id)
+
+    async def cancel(self, turn_id: str) -> bool:
+        """Stops a turn; False when it had ended already. Raises ApiError, NetworkError."""
+        row = await self._request("POST", f"/api/turns/{quote(turn_id)}/cancel")
+        return from_json(Cancelled, row).cancelled
+
+    async def get_turn(self, turn_id: str) -> TurnInfo:
+        """Raises ApiError (404 for a turn of somebody else), NetworkError."""
+        return from_json(TurnInfo, await self._request("GET", f"/api/turns/{quote(turn_id)}"))
+
+    async def list_messages(self, session: str = "default", *, agent: str = "") -> list[MessageInfo]:
+        """The history of an own session, oldest first. Raises ApiError, NetworkError."""
+        path = f"/api/sessions/{quote(session, safe='')}/messages"
+        return await self._list(MessageInfo, path, agent=agent)
+
+    async def list_agents(self) -> list[AgentInfo]:
+        """The default agent first. Raises ApiError, NetworkError."""
+        return await self._list(AgentInfo, "/api/agents")
+
+    async def list_models(self) -> list[ModelInfo]:
+        """Raises ApiError, NetworkError."""
+        return await self._list(ModelInfo, "/api/models")
+
+    async def list_tools(self, *, agent: str = "") -> list[ToolInfo]:
+        """All tools, or those of an agent. Raises ApiError, NetworkError."""
+        return await self._list(ToolInfo, "/api/tools", agent=agent)
+
+    async def health(self) -> Health:
+        """Needs no key. Raises ApiError, NetworkError."""
+        return from_json(Health, await self._request("GET", "/health"))
+
+    async def _list(self, kind: type[Record], path: str, **params: str) -> list[Record]:
+        rows = await self._request("GET", path, params={name: value for name, value in params.items() if value})
+        return [from_json(kind, row) for row in rows]
+
+    async def _request(self, method: str, path: str, *, params: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401 - any JSON value
+        try:
+            response = await self._http.request(method, path, params=params)
+        except httpx2.TransportError as error:
+            raise NetworkError(f"No connection to the server: {error}") from error
+        await _check(response)
+        return response.json()
+
+
+def _body(request: ChatRequest) -> dict[str, Any]:
+    return {"message": request.message, "agent": request.agent, "session": request.session, "new": request.new}
+
+
+async def _check(response: httpx2.Response) -> None:
+    """Raises ApiError for an error status. An answer that is not Denizen's (a proxy's page) is told by its status."""
+    if response.is_success:
+        return
+    await response.aread()
+    problem = Problem("http", f"The server answered {response.status_code}.", status=response.status_code)
+    if response.headers.get("content-type", "").startswith("application/json"):
+        body: Any = response.json()
+        error: Any = cast("dict[str, Any]", body).get("error") if isinstance(body, dict) else None
+        if isinstance(error, dict) and {"code", "message"} <= error.keys():
+            problem = from_json(Problem, cast("dict[str, Any]", error))
+    after = response.headers.get("retry-after", "")
+    raise ApiError(problem, retry_after_s=float(after) if after.isdigit() else None)

@@ -1,0 +1,315 @@
+"""What travels between a Denizen server and its clients: events of a chat, answers of `/api`, the shape of an error.
+
+Plain dataclasses of the standard library, so that the server pays nothing for them. The server encodes with
+`encode_event` and `to_json`; clients decode with `decode_event` and `from_json`, which leave out what they do not know:
+an older client can read a newer server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, ClassVar, Protocol, TypeVar, cast
+
+Json = dict[str, Any]
+
+MAX_RESULT_CHARS = 1000
+"""How much of a tool's result an event carries (inventory 4.11)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as clients see it. `status` is the HTTP status; `reference` finds a fault in the server's log."""
+
+    code: str
+    message: str
+    status: int = 500
+    why: str = ""
+    fix: str = ""
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of a turn; `input_tokens` includes the cached ones. `cost_usd` is a decimal, None when unknown."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: str | None = None
+
+
+# --- events of POST /api/chat ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOpened:
+    turn_id: str
+    agent: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextAdded:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextRetracted:
+    """What was streamed so far was not the answer: take it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    call_id: str
+    tool: str
+    args: Json = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """`text` holds at most `MAX_RESULT_CHARS` characters; `truncated` says that there was more."""
+
+    call_id: str
+    tool: str
+    text: str
+    is_error: bool = False
+    truncated: bool = False
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that is not part of the answer: a model is loading, a request waits."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The last event of a turn that answered or was stopped. `status` is `done` or `cancelled`."""
+
+    turn_id: str
+    status: str
+    reply: str
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFailed:
+    """The last event of a turn that has no answer."""
+
+    turn_id: str
+    error: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """An event of a newer server."""
+
+    type: str
+    data: Json
+
+
+ChatEvent = (
+    TurnOpened
+    | TextAdded
+    | TextRetracted
+    | ToolStarted
+    | ToolFinished
+    | Notice
+    | TurnFinished
+    | TurnFailed
+)  # fmt: skip
+
+_EVENTS: dict[str, type[ChatEvent]] = {
+    "turn": TurnOpened,
+    "text": TextAdded,
+    "retract": TextRetracted,
+    "tool_started": ToolStarted,
+    "tool_finished": ToolFinished,
+    "notice": Notice,
+    "finished": TurnFinished,
+    "error": TurnFailed,
+}
+_TYPES = {kind: name for name, kind in _EVENTS.items()}
+
+
+# --- requests and answers of /api ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """`agent` empty means the default one. `session` names a history of the caller's own; `new` starts it afresh."""
+
+    message: str
+    agent: str = ""
+    session: str = "default"
+    new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`tools` is None while a source of tools does not answer."""
+
+    status: str
+    version: str
+    uptime_s: float
+    generation: int
+    agents: int
+    provider: str
+    model: str
+    tools: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentInfo:
+    """`provider` is empty when the agent's model is not in the list of models. `is_embedded`: it answers with the
+    small built-in model.
+    """
+
+    name: str
+    description: str
+    model: str
+    provider: str
+    is_default: bool
+    is_embedded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    name: str
+    provider: str
+    aliases: tuple[str, ...]
+    fallbacks: tuple[str, ...]
+    context_tokens: int
+    is_small: bool
+    is_embedded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolInfo:
+    """`tier` is the risk that the gate sees: 0 harmless to 3 dangerous."""
+
+    name: str
+    description: str
+    tier: int
+    source: str
+    read_only: bool
+    parameters: Json
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool call in a stored message, with its result as far as it is known."""
+
+    call_id: str
+    tool: str
+    args: Json
+    text: str = ""
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessageInfo:
+    """One message for people. `role` is `user` or `assistant`; `created_at` is ISO 8601 in UTC."""
+
+    id: str
+    role: str
+    author: str
+    text: str
+    created_at: str
+    turn_id: str
+    calls: tuple[ToolUse, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallInfo:
+    """One tool call of a turn with the gate's decision."""
+
+    tool: str
+    args: Json
+    decision: str
+    reason: str
+    decided_by: str
+    text: str
+    is_error: bool
+    duration_ms: int
+    cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StepInfo:
+    number: int
+    model: str
+    purpose: str
+    finish_reason: str
+    duration_ms: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TurnInfo:
+    """A turn with its steps and calls. `status` is open, done, failed, cancelled or refused."""
+
+    id: str
+    agent: str
+    status: str
+    model: str
+    reply: str
+    opened_at: str
+    closed_at: str | None
+    usage: Usage
+    error: Problem | None
+    steps: tuple[StepInfo, ...]
+    calls: tuple[CallInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """`cancelled` is false when the turn had ended already, or runs in another process."""
+
+    cancelled: bool
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+_NESTED: dict[str, type[Any]] = {"usage": Usage, "error": Problem}
+_LISTED: dict[tuple[type[Any], str], type[Any]] = {
+    (MessageInfo, "calls"): ToolUse,
+    (TurnInfo, "steps"): StepInfo,
+    (TurnInfo, "calls"): CallInfo,
+}
+
+
+class _IsDataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+
+Record = TypeVar("Record", bound=_IsDataclass)
+
+
+def encode_event(event: ChatEvent) -> Json:
+    """`{"type": ..., field: value}`."""
+    return {"type": _TYPES[type(event)], **asdict(event)}
+
+
+def decode_event(row: Json) -> ChatEvent | Unknown:
+    """The inverse of `encode_event`. Raises TypeError when a field that has no default is missing."""
+    name = str(row.get("type", ""))
+    kind = _EVENTS.get(name)
+    return Unknown(name, row) if kind is None else from_json(kind, row)
+
+
+def from_json(kind: type[Record], row: Json) -> Record:
+    """A record of that kind from a JSON object; what the record has no field for is left out."""
+    known = [each.name for each in fields(kind) if each.name in row]
+    return kind(**{name: _read(kind, name, row[name]) for name in known})
+
+
+def _read(kind: type[Any], name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    listed = _LISTED.get((kind, name))
+    if listed is not None:
+        return tuple(from_json(listed, item) for item in value)
+    if name in _NESTED and value is not None:
+        return from_json(_NESTED[name], value)
+    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value

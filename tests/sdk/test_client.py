@@ -1,0 +1,178 @@
+"""The client against a real server in process, and against servers that misbehave."""
+
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+
+from denizen.domain.errors import Exhausted, NeedsAttention
+from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
+from denizen_sdk.wire import TextAdded, ToolFinished, TurnFailed, TurnFinished, TurnOpened
+from tests.site import ANN, Site, running_site
+
+pytestmark = pytest.mark.anyio
+
+URL = "http://127.0.0.1:8642"
+
+
+@asynccontextmanager
+async def connected(site: Site, key: str = "") -> AsyncGenerator[DenizenClient]:
+    async with DenizenClient(URL, key, transport=httpx2.ASGITransport(site.app)) as client:
+        yield client
+
+
+def answering(answer: Callable[[httpx2.Request], httpx2.Response]) -> DenizenClient:
+    return DenizenClient(URL, transport=httpx2.MockTransport(answer))
+
+
+async def test_asking_gives_the_answer() -> None:
+    async with running_site(ScriptedModel(Say("Hello."))) as site, connected(site) as client:
+        answer = await client.ask("hi")
+        [turn] = await site.turns()
+    assert (answer.reply, answer.status, answer.turn_id, answer.usage.input_tokens) == ("Hello.", "done", turn.id, 10)
+
+
+async def test_chatting_gives_the_events() -> None:
+    model = ScriptedModel(Say(calls=[call("weather", city="Oslo")]), Say("It is sunny."))
+    async with running_site(model) as site, connected(site) as client:
+        events = [event async for event in client.chat(ChatRequest("hi", agent="scribe", session="trip"))]
+    assert events[0] == TurnOpened(events[0].turn_id, "scribe", "scripted/model")  # pyright: ignore[reportAttributeAccessIssue]
+    assert "".join(event.text for event in events if isinstance(event, TextAdded)) == "It is sunny."
+    assert [event.text for event in events if isinstance(event, ToolFinished)] == ["Sunny. "]
+    assert isinstance(events[-1], TurnFinished)
+
+
+async def test_sessions_messages_and_a_fresh_start() -> None:
+    async with running_site(ScriptedModel(otherwise=Say("Hello."))) as site, connected(site) as client:
+        await client.ask(ChatRequest("one", session="a/b"))
+        await client.ask(ChatRequest("two", session="a/b"))
+        assert [message.text for message in await client.list_messages("a/b")] == ["one", "Hello.", "two", "Hello."]
+        await client.ask(ChatRequest("three", session="a/b", new=True))
+        assert [message.text for message in await client.list_messages("a/b")] == ["three", "Hello."]
+
+
+async def test_everything_that_can_be_read_is_read_as_records() -> None:
+    model = ScriptedModel(Say(calls=[call("weather", city="Oslo")]), Say("Sunny."))
+    async with running_site(model) as site, connected(site) as client:
+        answer = await client.ask("hi")
+        turn = await client.get_turn(answer.turn_id)
+        assert (turn.status, turn.steps[0].number, turn.calls[0].decision, turn.error) == ("done", 1, "approve", None)
+        assert [agent.name for agent in await client.list_agents()] == ["denizen", "scribe"]
+        assert [model.name for model in await client.list_models()] == ["scripted/model"]
+        assert [tool.name for tool in await client.list_tools(agent="denizen")] == ["weather"]
+        assert (await client.health()).status == "ok"
+        assert (await client.list_messages())[1].calls[0].text == "Sunny. "
+
+
+async def test_a_repeated_question_with_the_same_key_is_asked_once() -> None:
+    async with running_site(ScriptedModel(Say("Once."))) as site, connected(site) as client:
+        first = await client.ask("hi", idempotency_key="1")
+        assert await client.ask("hi", idempotency_key="1") == first
+
+
+async def test_a_running_turn_can_be_stopped() -> None:
+    before = Gate()
+    model = ScriptedModel(Say("Hello.", before=before))
+    async with running_site(model) as site, site.serve() as url, DenizenClient(url) as client:
+        events = client.chat("hi")
+        opened = await anext(events)
+        assert isinstance(opened, TurnOpened)
+        await before.reached.wait()
+        assert await client.cancel(opened.turn_id)
+        last = [event async for event in events][-1]
+        assert isinstance(last, TurnFinished)
+        assert last.status == "cancelled"
+        assert not await client.cancel(opened.turn_id)
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_failed_turn_raises_what_happened_and_what_to_do() -> None:
+    failure = NeedsAttention("The provider refused the key.", code="key_refused", fix="Run `denizen setup`.")
+    async with running_site(ScriptedModel(failure)) as site, connected(site) as client:
+        with pytest.raises(ApiError) as caught:
+            await client.ask("hi")
+        [turn] = await site.turns()
+    error = caught.value
+    assert (error.code, error.status, error.turn_id, error.is_server) == ("key_refused", 500, turn.id, True)
+    assert "fix: Run `denizen setup`." in str(error)
+
+
+async def test_the_stream_of_a_failed_turn_ends_with_the_failure() -> None:
+    async with running_site(ScriptedModel(Exhausted("No money left."))) as site, connected(site) as client:
+        events = [event async for event in client.chat("hi")]
+    assert isinstance(events[-1], TurnFailed)
+    assert events[-1].error.status == 429
+
+
+@pytest.mark.proves("S-sdk-errors")
+async def test_faults_are_told_apart() -> None:
+    async with running_site(keys=[ANN]) as site:
+        async with connected(site, "wrong") as client:
+            with pytest.raises(ApiError) as auth:
+                await client.list_agents()
+        async with connected(site, "key-of-ann") as client:
+            with pytest.raises(ApiError) as missing:
+                await client.ask(ChatRequest("hi", agent="nobody"))
+    kinds = [(error.is_auth, error.is_rate_limit, error.is_server) for error in (auth.value, missing.value)]
+    assert kinds == [(True, False, False), (False, False, False)]
+    assert (missing.value.status, missing.value.code) == (404, "agent_unknown")
+
+    def limited(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(
+            429, json={"error": {"code": "c", "message": "m", "status": 429}}, headers={"retry-after": "7"}
+        )
+
+    async with answering(limited) as client:
+        with pytest.raises(ApiError) as rate:
+            await client.health()
+    assert (rate.value.is_rate_limit, rate.value.retry_after_s) == (True, 7.0)
+
+    def unreachable(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("refused", request=request)
+
+    async with answering(unreachable) as client:
+        with pytest.raises(NetworkError):
+            await client.health()
+        with pytest.raises(NetworkError):
+            await client.ask("hi")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"text": "<html>Bad gateway</html>"}, {"json": {"error": "plain"}}, {"json": []}, {"json": {"detail": "x"}}],
+)
+async def test_an_answer_of_something_in_between_is_told_by_its_status(body: dict[str, object]) -> None:
+    async with answering(lambda _: httpx2.Response(502, **body)) as client:  # pyright: ignore[reportArgumentType]
+        with pytest.raises(ApiError) as caught:
+            await client.health()
+    assert (caught.value.status, caught.value.code, caught.value.is_server) == (502, "http", True)
+
+
+async def test_a_stream_that_breaks_off_names_the_turn() -> None:
+    def cut(_: httpx2.Request) -> httpx2.Response:
+        headers = {"content-type": "text/event-stream", "x-denizen-turn": "turn_1"}
+        return httpx2.Response(200, text='data: {"type":"text","text":"Hel"}\n\n', headers=headers)
+
+    async with answering(cut) as client:
+        with pytest.raises(NetworkError) as caught:
+            await client.ask("hi")
+    assert caught.value.turn_id == "turn_1"
+
+
+def test_a_client_without_an_address_fails_at_construction() -> None:
+    with pytest.raises(ValueError, match="base_url is missing"):
+        DenizenClient("")
+
+
+def test_the_sdk_needs_nothing_of_the_server_and_loads_the_client_when_asked() -> None:
+    code = (
+        "import sys, denizen_sdk; assert 'httpx2' not in sys.modules; denizen_sdk.DenizenClient; "
+        "assert 'httpx2' in sys.modules; assert 'denizen' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

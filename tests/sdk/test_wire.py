@@ -1,0 +1,49 @@
+"""The wire types: what one side writes the other reads, whichever of the two is newer."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from denizen_sdk import wire
+
+EVENTS: list[wire.ChatEvent] = [
+    wire.TurnOpened("turn_1", "denizen", "openai/gpt"),
+    wire.TextAdded("Grüße"),
+    wire.TextRetracted(),
+    wire.ToolStarted("call_1", "weather", {"city": "Oslo", "days": [1, 2]}),
+    wire.ToolFinished("call_1", "weather", "Sunny.", is_error=False, truncated=True, duration_ms=3),
+    wire.Notice("Loading"),
+    wire.TurnFinished("turn_1", "done", "Hello.", wire.Usage(3, 2, 1, "0.001")),
+    wire.TurnFailed("turn_1", wire.Problem("busy", "Busy.", 429, "why", "fix", "err_1")),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_an_event_survives_the_way_through_json(event: wire.ChatEvent) -> None:
+    assert wire.decode_event(json.loads(json.dumps(wire.encode_event(event)))) == event
+
+
+def test_every_kind_of_event_is_covered() -> None:
+    assert {wire.encode_event(event)["type"] for event in EVENTS} == {
+        "turn", "text", "retract", "tool_started", "tool_finished", "notice", "finished", "error",
+    }  # fmt: skip
+
+
+def test_an_unknown_event_is_handed_on() -> None:
+    row = {"type": "approval_request", "id": "a1"}
+    assert wire.decode_event(row) == wire.Unknown("approval_request", row)
+
+
+def test_unknown_fields_are_left_out_and_missing_ones_have_their_defaults() -> None:
+    row = {"type": "finished", "turn_id": "t", "status": "done", "reply": "x", "usage": {"input_tokens": 1, "new": 2}}
+    assert wire.decode_event({**row, "mood": "good"}) == wire.TurnFinished("t", "done", "x", wire.Usage(1))
+
+
+def test_nested_lists_become_records() -> None:
+    call = wire.CallInfo("weather", {}, "approve", "", "tier", "Sunny.", is_error=False, duration_ms=1, cached=False)
+    step = wire.StepInfo(1, "m", "act", "stop", 5, wire.Usage(1, 2))
+    turn = wire.TurnInfo("t", "a", "done", "m", "x", "now", None, wire.Usage(1, 2), None, (step,), (call,))
+    assert wire.from_json(wire.TurnInfo, json.loads(json.dumps(asdict(turn)))) == turn
+    message = wire.MessageInfo("m", "user", "ann", "hi", "now", "t", (wire.ToolUse("c", "weather", {}, "Sunny."),))
+    assert wire.from_json(wire.MessageInfo, json.loads(json.dumps(asdict(message)))) == message

@@ -1,0 +1,164 @@
+"""A whole server for tests: the engine on its in-memory adapters, a scripted model, and the web on top.
+
+`Site.client` speaks to the application in process; `Site.serve` puts it on a loopback port, for clients that need a
+connection, such as the official OpenAI one and everything that streams.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import anyio
+import anyio.lowlevel
+import httpx2
+import uvicorn
+from fastapi import FastAPI
+
+from denizen.domain.agent import Agent
+from denizen.domain.clock import SystemClock
+from denizen.domain.ids import AgentName
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.gate.door import Gate
+from denizen.engine.live import Live
+from denizen.engine.queries import Queries
+from denizen.engine.runtime import Generation, Runtime
+from denizen.engine.steps import Services
+from denizen.engine.turn import Turns
+from denizen.ports.toolset import CallScope, Toolset
+from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.web.app import create_app
+from denizen.web.auth import ApiKey
+from denizen.web.dependencies import Exposure, Timing, WebDependencies
+
+LOCAL = "http://127.0.0.1:8642"
+ANN = ApiKey.of("ann", "key-of-ann", ("member",))
+BEN = ApiKey.of("ben", "key-of-ben", ("member",))
+ADA = ApiKey.of("ada", "key-of-ada", ("admin",))
+
+
+class HandClock(SystemClock):
+    """The system's clock with a date that a test may move."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def advance(self, by: timedelta) -> None:
+        self.time += by
+
+
+class Weather:
+    """A toolset with one harmless tool. `long` makes its answer longer than clients are sent."""
+
+    name = "weather"
+
+    def __init__(self) -> None:
+        self.calls: list[ToolCall] = []
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        parameters = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+        return [ToolSpec("weather", "Tells the weather of a city.", parameters, tier=Tier.HARMLESS, read_only=True)]
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        self.calls.append(call)
+        if call.args["city"] == "Atlantis":
+            return ToolResult("There is no such city.", is_error=True)
+        return ToolResult("Sunny. " * (300 if call.args["city"] == "Longtown" else 1))
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass
+class Site:
+    """A running engine and its web. `keys` may be changed while it runs."""
+
+    app: FastAPI
+    model: ScriptedModel
+    store: MemoryStore
+    clock: HandClock
+    keys: list[ApiKey]
+    weather: Weather
+
+    def client(self, **headers: str) -> httpx2.AsyncClient:
+        """A client in process. Answers arrive whole; faults are answered, as on a real server."""
+        transport = httpx2.ASGITransport(self.app, raise_app_exceptions=False)
+        return httpx2.AsyncClient(transport=transport, base_url=LOCAL, headers=headers)
+
+    @asynccontextmanager
+    async def serve(self) -> AsyncGenerator[str]:
+        """The server's address while it listens on a free loopback port."""
+        # Without the protocol asyncio does not turn Nagle's algorithm off, and every answer takes 40 ms longer.
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            config = uvicorn.Config(self.app, lifespan="off", log_config=None, timeout_graceful_shutdown=5)
+            server = uvicorn.Server(config)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(server.serve, [listener])
+                try:
+                    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+                finally:
+                    server.should_exit = True
+
+    async def turns(self) -> list[Turn]:
+        """All turns, oldest first."""
+        async with self.store.work(write=False) as work:
+            return list(reversed(await work.turns.list_turns()))
+
+    async def ended(self, status: TurnStatus) -> Turn:
+        """The only turn, once it has that status; a test that waits in vain runs into its deadline."""
+        with anyio.fail_after(5):
+            while True:
+                turns = await self.turns()
+                if turns and turns[0].status is status:
+                    return turns[0]
+                await anyio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def running_site(
+    *models: ScriptedModel,
+    keys: Sequence[ApiKey] = (),
+    exposure: Exposure | None = None,
+    timing: Timing | None = None,
+    agents: Sequence[Agent] = (),
+) -> AsyncGenerator[Site]:
+    """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default."""
+    model = models[0] if models else ScriptedModel()
+    known = list(agents) or [Agent(AgentName("denizen"), "Lives here."), Agent(AgentName("scribe"), "Takes notes.")]
+    weather = Weather()
+    toolsets: tuple[Toolset, ...] = (weather,)
+    runtime = Runtime()
+    await runtime.swap(
+        Generation(7, {agent.name: agent for agent in known}, known[0].name, ScriptedModels(model), toolsets)
+    )
+    clock, store, durable = HandClock(), MemoryStore(), MemoryDurable()
+    services = Services(store, durable, Live(), Gate(clock), clock)
+    turns = Turns(runtime, services)
+    allowed = list(keys)
+    deps = WebDependencies(
+        turns=turns,
+        queries=Queries(runtime, services),
+        runtime=runtime,
+        keys=lambda: allowed,
+        clock=clock,
+        version="1.2.3",
+        exposure=exposure or Exposure(),
+        timing=timing or Timing(),
+    )
+    await durable.start()
+    try:
+        yield Site(create_app(deps), model, store, clock, allowed, weather)
+    finally:
+        await durable.aclose()
+        await runtime.aclose()

@@ -1,0 +1,259 @@
+"""Who may come in: keys, hosts, origins, and the headers on every answer."""
+
+from datetime import timedelta
+
+import httpx2
+import pytest
+
+from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.web.auth import LOGIN_LIFETIME
+from denizen.web.dependencies import Exposure
+from tests.site import ANN, BEN, running_site
+
+pytestmark = pytest.mark.anyio
+
+CHAT = {"message": "hi"}
+PROTECTED = [
+    ("GET", "/api/agents"),
+    ("GET", "/api/models"),
+    ("GET", "/api/tools"),
+    ("GET", "/api/sessions/default/messages"),
+    ("GET", "/api/turns/turn_1"),
+    ("GET", "/api/openapi.json"),
+    ("GET", "/v1/models"),
+    ("GET", "/v1/models/denizen"),
+    ("GET", "/no/such/path"),
+    ("POST", "/api/chat"),
+    ("POST", "/api/turns/turn_1/cancel"),
+    ("POST", "/v1/chat/completions"),
+    ("POST", "/logout"),
+]
+
+
+def talkative() -> ScriptedModel:
+    return ScriptedModel(otherwise=Say("Hello."))
+
+
+@pytest.mark.proves("T-http-auth")
+@pytest.mark.parametrize(("method", "path"), PROTECTED)
+async def test_with_keys_everything_needs_one(method: str, path: str) -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        missing = await client.request(method, path, json=CHAT)
+        wrong = await client.request(method, path, json=CHAT, headers={"x-api-key": "nope"})
+    assert (missing.status_code, missing.json()["error"]["code"]) == (401, "credentials_missing")
+    assert (wrong.status_code, wrong.json()["error"]["code"]) == (401, "credentials_wrong")
+    assert missing.headers["www-authenticate"] == "Bearer"
+
+
+async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -> None:
+    async with running_site(keys=[ANN]) as site:
+        paths = {getattr(route, "path", "") for route in site.app.routes}
+        described = set(site.app.openapi()["paths"])
+    samples = {"{turn_id}": "turn_1", "{name}": "default", "{model:path}": "denizen", "{name:path}": "default"}
+    filled: set[str] = set()
+    for path in (paths | described) - {""}:
+        for mark, sample in samples.items():
+            path = path.replace(mark, sample)  # noqa: PLW2901
+        filled.add(path)
+    assert filled - {path for _, path in PROTECTED} == {"/health", "/login", "/static", "/"}
+
+
+@pytest.mark.parametrize("headers", [{"authorization": "Bearer key-of-ann"}, {"x-api-key": "key-of-ann"}])
+async def test_a_known_key_lets_in(headers: dict[str, str]) -> None:
+    async with running_site(talkative(), keys=[ANN, BEN]) as site, site.client(**headers) as client:
+        assert (await client.get("/api/agents")).status_code == 200
+        assert "Hello." in (await client.post("/api/chat", json=CHAT)).text
+
+
+async def test_a_key_that_was_taken_out_is_refused_at_once() -> None:
+    async with running_site(keys=[ANN, BEN]) as site, site.client(**{"x-api-key": "key-of-ann"}) as client:
+        assert (await client.get("/api/agents")).status_code == 200
+        site.keys.remove(ANN)
+        assert (await client.get("/api/agents")).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/health", "/login", "/static/chat.js", "/static/denizen.css"])
+async def test_health_sign_in_and_the_pages_own_files_need_no_key(path: str) -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        assert (await client.get(path)).status_code == 200
+
+
+async def test_a_server_that_lost_its_keys_beyond_loopback_lets_nobody_in() -> None:
+    async with running_site(exposure=Exposure(listens_beyond_loopback=True)) as site, site.client() as client:
+        assert (await client.get("/api/agents")).status_code == 401
+        assert (await client.get("/health")).status_code == 200
+
+
+async def test_without_keys_on_loopback_this_machine_is_let_in() -> None:
+    async with running_site() as site, site.client() as client:
+        assert (await client.get("/api/agents")).status_code == 200
+        assert (await client.get("/api/agents", headers={"x-api-key": "whatever"})).status_code == 200
+
+
+# --- hosts and origins -----------------------------------------------------------------------------------------------
+
+GOOD_HOSTS = ["127.0.0.1:8642", "127.0.0.1", "localhost", "localhost:1", "[::1]:8642", "[::1]", "denizen.localhost:80"]
+BAD_HOSTS = ["evil.example", "evil.example:8642", "127.0.0.1.evil.example", "localhost.evil.example", "10.0.0.1", ""]
+
+
+@pytest.mark.parametrize("host", GOOD_HOSTS)
+async def test_an_open_server_answers_to_loopback_names(host: str) -> None:
+    async with running_site() as site, site.client(host=host) as client:
+        assert (await client.get("/api/agents")).status_code == 200
+
+
+@pytest.mark.parametrize("host", BAD_HOSTS)
+@pytest.mark.parametrize("path", ["/", "/api/agents", "/health"])
+async def test_an_open_server_does_not_answer_to_other_names(host: str, path: str) -> None:
+    async with running_site() as site, site.client(host=host) as client:
+        response = await client.get(path)
+    assert (response.status_code, response.json()["error"]["code"]) == (403, "host_refused")
+
+
+async def test_a_configured_name_is_answered_to() -> None:
+    exposure = Exposure(allowed_hosts=frozenset({"denizen.lan"}))
+    async with running_site(exposure=exposure) as site, site.client(host="denizen.lan:8642") as client:
+        assert (await client.get("/api/agents")).status_code == 200
+
+
+async def test_with_keys_the_name_does_not_matter() -> None:
+    headers = {"host": "denizen.example", "x-api-key": "key-of-ann"}
+    async with running_site(keys=[ANN]) as site, site.client(**headers) as client:
+        assert (await client.get("/api/agents")).status_code == 200
+
+
+OWN = [
+    {},
+    {"origin": "http://127.0.0.1:8642"},
+    {"sec-fetch-site": "same-origin", "origin": "http://127.0.0.1:8642"},
+    {"sec-fetch-site": "none"},
+]
+FOREIGN = [
+    {"origin": "https://evil.example"},
+    {"origin": "http://127.0.0.1:9999"},
+    {"origin": "null"},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site", "origin": "http://127.0.0.1:9999"},
+    {"sec-fetch-site": "cross-site", "origin": "http://127.0.0.1:8642"},
+]
+
+
+@pytest.mark.parametrize("headers", OWN)
+async def test_an_open_server_takes_changes_from_its_own_pages_and_from_programs(headers: dict[str, str]) -> None:
+    async with running_site(talkative()) as site, site.client(**headers) as client:
+        assert (await client.post("/api/chat", json=CHAT)).status_code == 200
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+async def test_an_open_server_takes_no_changes_from_other_pages(headers: dict[str, str]) -> None:
+    async with running_site(talkative()) as site, site.client(**headers) as client:
+        for path in ("/api/chat", "/v1/chat/completions", "/api/turns/turn_1/cancel"):
+            response = await client.post(path, json=CHAT)
+            assert (response.status_code, response.json()["error"]["code"]) == (403, "origin_refused")
+        assert await site.turns() == []
+
+
+@pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+async def test_a_form_of_another_page_cannot_be_taken_for_json(media_type: str) -> None:
+    async with running_site() as site, site.client() as client:
+        body = b'{"message": "hi"}'
+        response = await client.post("/api/chat", content=body, headers={"content-type": media_type})
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "media_type")
+
+
+async def test_an_allowed_origin_may_use_the_api_from_its_pages() -> None:
+    origin = "https://chat.example"
+    exposure = Exposure(allowed_origins=frozenset({origin}))
+    async with running_site(talkative(), exposure=exposure) as site, site.client(origin=origin) as client:
+        asks = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+        before = await client.options("/api/chat", headers=asks)
+        response = await client.post("/api/chat", json=CHAT, headers={"sec-fetch-site": "cross-site"})
+    assert before.headers["access-control-allow-origin"] == origin
+    assert (response.status_code, response.headers["access-control-allow-origin"]) == (200, origin)
+
+
+async def test_nobody_else_is_told_that_their_scripts_may_read() -> None:
+    async with running_site() as site, site.client(origin="https://evil.example") as client:
+        assert "access-control-allow-origin" not in (await client.get("/api/agents")).headers
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/api/agents", "/api/nothing", "/static/chat.js", "/login"])
+async def test_every_answer_has_the_security_headers(path: str) -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        headers = (await client.get(path)).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+# --- signing in ------------------------------------------------------------------------------------------------------
+
+
+async def sign_in(client: httpx2.AsyncClient, key: str = "key-of-ann") -> httpx2.Response:
+    return await client.post("/login", data={"key": key})
+
+
+async def test_the_page_leads_to_the_sign_in_and_the_sign_in_to_the_page() -> None:
+    async with running_site(talkative(), keys=[ANN]) as site, site.client() as client:
+        page = await client.get("/")
+        assert (page.status_code, page.headers["location"]) == (303, "/login")
+        answer = await sign_in(client)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        assert (await client.get("/")).status_code == 200
+        assert (await client.post("/api/chat", json=CHAT)).status_code == 200
+        assert [turn.principal.key for turn in await site.turns()] == ["api_key:ann"]
+
+
+async def test_the_cookie_cannot_be_read_by_scripts_or_sent_by_other_sites_and_is_not_the_key() -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        cookie = (await sign_in(client)).headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert "key-of-ann" not in cookie
+
+
+async def test_over_tls_the_cookie_stays_there() -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        cookie = (await client.post("https://127.0.0.1/login", data={"key": "key-of-ann"})).headers["set-cookie"]
+    assert "Secure" in cookie
+
+
+async def test_a_wrong_key_does_not_sign_in() -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        answer = await sign_in(client, "nope")
+        assert answer.status_code == 401
+        assert "not known" in answer.text
+        assert "set-cookie" not in answer.headers
+        assert (await client.get("/api/agents")).status_code == 401
+
+
+async def test_a_sign_in_ends_by_signing_out_by_time_and_with_its_key() -> None:
+    async with running_site(keys=[ANN, BEN]) as site, site.client() as client:
+        for end in (
+            lambda: client.post("/logout"),
+            lambda: site.clock.advance(LOGIN_LIFETIME + timedelta(seconds=1)),
+            lambda: site.keys.remove(ANN),
+        ):
+            await sign_in(client)
+            assert (await client.get("/api/agents")).status_code == 200
+            ended = end()
+            if ended is not None:
+                await ended
+            assert (await client.get("/api/agents")).status_code == 401
+
+
+@pytest.mark.parametrize("headers", FOREIGN)
+async def test_a_signed_in_browser_cannot_be_used_by_other_pages(headers: dict[str, str]) -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        await sign_in(client)
+        assert (await client.post("/api/chat", json=CHAT, headers=headers)).status_code == 403
+        assert (await client.post("/login", data={"key": "key-of-ann"}, headers=headers)).status_code == 403
+
+
+async def test_a_key_in_the_request_counts_more_than_a_cookie() -> None:
+    async with running_site(talkative(), keys=[ANN, BEN]) as site, site.client() as client:
+        await sign_in(client)
+        await client.post("/api/chat", json=CHAT, headers={"x-api-key": "key-of-ben"})
+        assert [turn.principal.key for turn in await site.turns()] == ["api_key:ben"]

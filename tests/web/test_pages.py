@@ -1,0 +1,130 @@
+"""The pages: what they are made of, and that they keep to the strict policy."""
+
+import re
+from dataclasses import fields
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment
+from jinja2.nodes import Getattr, Name
+
+import denizen.web
+from denizen.web.pages.render import ChatPage, LoginPage, Page, render
+from tests.site import ANN, running_site
+
+pytestmark = pytest.mark.anyio
+
+WEB = Path(denizen.web.__file__).parent
+PAGES: list[tuple[str, Page]] = [
+    ("chat.html", ChatPage("1.2.3", can_sign_out=True)),
+    ("login.html", LoginPage("1.2.3", "No.")),
+]
+
+
+class Outline(HTMLParser):
+    """The tags of a page with their attributes, and text in scripts and styles."""
+
+    def __init__(self, page: Page) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inline = ""
+        self.feed(bytes(render(page).body).decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1][0] in {"script", "style"}:
+            self.inline += data.strip()
+
+    def all(self, *names: str) -> list[dict[str, str | None]]:
+        return [attrs for tag, attrs in self.tags if tag in names]
+
+
+@pytest.mark.parametrize(("name", "page"), PAGES)
+def test_a_template_uses_exactly_what_its_context_declares(name: str, page: Page) -> None:
+    tree = Environment(autoescape=True).parse((WEB / "templates" / name).read_text())
+    used = {node.attr for node in tree.find_all(Getattr) if isinstance(node.node, Name) and node.node.name == "page"}
+    assert used == {field.name for field in fields(page)}
+
+
+@pytest.mark.parametrize("page", [page for _, page in PAGES])
+def test_a_page_has_no_inline_script_style_or_handler(page: Page) -> None:
+    outline = Outline(page)
+    assert outline.inline == ""
+    assert [attrs for _, attrs in outline.tags if any(name.startswith("on") or name == "style" for name in attrs)] == []
+    sources = [attrs.get("src") or attrs.get("href") or "" for attrs in outline.all("script", "link", "img")]
+    assert sources
+    assert all(source.startswith("/static/") for source in sources)
+
+
+@pytest.mark.parametrize("page", [page for _, page in PAGES])
+def test_what_a_page_refers_to_exists_and_every_field_has_a_label(page: Page) -> None:
+    outline = Outline(page)
+    for attrs in outline.all("script", "link"):
+        source = attrs.get("src") or attrs.get("href") or ""
+        assert (WEB / source.removeprefix("/")).is_file(), source
+    labelled = {attrs.get("for") for attrs in outline.all("label")}
+    assert {attrs["id"] for attrs in outline.all("input", "select", "textarea")} <= labelled
+    ids = {attrs["id"] for _, attrs in outline.tags if "id" in attrs}
+    described = [attrs["aria-describedby"] for _, attrs in outline.tags if attrs.get("aria-describedby")]
+    assert {name for names in described for name in (names or "").split()} <= ids
+    [html] = outline.all("html")
+    assert html["lang"]
+
+
+def test_the_script_finds_what_it_looks_for_in_the_page() -> None:
+    script = (WEB / "static" / "chat.js").read_text()
+    wanted = set(re.findall(r'find\("(\w+)"\)', script))
+    first = re.search(r"= \[(.*)\]\.map\(find\)", script)
+    assert first is not None
+    wanted |= set(re.findall(r'"(\w+)"', first.group(1)))
+    ids = {attrs.get("id") for _, attrs in Outline(ChatPage("1", can_sign_out=False)).tags}
+    assert wanted <= ids
+
+
+def test_no_script_makes_html_out_of_text() -> None:
+    for path in (WEB / "static").glob("*.js"):
+        text = path.read_text()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
+            path
+        )
+
+
+async def test_the_page_and_its_files_are_served_and_checked_again_each_time() -> None:
+    async with running_site() as site, site.client() as client:
+        page = await client.get("/")
+        script = await client.get("/static/chat.js")
+        again = await client.get("/static/chat.js", headers={"if-none-match": script.headers["etag"]})
+    assert (page.status_code, page.headers["cache-control"]) == (200, "no-store")
+    assert "javascript" in script.headers["content-type"]
+    assert script.headers["cache-control"] == "no-cache"
+    assert again.status_code == 304
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/nothing"]
+)
+async def test_nothing_but_the_pages_own_files_is_served(path: str) -> None:
+    async with running_site() as site, site.client() as client:
+        assert (await client.get(path)).status_code == 404
+
+
+async def test_signing_out_is_offered_to_whom_is_signed_in() -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        await client.post("/login", data={"key": "key-of-ann"})
+        assert "Sign out" in (await client.get("/")).text
+    async with running_site() as site, site.client() as client:
+        assert "Sign out" not in (await client.get("/")).text
+
+
+async def test_an_open_server_has_nothing_to_sign_in_to() -> None:
+    async with running_site() as site, site.client() as client:
+        response = await client.get("/login")
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+
+
+async def test_a_form_that_is_too_large_is_refused() -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        assert (await client.post("/login", data={"key": "x" * 10_000})).status_code == 413
