@@ -29,7 +29,10 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/engine/gate/decide.py::decide": "gate: whatever fails inside denies (inventory V20)",
     "src/denizen/engine/gate/door.py::_run_tool": "skill call: a fault in a tool's code is a result with a reference",
     "src/denizen/adapters/durable/outcome.py::perform": "job: an unknown fault is recorded as one with a reference",
-    "src/denizen/adapters/store/lane.py::Lane.run.work": "thread: raised again in the task that waits for it",
+    "src/denizen/adapters/durable/rescue.py::Rescuer._run": "job: the next round tries again",
+    "src/denizen/adapters/durable/rescue.py::Rescuer._take_over": "job: one bad run must not keep the others waiting",
+    "src/denizen/adapters/store/lane.py::Lane.submit.work": "thread: raised again in the task that waits for it",
+    "src/denizen/web/errors.py::Boundary.__call__": "request: an unknown fault is an answer with a reference",
 })  # fmt: skip
 """The only functions that may catch everything and go on, each with its reason."""
 
@@ -85,7 +88,7 @@ def check_module(name: str, text: str) -> Iterator[Finding]:
         parameters = count_parameters(function)
         if parameters > MAX_PARAMETERS:
             yield Finding(place, f"{qualified} has {parameters} parameters (at most {MAX_PARAMETERS})")
-        depth = max((measure_depth(statement) for statement in function.body), default=0)
+        depth = _deepest(function.body)
         if depth > MAX_NESTING:
             yield Finding(place, f"{qualified} nests {depth} deep (at most {MAX_NESTING})")
 
@@ -128,11 +131,13 @@ def measure_depth(node: ast.AST) -> int:
     """How deep blocks stand in each other. `elif` stays at its `if`; a function inside begins anew."""
     if isinstance(node, _Function | ast.ClassDef | ast.Lambda):
         return 0
-    inner = max((measure_depth(child) for child in ast.iter_child_nodes(node)), default=0)
     if isinstance(node, ast.If) and len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
-        here = max((measure_depth(child) for child in node.body), default=0) + 1
-        return max(here, measure_depth(node.orelse[0]))
-    return inner + isinstance(node, _BLOCKS)
+        return max(_deepest(node.body) + 1, measure_depth(node.orelse[0]))
+    return _deepest(ast.iter_child_nodes(node)) + isinstance(node, _BLOCKS)
+
+
+def _deepest(nodes: Iterable[ast.AST]) -> int:
+    return max((measure_depth(node) for node in nodes), default=0)
 
 
 def _raises_again(handler: ast.ExceptHandler) -> bool:
@@ -148,12 +153,12 @@ def _last_name(node: ast.expr | None) -> str:
             return ""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     """Runs the command line above."""
     parser = argparse.ArgumentParser(prog="python -m scripts.shape", description="What is losing its shape.")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when there is anything")
     chosen = parser.parse_args(arguments)
-    found = find_all(ROOT)
+    found = find_all(root)
     sys.stdout.writelines(f"{finding}\n" for finding in found)
     sys.stdout.write(f"{len(found)} findings\n" if found else "in shape\n")
     return 1 if found and chosen.strict else 0

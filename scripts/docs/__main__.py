@@ -1,0 +1,64 @@
+"""The command line: writes the reference, or finds what is out of date, and checks all pages."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from scripts.docs.links import find_broken_links
+from scripts.docs.markdown import list_pages, load_page
+from scripts.docs.pages import REFERENCE, build_pages
+from scripts.docs.snippets import find_broken_snippets
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def find_stale(root: Path) -> Iterator[str]:
+    """What the generated reference would change, one line a page."""
+    built = build_pages()
+    for name, text in built.items():
+        path = root / REFERENCE / name
+        if not path.exists():
+            yield f"{REFERENCE}/{name}: is missing"
+        elif path.read_text(encoding="utf-8") != text:
+            yield f"{REFERENCE}/{name}: is out of date"
+    for path in sorted((root / REFERENCE).glob("*")):
+        if path.name not in built:
+            yield f"{REFERENCE}/{path.name}: nothing generates this"
+
+
+def write(root: Path) -> None:
+    """Writes every page of the reference."""
+    folder = root / REFERENCE
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in build_pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def find_problems(root: Path) -> Iterator[str]:
+    """Links that lead nowhere and snippets that do not hold, in all pages."""
+    pages = [load_page(path, root) for path in list_pages(root)]
+    yield from find_broken_links(pages, root)
+    for page in pages:
+        yield from find_broken_snippets(page)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 1 when there is a problem."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.docs", description="Writes and checks the documentation.")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    chosen = parser.parse_args(arguments)
+    if not chosen.check:
+        write(ROOT)
+    stale = list(find_stale(ROOT))
+    problems = [*stale, *find_problems(ROOT)]
+    sys.stderr.writelines(f"{problem}\n" for problem in problems)
+    if stale:
+        sys.stderr.write("fix: run `make docs`\n")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

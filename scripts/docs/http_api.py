@@ -1,0 +1,129 @@
+"""`http.md`: every route that the program serves, from the application itself, and the records that travel.
+
+The words are the docstrings of the modules that serve the routes and of the records in `denizen_sdk.wire`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any, cast, get_args
+
+from denizen import __version__
+from denizen.domain.clock import SystemClock
+from denizen.engine.gate.door import Gate
+from denizen.engine.live import Live
+from denizen.engine.queries import Queries
+from denizen.engine.runtime import Runtime
+from denizen.engine.steps import Services
+from denizen.engine.turn import Turns
+from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.memory_store import MemoryStore
+from denizen.web import errors
+from denizen.web.app import create_app
+from denizen.web.dependencies import WebDependencies
+from denizen_sdk import wire
+from scripts.docs.table import format_table
+
+Schema = Mapping[str, Any]
+
+_HEAD = """# HTTP
+
+What `denizen run` serves. Requests need an API key (`Authorization: Bearer KEY` or `x-api-key: KEY`) when keys are
+configured; without keys it answers on this machine only. `GET /api/openapi.json` describes the routes that take
+parameters."""
+
+_ERRORS = """## Errors
+
+Under `/v1` errors have OpenAI's form; elsewhere they are `{"error": ...}` with a `Problem`."""
+
+
+def build_http() -> str:
+    """The page."""
+    app = _open_app()
+    described = cast("dict[str, dict[str, Schema]]", deepcopy(app.openapi()["paths"]))
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for path, method, module in sorted(_list_routes(app.routes), key=lambda each: each[2]):
+        what = described.get(re.sub(r":\w+}", "}", path), {}).pop(method.lower(), {})
+        sections.setdefault(module, []).append((f"`{method} {path}`", _describe(what)))
+    left = [path for path, operations in described.items() if operations]
+    if left:
+        raise ValueError(f"scripts/docs/http_api.py: the route {left[0]} was not found in the application")
+    parts = [_HEAD]
+    for module, routes in sections.items():
+        parts += [
+            f"## {_title(module)}",
+            inspect.getdoc(import_module(module)) or "",
+            format_table(("route", ""), routes),
+        ]
+    rows = sorted((str(status), f"`{family.__name__}`") for family, status in errors.STATUS.items())
+    rows.insert(1, ("401", "`NotAllowed`, when the key is missing or wrong"))
+    parts += [_ERRORS, format_table(("status", "family"), [*rows, (str(errors.BUG), "a fault, with a reference")])]
+    return "\n\n".join([*parts, *_describe_wire()])
+
+
+def _list_routes(routes: Iterable[object]) -> Iterator[tuple[str, str, str]]:
+    """(path, method, module of the endpoint) of each route of ours, also of routers that were included."""
+    for route in routes:
+        included = getattr(route, "original_router", None)
+        if included is not None:
+            yield from _list_routes(included.routes)
+        module = str(getattr(getattr(route, "endpoint", None), "__module__", ""))
+        if module.startswith("denizen."):
+            for method in sorted(set(getattr(route, "methods", ())) - {"HEAD"}):
+                yield str(getattr(route, "path", "")), method, module
+
+
+def _open_app() -> Any:  # noqa: ANN401 - FastAPI's own types stop at its routes
+    """The application on empty in-memory parts: it is asked what it serves, and never serves."""
+    clock, runtime = SystemClock(), Runtime()
+    services = Services(MemoryStore(), MemoryDurable(), Live(), Gate(clock), clock)
+    turns = Turns(runtime, services)
+    return create_app(WebDependencies(turns, Queries(runtime, services), runtime, list, clock, __version__))
+
+
+def _title(module: str) -> str:
+    """`denizen.web.api.chat` is Chat, `denizen.web.pages.routes` is Pages."""
+    *_, package, name = module.split(".")
+    return (package if name == "routes" else name).capitalize()
+
+
+def _describe(operation: Schema) -> str:
+    """What the description says beyond the path: summary, parameters, answer."""
+    words = [str(operation["summary"])] if "summary" in operation else []
+    names = [f"`{each['name']}`" for each in operation.get("parameters", []) if each["in"] == "query"]
+    if names:
+        words.append(f"query: {', '.join(names)}")
+    answer = (
+        operation.get("responses", {}).get("200", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    )
+    kind = answer.get("items", answer).get("$ref", "").rpartition("/")[2]
+    if kind:
+        words.append(f"answers {'a list of ' if 'items' in answer else ''}`{kind}`")
+    return "; ".join(words)
+
+
+def _describe_wire() -> Iterator[str]:
+    events = get_args(wire.ChatEvent)
+    yield "## Events of a chat"
+    yield "`POST /api/chat` answers with server-sent events; each is a JSON object with its `type`."
+    yield format_table(("type", "fields", ""), ((f"`{_event_type(each)}`", *_row(each)) for each in events))
+    yield "## Records"
+    yield "`denizen_sdk.wire` has them as dataclasses."
+    kinds = [kind for _, kind in inspect.getmembers(wire, inspect.isclass) if kind.__module__ == wire.__name__]
+    records = [kind for kind in kinds if is_dataclass(kind) and kind not in (*events, wire.Unknown)]
+    yield format_table(("record", "fields", ""), ((f"`{kind.__name__}`", *_row(kind)) for kind in records))
+
+
+def _row(kind: type[Any]) -> tuple[str, str]:
+    listed = ", ".join(f"`{each.name}: {each.type}`" for each in fields(kind))
+    doc = kind.__doc__ or ""
+    return listed, "" if doc.startswith(f"{kind.__name__}(") else " ".join(doc.split())
+
+
+def _event_type(kind: type[Any]) -> str:
+    return str(wire.encode_event(kind(*[None] * len(fields(kind))))["type"])

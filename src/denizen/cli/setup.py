@@ -1,0 +1,134 @@
+"""`denizen setup`: the home folder, a model, and the proof that it answers (inventory V1)."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.app.choice import KINDS, ModelChoice
+from denizen.cli.exit_codes import DONE, exit_code
+from denizen.cli.options import model_options
+from denizen.domain.errors import DenizenError, InvalidInput
+
+if TYPE_CHECKING:
+    from denizen.app.settings.setup import SetupAnswers
+
+_ABOUT = {
+    "embedded": "the built-in small model: no key, no network; fetches 1.1 GB of weights once",
+    "anthropic": "Claude",
+    "openai": "GPT over the chat API",
+    "openai-responses": "GPT over the responses API",
+    "openrouter": "many models with one key",
+    "ollama": "models on your own machine",
+    "xai": "Grok",
+    "google": "Gemini",
+    "groq": "fast open models",
+    "openai-compatible": "any other server that speaks OpenAI's protocol",
+}
+
+
+@click.command()
+@click.option("--non-interactive", is_flag=True, help="Ask nothing: take the options, or the built-in model.")
+@click.option("--if-missing", is_flag=True, help="Do nothing when there is a configuration already.")
+@click.option("--force", is_flag=True, help="Write fresh files; the old denizen.yaml is kept as denizen.yaml.bak.")
+@click.option("--no-verify", is_flag=True, help="Do not ask the model for a completion.")
+@model_options
+@click.pass_obj
+def command(
+    home: Path, choice: ModelChoice, *, non_interactive: bool, if_missing: bool, force: bool, no_verify: bool
+) -> int:
+    r"""Create the home folder and connect a model; the model is asked for a real completion before this is done.
+
+    \b
+    denizen setup                                     asks
+    denizen setup --non-interactive                   the built-in model
+    denizen setup --non-interactive --provider anthropic --model claude-haiku-4-5 --api-key-env ANTHROPIC_API_KEY
+    """
+    from denizen.app.settings import CONFIG_FILE
+
+    if if_missing and (home / CONFIG_FILE).exists():
+        return DONE
+    if non_interactive or choice.is_provider:
+        answers = _answers(choice)
+    elif sys.stdin.isatty():
+        answers = _ask_all()
+    else:
+        raise InvalidInput(
+            "There is nobody to ask: standard input is no terminal.",
+            fix="Add --non-interactive, with --provider and --model.",
+        )
+    _write(home, answers, force=force)
+    if no_verify:
+        return DONE
+    return anyio.run(_verify, home)
+
+
+def _answers(choice: ModelChoice) -> SetupAnswers:
+    from denizen.app.settings.setup import SetupAnswers
+
+    if not choice.is_provider:
+        return SetupAnswers()
+    answers = SetupAnswers(model=choice.model, base_url=choice.base_url, api_key_env=choice.api_key_env)
+    return replace(answers, kind=choice.kind)
+
+
+def _ask_all() -> SetupAnswers:
+    from denizen.app.settings.schema import KEY_VARIABLES
+    from denizen.app.settings.setup import SetupAnswers
+
+    click.echo("Where shall answers come from?")
+    kinds = ["embedded", *(kind for kind in KINDS if kind != "embedded")]
+    for number, kind in enumerate(kinds, 1):
+        click.echo(f"  {number:>2}  {kind:<18} {_ABOUT[kind]}")
+    kind = kinds[click.prompt("Number", type=click.IntRange(1, len(kinds)), default=1) - 1]
+    if kind == "embedded":
+        return SetupAnswers()
+    base_url = ""
+    if kind in ("openai-compatible", "ollama"):
+        base_url = click.prompt("Address", default="http://127.0.0.1:11434/v1")
+    model = click.prompt("Model (the provider's own name for it)")
+    key = ""
+    if kind in KEY_VARIABLES:
+        key = click.prompt(
+            f"API key (empty: read {KEY_VARIABLES[kind]} from the environment)", default="", hide_input=True
+        )
+    return replace(SetupAnswers(model=model, base_url=base_url, api_key=key), kind=kind)
+
+
+def _write(home: Path, answers: SetupAnswers, *, force: bool) -> None:
+    from denizen.app.build import make_home
+    from denizen.app.environment import read_environment
+    from denizen.app.settings.setup import write_setup
+    from denizen.skills import BUILTIN
+
+    make_home(home)
+    done = write_setup(home, answers, environment=read_environment(), force=force, known_tools=BUILTIN)
+    for file in done.written:
+        click.echo(f"wrote {file}", err=True)
+    for file in done.kept:
+        click.echo(f"kept  {file}", err=True)
+    for name in done.unset:
+        click.echo(f"warning: {name} is not set; add it to {home / 'secrets.env'} or the environment", err=True)
+
+
+async def _verify(home: Path) -> int:
+    """The files stay when the model does not answer: what is wrong is said, and can be put right there."""
+    from denizen.app.build import Opening, open_denizen
+    from denizen.app.verify import verify_model
+    from denizen.cli.progress import show_progress
+
+    try:
+        async with open_denizen(home, Opening(durable=False, report=show_progress)) as denizen:
+            agent = denizen.queries.get_agent("")
+            answered = await verify_model(denizen.runtime.current.models, agent.model)
+    except DenizenError as error:
+        click.echo(f"The files are written, but the model does not answer.\nerror: {error.explain()}", err=True)
+        return exit_code(error.family)
+    click.echo(f"{answered.model} answers ({answered.duration_s:.1f} s).", err=True)
+    click.echo("Next: denizen chat, or denizen run for the page and the API.", err=True)
+    return DONE

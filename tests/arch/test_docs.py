@@ -1,0 +1,158 @@
+"""The documentation holds, and the checks that say so can fail."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from scripts.docs.__main__ import ROOT, find_problems
+from scripts.docs.commands import explain_refusal, find_wrong_commands, split_commands
+from scripts.docs.configuration import walk_keys
+from scripts.docs.links import find_broken_links
+from scripts.docs.markdown import Page, list_pages, load_page, read_page
+from scripts.docs.snippets import check_config, find_broken_snippets
+from scripts.docs.table import escape, format_table
+
+
+def page_of(text: str, folder: Path, name: str = "page.md") -> Page:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(dedent(text), encoding="utf-8")
+    return load_page(path, folder)
+
+
+def problems_of(text: str) -> list[str]:
+    return list(find_broken_snippets(read_page(dedent(text), Path("page.md"), "page.md")))
+
+
+@pytest.mark.skipif(not list_pages(ROOT), reason="this is not a checkout")
+def test_links_snippets_and_commands_of_all_pages_hold() -> None:
+    assert list(find_problems(ROOT)) == []
+
+
+def test_links_to_files_and_headings_are_followed(tmp_path: Path) -> None:
+    other = page_of("# A `b` c!\n\n# Twice\n\n# Twice\n", tmp_path, "docs/other.md")
+    good = page_of(
+        """
+        [a](docs/other.md) [b](docs/other.md#a-b-c) [c](docs/other.md#twice-1) [d](#here) [e](https://example.org/x)
+
+        # Here
+        """,
+        tmp_path,
+    )
+    assert list(find_broken_links([other, good], tmp_path)) == []
+    bad = page_of("[a](docs/gone.md)\n[b](docs/other.md#gone)\n\n[c](#gone)", tmp_path)
+    assert list(find_broken_links([other, bad], tmp_path)) == [
+        "page.md:1: the link docs/gone.md leads nowhere",
+        "page.md:2: the page of the link docs/other.md#gone has no such heading",
+        "page.md:4: the page of the link #gone has no such heading",
+    ]
+
+
+def test_paths_in_running_text_are_looked_up_from_the_top_and_in_the_package(tmp_path: Path) -> None:
+    (tmp_path / "src" / "denizen" / "engine").mkdir(parents=True)
+    (tmp_path / "src" / "denizen" / "engine" / "turn.py").touch()
+    page = page_of("`src/denizen/engine/turn.py` `engine/turn.py` `app/settings` `tests/gone.py` `a/b`", tmp_path)
+    assert [line.partition(": ")[2] for line in find_broken_links([page], tmp_path)] == [
+        "there is no app/settings",
+        "there is no tests/gone.py",
+    ]
+
+
+def test_commands_that_the_program_refuses_are_told() -> None:
+    script = """
+        denizen trace turn_1 && cd x | denizen ask --nonsense "a b" 2>/dev/null
+        VAR=1 .venv/bin/denizen gone \\
+            --more
+        make test no-such-target  # make neither
+        cat <<'END'
+        denizen gone
+        END
+        other --nonsense
+    """
+    said = list(find_wrong_commands(dedent(script)))
+    assert [line.partition(": ")[0] for line in said] == [
+        "`denizen ask --nonsense 'a b'`",
+        "`.venv/bin/denizen gone --more`",
+        "there is no `make no-such-target`",
+    ]
+
+
+def test_help_and_version_are_understood_and_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [explain_refusal(each) for each in (["--help"], ["--version"], ["ask", "-h"])] == ["", "", ""]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_value_that_an_option_does_not_take_is_told() -> None:
+    assert "is not one of" in explain_refusal(["ask", "--provider", "nobody", "hello"])
+
+
+def test_only_running_text_may_name_a_command_without_its_arguments() -> None:
+    assert problems_of("See `denizen trace` and `denizen ask --agent`.") == [
+        "page.md:1: `denizen ask --agent`: Option '--agent' requires an argument."
+    ]
+    assert "Missing argument" in problems_of("```sh\ndenizen trace\n```")[0]
+
+
+def test_a_script_is_split_like_a_shell_does() -> None:
+    assert list(split_commands("A=1 a 'b c' >x 2>&1; (d) || e & f # g")) == [["a", "b c"], ["d"], ["e"], ["f"]]
+    assert list(split_commands("a http://b:1/c --d=e")) == [["a", "http://b:1/c", "--d=e"]]
+    assert list(split_commands("a 'b\nc' # it's\nd")) == [["a", "b\nc"], ["d"]]
+
+
+def test_a_configuration_is_checked_by_the_program_itself() -> None:
+    good = """
+        models:
+          providers:
+            anthropic: {kind: anthropic, api_key: "${ANTHROPIC_API_KEY}"}
+          aliases: {balanced: anthropic/some-model}
+    """
+    assert list(check_config(dedent(good))) == []
+    assert [line.partition(" ")[0] for line in check_config("serverr: {}\nagents:\n  a: {model: gone}\n")] == [
+        "3:",
+        "1:",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("info", "text", "says"),
+    [
+        ("sh", "denizen gone", "No such command"),
+        ("sh", "echo 'a", "this is no shell"),
+        ("yaml config", "serverr: {}", "server"),
+        ("yaml", "a: [", "this is no YAML"),
+        ("python", "a =", "this is no Python"),
+        ("python run", "assert 1 + 1 == 3, 'odd'", "odd"),
+        ("json", "{a}", "this is no JSON"),
+        ("", "a", "a block says what it holds"),
+    ],
+)
+def test_a_block_that_does_not_hold_is_told(info: str, text: str, says: str) -> None:
+    (problem,) = problems_of(f"```{info}\n{text}\n```\n")
+    assert problem.startswith("page.md")
+    assert says in problem
+
+
+def test_blocks_that_are_run_share_one_program_and_others_are_only_compiled() -> None:
+    text = "```python run\na = 1\n```\n\n```python run\nassert a == 1\n```\n\n```python\nimport gone\n```\n"
+    assert problems_of(text) == []
+
+
+def test_every_key_of_a_schema_is_walked_through_names_and_lists() -> None:
+    schema = {
+        "properties": {
+            "a": {"type": "string"},
+            "b": {"additionalProperties": {"$ref": "#/$defs/B"}, "type": "object"},
+            "c": {"items": {"$ref": "#/$defs/B"}, "type": "array"},
+            "d": {"$ref": "#/$defs/B"},
+            "e": {"additionalProperties": {"type": "string"}, "type": "object"},
+        }
+    }
+    definitions = {"B": {"properties": {"x": {"type": "integer"}}, "required": ["x"]}}
+    keys = [(path, required) for path, _, required in walk_keys(schema, definitions)]
+    assert keys == [("a", False), ("b.NAME.x", True), ("c[].x", True), ("d.x", True), ("e", False)]
+
+
+def test_tables_and_plain_text_survive_markdown() -> None:
+    assert format_table(("a", "b"), [("1|2", "x")]) == "| a | b |\n| --- | --- |\n| 1\\|2 | x |"
+    assert escape("2 ** 3 <b> [x](y) a_b") == "2 \\*\\* 3 \\<b> \\[x](y) a\\_b"

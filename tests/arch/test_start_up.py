@@ -1,0 +1,57 @@
+"""Start-up costs what the command needs and no more."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+REPORT = """
+import json, sys
+before = set(sys.modules)
+{code}
+print()
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+HEAVY = {
+    "alembic", "anthropic", "dbos", "fastapi", "httpx2", "jinja2", "jsonschema", "openai", "prompt_toolkit", "psycopg",
+    "pydantic", "pydantic_ai", "rich", "ruamel", "sqlalchemy", "starlette", "structlog", "uvicorn", "xllamacpp",
+}  # fmt: skip
+
+
+def modules_after(code: str) -> set[str]:
+    """The names of modules that running `code` in a new interpreter brings in."""
+    command = [sys.executable, "-c", REPORT.format(code=code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def tops(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def test_version_imports_nothing_but_the_package_itself() -> None:
+    code = "sys.argv = ['denizen', '--version']\nfrom denizen.__main__ import main\nmain()"
+    modules = modules_after(code)
+    assert {name for name in modules if name.startswith("denizen")} == {"denizen", "denizen.__main__"}
+    assert tops(modules) - sys.stdlib_module_names == {"denizen"}
+
+
+@pytest.mark.parametrize("module", ["denizen.cli.main", "denizen.engine.turn", "denizen.skill", "denizen_sdk"])
+def test_importing_brings_in_no_vendor(module: str) -> None:
+    assert tops(modules_after(f"import {module}")) & HEAVY == set()
+
+
+def test_help_imports_no_command() -> None:
+    code = "from denizen.cli.main import run\nrun(['--help'])"
+    modules = modules_after(code)
+    assert tops(modules) & HEAVY == set()
+    assert {name for name in modules if name.startswith("denizen.cli.")} == {
+        "denizen.cli.main",
+        "denizen.cli.exit_codes",
+    }
+
+
+def test_a_heavy_import_would_be_seen() -> None:
+    assert "pydantic" in tops(modules_after("import pydantic"))
