@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import ToolSpec
-from denizen.engine.arguments import RAW_ARGS, ArgumentsError, check_arguments
+from denizen.engine.arguments import ArgumentsError, check_arguments
+from denizen.ports.model import RAW_ARGS
 
 SPEC = ToolSpec(
     "weather",

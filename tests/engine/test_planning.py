@@ -21,8 +21,11 @@ pytestmark = pytest.mark.anyio
 SMALL = Capabilities(native_tools=False, small=True, context_tokens=8192)
 
 
-def plan(*calls: tuple[str, dict[str, Json]]) -> Say:
-    return Say(json.dumps({"calls": [{"tool": tool, "args": args} for tool, args in calls]}))
+NO_TOOL = Say('{"tool": "none"}')
+
+
+def plan(tool: str, **args: Json) -> Say:
+    return Say(json.dumps({"tool": tool, "args": args}))
 
 
 def closing(request: ModelRequest) -> str:
@@ -41,42 +44,56 @@ def test_small_models_and_those_without_tools_plan_unless_told_otherwise() -> No
 
 @pytest.mark.proves("L8", "L4")
 async def test_a_plan_is_carried_out_and_answered_from_its_results() -> None:
-    model = ScriptedModel(plan(("look", {"q": "Rome"})), Say("Sunny."), capabilities=SMALL)
+    model = ScriptedModel(plan("look", q="Rome"), NO_TOOL, Say("Sunny."), capabilities=SMALL)
     async with open_house(model) as house:
         done = await house.say("Weather in Rome?")
         assert done.reply == "Sunny."
-        assert "found Rome" in closing(model.requests[1])
+        assert "found Rome" in closing(model.requests[2])
         assert model.requests[0].output_schema is not None
         assert model.requests[0].tools == ()
         assert [m.role for m in await house.session()] == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT]
 
 
 async def test_the_plan_is_not_shown_and_the_answer_is_streamed() -> None:
-    model = ScriptedModel(plan(("look", {"q": "a"})), Say("Here."), capabilities=SMALL)
+    model = ScriptedModel(plan("look", q="a"), NO_TOOL, Say("Here."), capabilities=SMALL)
     async with open_house(model) as house:
         events = await house.watch("x")
         assert "".join(getattr(event, "text", "") for event in events if type(event).__name__ == "TextAdded") == "Here."
 
 
-async def test_plan_and_answer_share_their_prefix_up_to_the_question() -> None:
-    model = ScriptedModel(plan(("look", {"q": "a"})), Say("ok"), capabilities=SMALL)
-    async with open_house(model) as house:
-        await house.say("x")
-        planned, answered = model.requests
-        assert planned.segments == answered.segments
-        assert planned.messages[:-1] == answered.messages[:-1]
+async def test_a_plan_sees_the_tools_and_the_end_of_the_conversation_and_not_the_persona() -> None:
+    agent = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),))
+    model = ScriptedModel(otherwise=lambda r: NO_TOOL if r.output_schema else Say("ok"), capabilities=SMALL)
+    async with open_house(model, agent=agent) as house:
+        for number in range(6):
+            await house.say(f"message {number}")
+        planned, answered = model.requests[-2:]
+        assert [segment.name for segment in planned.segments] == ["planner"]
+        assert len(planned.messages) == 5 and closing(planned) == "message 5"
+        assert len(answered.messages) == 11
 
 
-async def test_several_calls_of_one_plan_run_together() -> None:
-    model = ScriptedModel(plan(("look", {"q": "a"}), ("look", {"q": "b"})), Say("both"), capabilities=SMALL)
+@pytest.mark.proves("LW10")
+async def test_a_second_tool_is_planned_with_the_first_result_in_sight() -> None:
+    model = ScriptedModel(
+        plan("look", q="Oslo"), plan("look", q="Madrid"), NO_TOOL, Say("Madrid is warmer."), capabilities=SMALL
+    )
     async with open_house(model) as house:
-        await house.say("a and b?")
-        assert sorted(str(c.args["q"]) for c in house.tools.calls) == ["a", "b"]
+        await house.say("Oslo or Madrid?")
+        assert "found Oslo" in closing(model.requests[1])
+        assert "found Oslo" in closing(model.requests[3]) and "found Madrid" in closing(model.requests[3])
+
+
+async def test_the_same_call_again_ends_the_planning() -> None:
+    model = ScriptedModel(plan("look", q="a"), plan("look", q="a"), Say("a it is"), capabilities=SMALL)
+    async with open_house(model) as house:
+        assert (await house.say("x")).reply == "a it is"
+        assert len(house.tools.calls) == 1
 
 
 @pytest.mark.proves("L5")
 async def test_a_call_that_failed_is_planned_once_more_with_the_error_in_sight() -> None:
-    model = ScriptedModel(plan(("look", {})), plan(("look", {"q": "a"})), Say("found it"), capabilities=SMALL)
+    model = ScriptedModel(plan("look"), plan("look", q="a"), NO_TOOL, Say("found it"), capabilities=SMALL)
     async with open_house(model) as house:
         done = await house.say("x")
         assert done.reply == "found it"
@@ -84,7 +101,7 @@ async def test_a_call_that_failed_is_planned_once_more_with_the_error_in_sight()
         assert len(house.tools.calls) == 1
 
 
-@pytest.mark.parametrize("bad", [Say("I think..."), Say(""), Say('{"calls": [{"tool": "fly"}]}'), Unavailable("down")])
+@pytest.mark.parametrize("bad", [Say("I think..."), Say(""), Say('{"tool": "fly"}'), Unavailable("down")])
 @pytest.mark.proves("L4", "L10", "E10")
 async def test_a_bad_plan_never_fails_the_chat(bad: Say | Unavailable) -> None:
     model = ScriptedModel(bad, otherwise=lambda r: Say("" if r.output_schema else "Anyway."), capabilities=SMALL)
@@ -98,7 +115,7 @@ async def test_a_failing_tool_is_answered_with_its_reason_in_sight() -> None:
     async def fail(call: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult("no such place", is_error=True)
 
-    model = ScriptedModel(plan(("look", {"q": "x"})), plan(), Say("Sorry, no such place."), capabilities=SMALL)
+    model = ScriptedModel(plan("look", q="x"), NO_TOOL, Say("Sorry, no such place."), capabilities=SMALL)
     async with open_house(model, Tools(run=fail)) as house:
         await house.say("x")
         assert "failed: no such place" in closing(model.requests[-1])
@@ -108,10 +125,11 @@ async def test_a_failing_tool_is_answered_with_its_reason_in_sight() -> None:
 async def test_at_most_five_tools_are_offered_those_that_fit_the_question_first() -> None:
     specs = [ToolSpec(f"tool_{n}", f"Does thing {n}.", {"type": "object"}, tier=Tier.HARMLESS) for n in range(9)]
     specs.append(ToolSpec("weather", "The weather of a place.", {"type": "object"}, tier=Tier.HARMLESS))
-    model = ScriptedModel(plan(), Say("ok"), capabilities=SMALL)
+    model = ScriptedModel(NO_TOOL, Say("ok"), capabilities=SMALL)
     async with open_house(model, Tools(specs)) as house:
         await house.say("How is the weather?")
-        offered = [line.split("(")[0][2:] for line in closing(model.requests[0]).splitlines() if line.startswith("- ")]
+        lines = model.requests[0].segments[0].text.splitlines()
+        offered = [line.split("(")[0][2:] for line in lines if line.startswith("- ")]
         assert offered == ["tool_0", "tool_1", "tool_2", "tool_3", "weather"]
 
 

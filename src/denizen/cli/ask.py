@@ -41,7 +41,7 @@ def command(
     as_json: bool,
     stream: bool | None,
 ) -> int:
-    r"""Ask one question. TEXT of '-' or none reads standard input.
+    """Ask one question. TEXT of '-' or none reads standard input.
 
     \b
     denizen ask "What time is it in Tokyo?"

@@ -42,7 +42,7 @@ _ABOUT = {
 def command(
     home: Path, choice: ModelChoice, *, non_interactive: bool, if_missing: bool, force: bool, no_verify: bool
 ) -> int:
-    r"""Create the home folder and connect a model; the model is asked for a real completion before this is done.
+    """Create the home folder and connect a model; the model is asked for a real completion before this is done.
 
     \b
     denizen setup                                     asks

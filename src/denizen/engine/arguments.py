@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import ToolSpec
+from denizen.ports.model import RAW_ARGS
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
-
-RAW_ARGS = "__raw__"
-"""The key under which a model adapter passes arguments that were no JSON object."""
 
 _MAX_PROBLEMS = 5
 

@@ -6,6 +6,7 @@ Asked for anew before each step (inventory T8), because toolsets may change whil
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -59,12 +60,16 @@ async def resolve(agent: Agent, toolsets: Iterable[Toolset]) -> Toolbox:
 
 
 def choose(toolbox: Toolbox, words: str, *, limit: int = SMALL_MODEL_TOOLS) -> Toolbox:
-    """The tools that share most words with the question; among equals the configured order decides."""
+    """The tools that share most words with the question; among equals, one of each source before a second one."""
     if len(toolbox.tools) <= limit:
         return toolbox
     question = _stems(words)
-    ranked = sorted(toolbox.tools.values(), key=lambda tool: -len(question & _stems(_about(tool.spec))))
-    chosen = {tool.spec.name for tool in ranked[:limit]}
+    place_in_source: Counter[str] = Counter()
+    ranks: dict[str, tuple[int, int]] = {}
+    for tool in toolbox.tools.values():
+        ranks[tool.spec.name] = (-len(question & _stems(_about(tool.spec))), place_in_source[tool.spec.source])
+        place_in_source[tool.spec.source] += 1
+    chosen = set(sorted(ranks, key=lambda name: ranks[name])[:limit])
     return Toolbox({name: tool for name, tool in toolbox.tools.items() if name in chosen})
 
 

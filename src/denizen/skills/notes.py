@@ -42,7 +42,7 @@ def read_note(context: ToolContext, name: Name, start: Annotated[int, Param("cha
 
 @skill.tool(tier=Tier.LIMITED)
 def append_note(context: ToolContext, name: Name, text: Text) -> str:
-    """Adds text at the end of a note, making it if it is new."""
+    """Remembers something for later: adds it to a note, making the note if it is new."""
     added = Notebook(context.folder).append(name, text, key=context.idempotency_key)
     return f"Added to `{note_name(name)}`." if added else f"This was added to `{note_name(name)}` already."
 
@@ -56,7 +56,7 @@ def write_note(context: ToolContext, name: Name, text: Text) -> str:
 
 @skill.tool(tier=Tier.HARMLESS)
 def search_notes(context: ToolContext, words: Annotated[str, Param("all must occur in a line", max_length=200)]) -> str:
-    """Finds lines in your notes."""
+    """Recalls what was noted: finds lines in your notes."""
     wanted = words.casefold().split()
     if not wanted:
         raise ToolError("Give at least one word to search for.")

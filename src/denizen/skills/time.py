@@ -34,7 +34,7 @@ async def current_time(context: ToolContext, timezone: Zone = "") -> str:
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True)
 async def time_between(context: ToolContext, start: Moment, end: Moment = "now", timezone: Zone = "") -> str:
-    """The time that passes from start to end; negative when end is earlier."""
+    """Counts days, hours and minutes between two dates or times; negative when end is earlier."""
     zone = _zone(timezone or context.settings(TimeSettings).timezone)
     now = context.clock.now()
     first, last = (_moment(text, zone, now) for text in (start, end))

@@ -98,6 +98,7 @@ class Catalog:
                     aliases=tuple(mine),
                     fallbacks=tuple(fallbacks),
                     capabilities=self._capabilities(full),
+                    is_embedded=self._names.connections[full.partition("/")[0]].spec.kind == "embedded",
                 )
             )
         return rows
