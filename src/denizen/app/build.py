@@ -21,7 +21,7 @@ from denizen.app.generation import Foundations, build_generation
 from denizen.app.model_specs import EmbeddedPool
 from denizen.app.settings import Settings, load_settings
 from denizen.domain.clock import SystemClock
-from denizen.domain.errors import NeedsAttention
+from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.engine.gate.door import Gate
 from denizen.engine.live import Live
@@ -61,6 +61,15 @@ class Denizen:
     queries: Queries
     foundations: Foundations
     operator: Principal = LOCAL
+
+    def require_terminal(self) -> None:
+        """Raises NotAllowed when the terminal is switched off."""
+        if not self.settings.channels.terminal.enabled:
+            raise NotAllowed(
+                "The terminal channel is switched off.",
+                code="channel_off",
+                fix="Write channels.terminal.enabled: true.",
+            )
 
     def mask(self, text: str) -> str:
         """The text without the values of any secret known now."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
 from denizen.adapters.models.embedded.catalogue import DEFAULT, WeightsEntry, get_entry
 from denizen.adapters.models.embedded.progress import Report
@@ -17,6 +19,7 @@ from denizen.app.secrets import FileSecrets
 from denizen.app.settings import Settings
 from denizen.app.settings.schema import KEY_VARIABLES, ProviderSection
 from denizen.domain.agent import Agent
+from denizen.domain.errors import InvalidInput
 
 CHOSEN = "chosen"
 """The provider that a command line describes."""
@@ -72,7 +75,10 @@ class Chosen:
 
 
 def read_choice(choice: ModelChoice) -> Chosen:
-    """The named environment variable holds the key; without one, the provider's usual variable if it has one."""
+    """The named environment variable holds the key; without one, the provider's usual variable if it has one.
+
+    Raises InvalidInput.
+    """
     if not choice.is_provider:
         return Chosen(None, choice.model)
     fields: dict[str, object] = {"kind": choice.kind, "base_url": choice.base_url}
@@ -81,7 +87,16 @@ def read_choice(choice: ModelChoice) -> Chosen:
         fields["api_key"] = f"${{{variable}}}" if choice.api_key_env or not choice.base_url else f"${{{variable}:-}}"
     if choice.kind == "embedded":
         fields = {"kind": "embedded", "model": choice.model}
-    section = ProviderSection.model_validate(fields)
+    try:
+        section = ProviderSection.model_validate(fields)
+    except ValidationError as error:
+        told = "; ".join(str(each["msg"]) for each in error.errors())
+        raise InvalidInput(
+            "The model named on the command line cannot be used.",
+            code="choice_invalid",
+            why=told,
+            fix="Correct --provider, --model, --base-url or --api-key-env.",
+        ) from None
     return Chosen(section, f"{CHOSEN}/{choice.model or 'default'}")
 
 

@@ -50,7 +50,7 @@ class Reloader:
                 await work.generations.add(digest=settings.digest, source="reload", now=now)
             restart = tuple(
                 name
-                for name in ("store", "server", "logging")
+                for name in ("store", "server", "channels", "logging")
                 if getattr(settings.config, name) != getattr(denizen.settings.config, name)
             )
             denizen.settings = settings

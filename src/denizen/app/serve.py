@@ -17,7 +17,7 @@ from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey, check_exposure, is_loopback
-from denizen.web.dependencies import Exposure, WebDependencies
+from denizen.web.dependencies import Channels, Exposure, WebDependencies
 
 if TYPE_CHECKING:
     import uvicorn
@@ -84,6 +84,7 @@ def _server(denizen: Denizen, host: str, on_ready: Callable[[], None]) -> uvicor
             clock=denizen.services.clock,
             version=__version__,
             exposure=exposure,
+            channels=Channels(web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled),
         )
     )
     config = uvicorn.Config(

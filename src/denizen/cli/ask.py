@@ -79,6 +79,7 @@ async def _ask(home: Path, question: Question, printer: Printer) -> int:
     from denizen.cli.progress import show_progress
 
     async with open_denizen(home, Opening(question.choice, report=show_progress)) as denizen:
+        denizen.require_terminal()
         inbound = Inbound(
             agent=AgentName(question.agent),
             place=Place("terminal", "ask", question.session or fresh("once")),

@@ -57,6 +57,7 @@ async def _chat(home: Path, agent: str, session: str, choice: ModelChoice) -> in
 
     console = Console(highlight=False)
     async with open_denizen(home, Opening(choice, report=show_progress)) as denizen:
+        denizen.require_terminal()
         chat = Chat(denizen, console, agent=denizen.queries.get_agent(agent).name, session=session)
         console.print(f"[bold]{chat.agent}[/] on {chat.describe_model()}. /help lists the commands.")
         read = _reader(home, console)

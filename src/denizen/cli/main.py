@@ -6,11 +6,11 @@ import importlib
 import logging
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
 from denizen import __version__
+from denizen.app.environment import plan_home, read_environment
 from denizen.cli.exit_codes import BUG, DONE, INTERRUPTED, exit_code
 from denizen.domain.errors import DenizenError
 
@@ -50,21 +50,20 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--home",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="DENIZEN_HOME",
-    default=lambda: Path.home() / ".denizen",
+    type=click.Path(file_okay=False),
+    default=None,
     help="Folder with the configuration and all data.  [default: ~/.denizen; env: DENIZEN_HOME]",
 )
 @click.option("-v", "--verbose", count=True, help="More of the log on standard error; twice for everything.")
 @click.version_option(__version__, "-V", "--version", message="denizen %(version)s")
 @click.pass_context
-def cli(ctx: click.Context, home: Path, verbose: int) -> None:
+def cli(ctx: click.Context, home: str | None, verbose: int) -> None:
     """Denizen: a self-hosted AI that lives in a community.
 
     Start with `denizen setup`, then `denizen chat` or `denizen run`. Without a key and without setup, an agent on the
     built-in model answers.
     """
-    ctx.obj = home.expanduser().absolute()
+    ctx.obj = plan_home(read_environment(), home)
     logging.getLogger("denizen").setLevel([logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)])
 
 

@@ -56,7 +56,8 @@ class Inbound:
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One trigger until its reply is delivered. `reply` is the final text. After a failure,
-    `failure` is a safe sentence and `failure_family` the name of the error family that says who acts next."""
+    `failure` is a safe sentence and `failure_family` the name of the error family that says who acts next.
+    """
 
     id: TurnId
     conversation_id: ConversationId

@@ -1,9 +1,9 @@
 """Plan-then-act, for models without native tool calls and for small ones (inventory L4 to L8).
 
 A small model is asked one thing at a time. One request decides: JSON held to a schema where the server can do that,
-naming one tool or none. The tool runs, and the next request decides whether another is needed or what failed has to be
-corrected. Then one request answers. Deciding never fails the chat: whatever goes wrong with a plan means an answer
-without tools.
+naming one tool or none. The tool runs, and the next request decides whether another is needed; small models, which
+would go on for ever, are only asked to correct a call that failed. Then one request answers. Deciding never fails the
+chat: whatever goes wrong with a plan means an answer without tools.
 
 Plans have a system prompt of their own, without the persona: small models choose much better that way, and a local
 server keeps both prompts in its cache.
@@ -77,6 +77,8 @@ async def plan_then_act(context: TurnContext, steps: Steps, history: Sequence[Pr
         steps.keep(Role.TOOL, results)
         await steps.save()
         outcomes += zip(calls, results, strict=True)
+        if context.model.capabilities.small and not any(result.is_error for result in results):
+            break
     return await _answer(context, steps, history, outcomes)
 
 

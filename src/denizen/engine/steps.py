@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, cast
@@ -111,16 +112,17 @@ class Steps:
     async def _request(self, request: ModelRequest, *, show: bool) -> Json:
         turn_id, live = self._context.turn.id, self._services.live
         started = self._services.clock.monotonic_s()
-        async for event in self._context.model.stream(request):
-            match event:
-                case TextDelta() if show:
-                    live.publish(turn_id, TextAdded(event.text))
-                case ModelNotice():
-                    live.publish(turn_id, Notice(event.text))
-                case ModelReply():
-                    return _reply_to_json(event, round((self._services.clock.monotonic_s() - started) * 1000))
-                case TextDelta() | ThinkingDelta():
-                    pass
+        async with aclosing(self._context.model.stream(request)) as events:
+            async for event in events:
+                match event:
+                    case TextDelta() if show:
+                        live.publish(turn_id, TextAdded(event.text))
+                    case ModelNotice():
+                        live.publish(turn_id, Notice(event.text))
+                    case ModelReply():
+                        return _reply_to_json(event, round((self._services.clock.monotonic_s() - started) * 1000))
+                    case TextDelta() | ThinkingDelta():
+                        pass
         raise Unavailable(
             "The model ended its answer too early.", code="model_incomplete", model=self._context.model.name
         )

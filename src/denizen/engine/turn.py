@@ -83,6 +83,7 @@ class Turns:
         self._requests = SlidingWindow(services.clock)
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._opened: dict[TurnId, _Opened] = {}
+        self._stopped: set[TurnId] = set()
         services.durable.register(WORKFLOW, self._run)
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
@@ -190,9 +191,12 @@ class Turns:
     def cancel(self, key: TurnId) -> bool:
         """Stops a turn that runs in this process; False when there is none."""
         scope = self._scopes.get(key)
-        if scope is None:
+        if scope is not None:
+            scope.cancel()
+        elif key in self._opened:
+            self._stopped.add(key)
+        else:
             return False
-        scope.cancel()
         return True
 
     def cancel_message(self, inbound: Inbound) -> bool:
@@ -210,6 +214,9 @@ class Turns:
             return {"status": turn.status}
         with anyio.CancelScope() as scope:
             self._scopes[key] = scope
+            if key in self._stopped:
+                self._stopped.remove(key)
+                scope.cancel()
             try:
                 lane = _lane(turn.agent, turn.conversation_id)
                 async with self._inbox.turn(lane), self._runtime.lease() as generation:

@@ -35,7 +35,13 @@ class Durable(Protocol):
         ...
 
     async def wait(self, run_id: str) -> Json:
-        """The run's result, wherever it runs. Raises the run's DenizenError, or Unavailable if it was cancelled."""
+        """The run's result, wherever it runs. Raises the run's DenizenError, Unavailable if it was cancelled or this
+        process closes first, NotFound for an id that nobody submitted.
+        """
+        ...
+
+    async def cancel(self, run_id: str) -> None:
+        """Ends a run that has not ended: here at once, in another process at its next step. Raises NotFound."""
         ...
 
     async def step(self, name: str, action: Callable[[], Awaitable[Json]]) -> Json:

@@ -6,7 +6,7 @@ makes exactly one request. Retries happen inside, before any output; falling bac
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -111,7 +111,7 @@ class Model(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]: ...
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,9 @@ def create_app(deps: WebDependencies) -> FastAPI:
         openapi_url="/api/openapi.json",
         routes=[
             *HealthCheck(deps).routes,
-            *Completions(deps).routes,
-            *Chat(deps).routes,
-            *Pages(deps).routes,
+            *(Completions(deps).routes if deps.channels.api else ()),
+            *(Chat(deps).routes if deps.channels.web else ()),
+            *(Pages(deps).routes if deps.channels.web else ()),
         ],
         middleware=_layers(deps),
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},

@@ -35,6 +35,14 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class Channels:
+    """Which channels the configuration has switched on: the pages with their chat, the OpenAI-compatible API."""
+
+    web: bool = True
+    api: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class WebDependencies:
     """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once."""
 
@@ -46,4 +54,5 @@ class WebDependencies:
     version: str
     exposure: Exposure = field(default_factory=Exposure)
     timing: Timing = field(default_factory=Timing)
+    channels: Channels = field(default_factory=Channels)
     logins: Logins = field(default_factory=Logins)

@@ -46,7 +46,7 @@ class FallbackModel:
             began = False
             asked = request if place == 0 else fit_request(request, model.capabilities)
             try:
-                async with aclosing(_events(model, asked)) as events:
+                async with aclosing(model.stream(asked)) as events:
                     async for event in events:
                         began = began or isinstance(event, TextDelta | ThinkingDelta | ModelReply)
                         yield event
@@ -59,16 +59,6 @@ class FallbackModel:
             else:
                 return
         raise _all_failed(errors, self._models)
-
-
-async def _events(model: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    events = model.stream(request)
-    try:
-        async for event in events:
-            yield event
-    finally:
-        if isinstance(events, AsyncGenerator):
-            await events.aclose()
 
 
 def fit_request(request: ModelRequest, capabilities: Capabilities) -> ModelRequest:
