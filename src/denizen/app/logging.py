@@ -27,7 +27,6 @@ _QUIET = (
     "dbos",
     "uvicorn.error",
     "uvicorn.access",
-    "aiosqlite",
     "asyncio",
     "watchfiles",
 )

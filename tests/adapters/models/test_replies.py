@@ -181,5 +181,5 @@ async def test_a_reader_who_leaves_early_frees_the_connection(server: ModelServe
     models = build(wire)
     stream = models.get(wire.name).stream(ask("hi"))
     await anext(stream)
-    await stream.aclose() - ours is a generator
+    await stream.aclose()
     assert (await hear(models.get(wire.name), ask("hi"))).text == "again"

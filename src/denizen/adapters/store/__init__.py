@@ -1,0 +1,64 @@
+"""The store on SQLite or Postgres: tables, repositories, migrations. Opened by `app`, used through its port.
+
+`open_store` is all that others need. Reading order: `database`, `unit`, `lane`, then any repository; `sqlite` and
+`postgres` hold what differs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import InvalidInput
+from denizen.ports.store import Store
+
+if TYPE_CHECKING:
+    from denizen.adapters.store.dialect import Dialect
+
+__all__ = ["open_store"]
+
+
+async def open_store(url: str, *, clock: Clock) -> Store:
+    """The store at `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`, created or upgraded when necessary.
+
+    Raises InvalidInput for another kind of URL, NeedsAttention when the database cannot be used (no rights, full disk,
+    schema newer than the program, migration that fails) and Unavailable when it is locked or does not answer.
+    """
+    import anyio
+
+    from denizen.adapters.store.database import Database
+    from denizen.adapters.store.schema import migrate
+
+    dialect = _choose(url)
+    await anyio.to_thread.run_sync(migrate, dialect)
+    return Database(dialect, clock)
+
+
+def _choose(url: str) -> Dialect:
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise _refuse() from error
+    name = parsed.get_backend_name()
+    if name == "sqlite" and parsed.database and parsed.database != ":memory:":
+        from denizen.adapters.store.sqlite import Sqlite
+
+        return Sqlite(Path(parsed.database))
+    if name in {"postgresql", "postgres"}:
+        from denizen.adapters.store.postgres import Postgres
+
+        return Postgres(parsed)
+    raise _refuse()
+
+
+def _refuse() -> InvalidInput:
+    """Without the URL, which may hold a password."""
+    return InvalidInput(
+        "The store's URL is not one that can be opened.",
+        code="store_url",
+        fix="Use sqlite:///PATH (a file) or postgresql://USER:PASSWORD@HOST/NAME.",
+    )

@@ -1,0 +1,144 @@
+"""The column types: how texts, payloads, times and money lie in either database, and how they come back unchanged.
+
+Used by `tables` only. What goes in is what comes out, character for character: Postgres refuses NUL and either database
+refuses half a surrogate pair, so `EscapedText` writes those characters (and its own mark) as a mark and a code.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator, TypeEngine
+
+MARK = "\ufdd0"
+"""A noncharacter, which Unicode leaves to programs for marks of their own."""
+
+USD_DIGITS = 12
+"""Money is kept in whole units of 1e-12 dollars: finer than any price of one token, exact to add, never a float."""
+
+_REFUSED = re.compile("[\x00\ud800-\udfff\ufdd0]")
+_ESCAPED = re.compile("\ufdd0([0-9a-f]{4})")
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+class Process(Protocol):
+    """What SQLAlchemy calls for every value on its way in or out."""
+
+    def __call__(self, value: Any) -> Any: ...  # noqa: ANN401 - the type of the column decides
+
+
+class EscapedText(TypeDecorator[str]):
+    """Text from outside, with any character at all."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def bind_processor(self, dialect: Dialect) -> Process:
+        return escape
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+        return unescape
+
+
+class JsonText(TypeDecorator[Any]):
+    """A JSON value as text: `jsonb` would refuse a NUL within a string."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def bind_processor(self, dialect: Dialect) -> Process:
+        return _dump
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+        return _load
+
+
+class UtcTime(TypeDecorator[datetime]):
+    """An aware time, kept in UTC to the microsecond and given back aware in UTC. A naive one is refused."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Text in SQLite, of one length so that it sorts; `timestamptz` in Postgres."""
+        return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.DateTime(timezone=True))
+
+    def bind_processor(self, dialect: Dialect) -> Process:
+        return _write_time if dialect.name == "sqlite" else _check_time
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+        return _read_time if dialect.name == "sqlite" else _to_utc
+
+
+class Usd(TypeDecorator[Decimal]):
+    """Dollars as a whole number of 1e-12 dollars, rounded to the nearest; up to nine million dollars."""
+
+    impl = sa.BigInteger
+    cache_ok = True
+
+    def bind_processor(self, dialect: Dialect) -> Process:
+        return _units_of
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+        return _usd_of
+
+
+def escape(value: str | None) -> str | None:
+    """The text without what a database refuses. The inverse is `unescape`."""
+    if value is None or (value.isascii() and "\x00" not in value):
+        return value
+    return _REFUSED.sub(lambda match: f"{MARK}{ord(match.group()):04x}", value)
+
+
+def unescape(value: str | None) -> str | None:
+    """What `escape` was given."""
+    if value is None or MARK not in value:
+        return value
+    return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), value)
+
+
+def _dump(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Half a surrogate pair cannot be encoded; the ASCII form writes it as an escape.
+    return json.dumps(value, separators=(",", ":"), allow_nan=False) if _HALF.search(text) else text
+
+
+def _load(value: str) -> object:
+    return {} if value == "{}" else json.loads(value)  # the usual one
+
+
+def _check_time(value: datetime | None) -> datetime | None:
+    if value is not None and value.tzinfo is None:
+        raise ValueError(f"a time without a time zone: {value.isoformat()}")
+    return value
+
+
+def _write_time(value: datetime | None) -> str | None:
+    checked = _check_time(value)
+    return None if checked is None else checked.astimezone(UTC).isoformat(" ", "microseconds")[:26]
+
+
+def _read_time(value: str | None) -> datetime | None:
+    return None if value is None else datetime.fromisoformat(value + "+00:00")
+
+
+def _to_utc(value: datetime | None) -> datetime | None:
+    return None if value is None else value.astimezone(UTC)
+
+
+def _units_of(value: Decimal | None) -> int | None:
+    return None if value is None else int(value.scaleb(USD_DIGITS).to_integral_value())
+
+
+def _usd_of(value: int | Decimal | None) -> Decimal | None:
+    """Without trailing zeros. Postgres gives the sum of integers as a decimal."""
+    if value is None:
+        return None
+    usd = Decimal(int(value)).scaleb(-USD_DIGITS).normalize()
+    return usd.quantize(Decimal(1)) if usd == usd.to_integral_value() else usd

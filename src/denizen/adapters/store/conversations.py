@@ -1,0 +1,100 @@
+"""Conversations: where talk happens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.columns import EscapedText
+from denizen.adapters.store.dialect import InsertInto
+from denizen.adapters.store.tables import conversations, messages
+from denizen.adapters.store.unit import Unit
+from denizen.domain.conversation import Conversation, Place
+from denizen.domain.errors import NotFound
+from denizen.domain.ids import ConversationId
+
+_LATEST = (
+    sa.select(sa.func.max(messages.c.created_at))
+    .where(messages.c.conversation_id == conversations.c.id)
+    .scalar_subquery()
+)
+
+_BY_ID = sa.select(conversations).where(conversations.c.id == sa.bindparam("id"))
+_PLATFORM = sa.bindparam("platform", type_=EscapedText())
+_RECENT = (
+    sa.select(conversations)
+    .where(sa.or_(_PLATFORM == "", conversations.c.platform == _PLATFORM))
+    .order_by(sa.func.coalesce(_LATEST, conversations.c.created_at).desc(), conversations.c.position.desc())
+    .limit(sa.bindparam("limit"))
+)
+_RENAME = (
+    sa.update(conversations).where(conversations.c.id == sa.bindparam("which")).values(title=sa.bindparam("new_title"))
+)
+
+
+@cache
+def _add(insert: InsertInto) -> sa.Executable:
+    # Two who put it at once may meet at either unique key.
+    return insert(conversations).on_conflict_do_nothing().inline()
+
+
+class SqlConversations:
+    """`denizen.ports.store.Conversations`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def put(self, place: Place, *, title: str = "", now: datetime) -> Conversation:
+        key = place.conversation_id
+        add = _add(self._unit.dialect.insert)
+
+        def job(connection: sa.Connection) -> Conversation:
+            found = _find(connection, key)
+            if found is None:
+                connection.execute(
+                    add,
+                    {
+                        "id": key,
+                        "platform": place.platform,
+                        "channel": place.channel,
+                        "thread": place.thread,
+                        "title": title,
+                        "created_at": now,
+                    },
+                )
+                found = _get(connection, key)
+            if title and title != found.title:
+                connection.execute(_RENAME, {"which": key, "new_title": title})
+                return Conversation(found.id, found.place, title, found.created_at)
+            return found
+
+        return await self._unit.write(job)
+
+    async def get(self, conversation_id: ConversationId) -> Conversation:
+        return await self._unit.read(lambda connection: _get(connection, conversation_id))
+
+    async def list_recent(self, *, platform: str = "", limit: int = 50) -> Sequence[Conversation]:
+        def job(connection: sa.Connection) -> list[Conversation]:
+            rows = connection.execute(_RECENT, {"platform": platform, "limit": max(limit, 0)})
+            return [_conversation(row) for row in rows]
+
+        return await self._unit.read(job)
+
+
+def _find(connection: sa.Connection, conversation_id: ConversationId) -> Conversation | None:
+    row = connection.execute(_BY_ID, {"id": conversation_id}).first()
+    return None if row is None else _conversation(row)
+
+
+def _get(connection: sa.Connection, conversation_id: ConversationId) -> Conversation:
+    found = _find(connection, conversation_id)
+    if found is None:
+        raise NotFound(f"There is no conversation {conversation_id}.", code="conversation_not_found")
+    return found
+
+
+def _conversation(row: sa.Row[tuple[object, ...]]) -> Conversation:
+    return Conversation(row.id, Place(row.platform, row.channel, row.thread), row.title, row.created_at)

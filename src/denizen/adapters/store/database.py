@@ -1,0 +1,114 @@
+"""The store over SQL: hands out units of work, each with the repositories bound to it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+
+from denizen.adapters.store.conversations import SqlConversations
+from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.generations import SqlGenerations
+from denizen.adapters.store.lane import Lane
+from denizen.adapters.store.lanes import Lanes
+from denizen.adapters.store.ledger import SqlLedger
+from denizen.adapters.store.messages import SqlMessages
+from denizen.adapters.store.sessions import SqlSessions
+from denizen.adapters.store.turns import SqlTurns
+from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.user_settings import SqlUserSettings
+from denizen.domain.clock import Clock
+from denizen.domain.errors import Unavailable
+from denizen.ports.store import Work
+
+
+class SqlWork:
+    """`denizen.ports.store.Work`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    @property
+    def conversations(self) -> SqlConversations:
+        return SqlConversations(self._unit)
+
+    @property
+    def sessions(self) -> SqlSessions:
+        return SqlSessions(self._unit)
+
+    @property
+    def messages(self) -> SqlMessages:
+        return SqlMessages(self._unit)
+
+    @property
+    def turns(self) -> SqlTurns:
+        return SqlTurns(self._unit)
+
+    @property
+    def ledger(self) -> SqlLedger:
+        return SqlLedger(self._unit)
+
+    @property
+    def generations(self) -> SqlGenerations:
+        return SqlGenerations(self._unit)
+
+    @property
+    def user_settings(self) -> SqlUserSettings:
+        return SqlUserSettings(self._unit)
+
+
+class Database:
+    """`denizen.ports.store.Store`. Made by `open_store`, with the schema up to date.
+
+    Units of work do not nest: a task that asks for a second one of the same kind gets a RuntimeError.
+    """
+
+    def __init__(self, dialect: Dialect, clock: Clock) -> None:
+        self._dialect = dialect
+        self._clock = clock
+        self._writers = Lanes("store-write", dialect.engine, dialect.writers)
+        self._readers = Lanes("store-read", dialect.engine, dialect.readers)
+        self._closed = False
+
+    @property
+    def in_use(self) -> int:
+        """How many units of work are under way."""
+        return self._writers.in_use + self._readers.in_use
+
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+        if self._closed:
+            raise Unavailable("The store is closed.", code="store_closed", why="Denizen is shutting down.")
+        return _Opening(self._writers if write else self._readers, self._dialect, self._clock, write=write)
+
+    async def aclose(self) -> None:
+        """Waits for the units of work that are under way. Twice is once."""
+        if not self._closed:
+            self._closed = True
+            await self._readers.aclose()
+            await self._writers.aclose()
+
+
+class _Opening:
+    """Takes a lane and a unit on it, and gives them back at the end of the block."""
+
+    def __init__(self, lanes: Lanes, dialect: Dialect, clock: Clock, *, write: bool) -> None:
+        self._lanes = lanes
+        self._dialect = dialect
+        self._clock = clock
+        self._write = write
+        self._lane: Lane | None = None
+        self._unit: Unit | None = None
+
+    async def __aenter__(self) -> SqlWork:
+        self._lane = await self._lanes.take()
+        self._unit = Unit(self._lane, self._dialect, self._clock, write=self._write)
+        return SqlWork(self._unit)
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._lane is not None
+        assert self._unit is not None
+        try:
+            await self._unit.end(error, trace)
+        finally:
+            self._lanes.give_back(self._lane)

@@ -1,0 +1,84 @@
+"""What the store asks of a kind of database. `sqlite` and `postgres` are the two; all differences are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from denizen.domain.errors import DenizenError
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    Insert: TypeAlias = sqlite.Insert | postgresql.Insert
+
+InsertInto: TypeAlias = Callable[[sa.Table], "Insert"]
+"""An insert that knows `on_conflict_do_nothing`; also the key under which a prepared statement is kept."""
+
+REVISION_TABLE = "denizen_revision"
+"""Where Alembic notes the state of the schema; named so that another program's notes in the same database are safe."""
+
+
+class Dialect(Protocol):
+    """One database: how to reach it, and what it does in its own way."""
+
+    @property
+    def engine(self) -> sa.Engine: ...
+
+    @property
+    def insert(self) -> InsertInto: ...
+
+    @property
+    def writers(self) -> int:
+        """How many units of work may write at a time; as many lanes are opened at most."""
+        ...
+
+    @property
+    def readers(self) -> int: ...
+
+    @property
+    def locks_rows(self) -> bool:
+        """Whether writers run side by side, so that a row has to be locked before a decision is taken on it."""
+        ...
+
+    @property
+    def search(self) -> sa.Select[Any]:
+        """Messages that contain all words, newest first; parameters `query` (see `query_of`), `conversations` (see
+        `conversations_of`) and `limit`.
+        """
+        ...
+
+    def begin(self, connection: sa.Connection, *, write: bool) -> None:
+        """Begins a transaction; one that writes has what it takes to come to an end, or raises."""
+        ...
+
+    def query_of(self, words: Sequence[str]) -> str:
+        """The search for all of these, in the database's own syntax. `words` are letters and digits only."""
+        ...
+
+    def conversations_of(self, ids: Sequence[str]) -> object:
+        """The parameter `conversations` of `search`."""
+        ...
+
+    def explain(self, error: DBAPIError) -> DenizenError | None:
+        """What `Store` promises for this fault of the database; None when it is a bug. Never tells a password."""
+        ...
+
+    def find_revision(self, connection: sa.Connection) -> str | None:
+        """The stored revision of the schema; None for an empty database. Raises NeedsAttention for a foreign one."""
+        ...
+
+    def begin_upgrade(self, connection: sa.Connection) -> None:
+        """Begins a transaction that may change the schema, while no other process does."""
+        ...
+
+    def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
+        """Makes a copy to go back to, and tries the upgrade on another (promise 8), when the database has files."""
+        ...
+
+    def find_disorder(self, connection: sa.Connection) -> str | None:
+        """What an upgrade has left damaged or without what it refers to."""
+        ...

@@ -1,0 +1,177 @@
+"""Postgres: several processes side by side, on one machine or many.
+
+Every wait has an end: units of work are shielded against cancellation, so the server has to give up for us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.exc import DBAPIError
+
+from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
+from denizen.adapters.store.tables import MESSAGE, messages
+from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECT_TIMEOUT_S = 10
+STATEMENT_TIMEOUT_MS = 30_000
+LOCK_TIMEOUT_MS = 10_000
+IDLE_TIMEOUT_MS = 60_000
+"""A transaction whose process hangs gives its locks back."""
+
+_CLIENT = {
+    "connect_timeout": CONNECT_TIMEOUT_S,
+    "application_name": "denizen",
+    "tcp_user_timeout": STATEMENT_TIMEOUT_MS,
+}
+_DEADLINES = (
+    f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}; SET lock_timeout = {LOCK_TIMEOUT_MS};"
+    f" SET idle_in_transaction_session_timeout = {IDLE_TIMEOUT_MS}"
+).encode()
+
+MIGRATION_LOCK = 4_403_914_762_231_553
+"""Any number, the same in every process: the advisory lock of those who migrate."""
+
+_QUERY = sa.func.plainto_tsquery(
+    sa.literal_column("'denizen_words'::regconfig"), sa.bindparam("query", type_=sa.Text())
+)
+_SEARCH = (
+    sa.select(*MESSAGE)
+    .where(sa.literal_column("messages.lexemes").op("@@")(_QUERY))
+    .where(messages.c.conversation_id == sa.any_(sa.bindparam("conversations", type_=ARRAY(sa.Text()))))
+    .order_by(messages.c.created_at.desc(), messages.c.position.desc())
+    .limit(sa.bindparam("limit"))
+)
+
+_RETRY = {"40001", "40P01", "53300", "55P03", "57014"}
+"""Serialization failure, deadlock, too many connections, lock and statement timeout."""
+
+_REFUSED = ("authentication failed", "pg_hba.conf", "does not exist", "permission denied")
+
+
+class Postgres:
+    """The database behind a `postgresql://` URL."""
+
+    writers = 6
+    readers = 4
+    locks_rows = True
+    search = _SEARCH
+
+    def __init__(self, url: sa.URL) -> None:
+        self._url = url
+        self.insert: InsertInto = insert
+        self.engine = _make_engine(url)
+
+    def begin(self, connection: sa.Connection, *, write: bool) -> None:
+        """The driver begins with the first statement. A unit that reads sees one state of the database throughout."""
+        if not write:
+            from psycopg import IsolationLevel
+
+            driver = connection.connection.driver_connection
+            if driver is not None and driver.read_only is None:
+                driver.read_only = True
+                driver.isolation_level = IsolationLevel.REPEATABLE_READ
+
+    def query_of(self, words: Sequence[str]) -> str:
+        return " ".join(words)
+
+    def conversations_of(self, ids: Sequence[str]) -> object:
+        return list(ids)
+
+    def explain(self, error: DBAPIError) -> DenizenError | None:
+        return explain(error.orig, self._url)
+
+    def find_revision(self, connection: sa.Connection) -> str | None:
+        if connection.scalar(sa.select(sa.func.to_regclass(REVISION_TABLE))) is None:
+            return None
+        return connection.exec_driver_sql(f"SELECT version_num FROM {REVISION_TABLE}").scalar()  # noqa: S608
+
+    def begin_upgrade(self, connection: sa.Connection) -> None:
+        """A migration may take its time."""
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
+
+    def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
+        """Nothing to copy here: the upgrade is one transaction, and the way back is the operator's backup."""
+
+    def find_disorder(self, connection: sa.Connection) -> str | None:
+        """The server keeps its own order."""
+        return None
+
+
+def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:
+    """The error family for a fault of Postgres or of the way to it; None for what only a bug can cause."""
+    import psycopg
+
+    if not isinstance(error, psycopg.Error):
+        return None
+    where = url.render_as_string(hide_password=True)
+    why = _without_password(str(error).strip(), url)
+    state = error.sqlstate or ""
+    if state == "23503":
+        return NotFound("What this belongs to does not exist.", code="store_reference", why=why)
+    if state == "53100":
+        return NeedsAttention(
+            "The disk of the database server is full.",
+            code="store_full",
+            why=why,
+            fix=f"Free space on the server of {where}. What was being written is not half there.",
+        )
+    is_connecting = not state and isinstance(error, psycopg.OperationalError)
+    if state.startswith("28") or state in {"3D000", "42501", "25006"} or (is_connecting and _is_refused(why)):
+        return NeedsAttention(
+            "The database server refuses.",
+            code="store_refused",
+            why=why,
+            fix=f"Look at user, password, database and rights of {where}.",
+        )
+    if is_connecting or state in _RETRY or state[:3] == "57P" or state[:2] == "08":
+        return Unavailable(
+            "The database does not answer." if is_connecting else "The database could not finish in time.",
+            code="store_unavailable",
+            why=why,
+            fix=f"See that the server of {where} runs and can be reached, then try again.",
+            retry_after_s=1.0,
+        )
+    if not state and isinstance(error, psycopg.ProgrammingError):
+        return NeedsAttention("The database URL is wrong.", code="store_url", why=why, fix=f"Correct {where}.")
+    return None
+
+
+def _make_engine(url: sa.URL) -> sa.Engine:
+    """What the URL itself says goes before; in `options` it may set deadlines of its own."""
+    engine = sa.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        poolclass=sa.NullPool,
+        connect_args={name: value for name, value in _CLIENT.items() if name not in url.query},
+        use_native_hstore=False,
+        hide_parameters=True,
+    )
+
+    def prepare(connection: psycopg.Connection, _record: object) -> None:
+        # Not among the arguments: poolers between here and the server refuse them there.
+        connection.execute(_DEADLINES)
+        connection.commit()
+
+    if "options" not in url.query:
+        event.listen(engine, "connect", prepare)
+    return engine
+
+
+def _is_refused(why: str) -> bool:
+    return any(words in why for words in _REFUSED)
+
+
+def _without_password(text: str, url: sa.URL) -> str:
+    for secret in {str(url.password or ""), quote(str(url.password or ""), safe="")} - {""}:
+        text = text.replace(secret, "***")
+    return text

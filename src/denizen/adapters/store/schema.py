@@ -1,0 +1,110 @@
+"""Brings a database to the schema of this program, when it is opened.
+
+Alembic is imported only when something has to be done: an up-to-date database costs one small query. A test holds
+`HEAD` against the migrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from denizen.adapters.store.dialect import Dialect
+from denizen.domain.errors import NeedsAttention
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A linear history of migrations: the folder that holds them and the name of the last one."""
+
+    folder: Path
+    head: str
+
+
+HEAD = "0001"
+HISTORY = History(Path(__file__).parent / "migrations", HEAD)
+
+
+def migrate(dialect: Dialect, history: History = HISTORY) -> None:
+    """Creates the schema in an empty database, upgrades an older one after a rehearsal, and leaves a current one alone.
+
+    Raises NeedsAttention for a schema newer than the program, for a foreign database and for a migration that fails,
+    and Unavailable as `Store` does; whatever is raised, the database is as it was (promise 8).
+    """
+    with _explained(dialect):
+        with dialect.engine.connect() as connection:
+            if dialect.find_revision(connection) == history.head:
+                return
+        with dialect.engine.connect() as connection:
+            dialect.begin_upgrade(connection)
+            stored = dialect.find_revision(connection)
+            if stored == history.head:  # another process was faster
+                return
+            if stored is not None:
+                _check_known(stored, history)
+                dialect.rehearse(history.head, lambda copy: _upgrade(copy, dialect, history))
+            _run(connection, dialect, history)
+            connection.commit()
+
+
+def _upgrade(copy: sa.Connection, dialect: Dialect, history: History) -> None:
+    dialect.begin_upgrade(copy)
+    _run(copy, dialect, history)
+    copy.commit()
+
+
+def _run(connection: sa.Connection, dialect: Dialect, history: History) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(history.folder).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, history.head)
+        disorder = dialect.find_disorder(connection)
+    except SQLAlchemyError as error:
+        if isinstance(error, DBAPIError) and dialect.explain(error) is not None:
+            raise
+        raise _refuse(history, str(error)) from error
+    if disorder is not None:
+        raise _refuse(history, disorder)
+
+
+def _refuse(history: History, why: str) -> NeedsAttention:
+    return NeedsAttention(
+        f"The database cannot be upgraded to {history.head}; it is as it was.",
+        code="store_upgrade",
+        why=why,
+        fix="Go back to the version of Denizen that ran before, and report what happened.",
+    )
+
+
+def _check_known(stored: str, history: History) -> None:
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory(str(history.folder))
+    if stored not in {each.revision for each in script.walk_revisions()}:
+        raise NeedsAttention(
+            "The database was written by a newer version of Denizen.",
+            code="store_newer",
+            why=f"Its schema is {stored}; this version knows {history.head} and what came before.",
+            fix=f"Install the newer version again, or put back the copy that it left: NAME.before-{stored} beside "
+            "the SQLite file, or your backup of the Postgres database.",
+        )
+
+
+@contextmanager
+def _explained(dialect: Dialect) -> Generator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        explained = dialect.explain(error)
+        if explained is None:
+            raise
+        raise explained from error

@@ -1,0 +1,93 @@
+"""Sessions: one agent's own history in a conversation. At most one is open; an index holds that, not this code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.tables import OPEN_SESSION, conversations, sessions
+from denizen.adapters.store.unit import Unit
+from denizen.domain.conversation import Session
+from denizen.domain.errors import NotFound
+from denizen.domain.ids import AgentName, ConversationId, SessionId, fresh
+
+_OF_AGENT = (sessions.c.conversation_id == sa.bindparam("conversation"), sessions.c.agent == sa.bindparam("whose"))
+
+_BY_ID = sa.select(sessions).where(sessions.c.id == sa.bindparam("id"))
+_OPEN = sa.select(sessions).where(*_OF_AGENT, OPEN_SESSION)
+_ALL = sa.select(sessions).where(*_OF_AGENT).order_by(sessions.c.created_at.desc(), sessions.c.position.desc())
+_CLOSE = sa.update(sessions).where(*_OF_AGENT, OPEN_SESSION).values(closed_at=sa.bindparam("now"))
+_LOCK = (
+    sa.select(conversations.c.id)
+    .where(conversations.c.id == sa.bindparam("conversation"))
+    .with_for_update(key_share=True)
+)
+
+
+@cache
+def _add(insert: InsertInto) -> sa.Executable:
+    # Whichever of the unique keys it is, the row that is there stays.
+    return insert(sessions).on_conflict_do_nothing().inline()
+
+
+class SqlSessions:
+    """`denizen.ports.store.Sessions`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def current(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
+        dialect = self._unit.dialect
+
+        def job(connection: sa.Connection) -> Session:
+            row = connection.execute(_OPEN, {"conversation": conversation_id, "whose": agent}).first()
+            return _open(connection, dialect, conversation_id, agent, now) if row is None else _session(row)
+
+        return await self._unit.write(job)
+
+    async def renew(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
+        dialect = self._unit.dialect
+
+        def job(connection: sa.Connection) -> Session:
+            if dialect.locks_rows:  # two that renew at once: the second closes what the first has opened
+                connection.execute(_LOCK, {"conversation": conversation_id})
+            connection.execute(_CLOSE, {"conversation": conversation_id, "whose": agent, "now": now})
+            return _open(connection, dialect, conversation_id, agent, now)
+
+        return await self._unit.write(job)
+
+    async def get(self, session_id: SessionId) -> Session:
+        def job(connection: sa.Connection) -> Session:
+            row = connection.execute(_BY_ID, {"id": session_id}).first()
+            if row is None:
+                raise NotFound(f"There is no session {session_id}.", code="session_not_found")
+            return _session(row)
+
+        return await self._unit.read(job)
+
+    async def list_sessions(self, conversation_id: ConversationId, agent: AgentName) -> Sequence[Session]:
+        def job(connection: sa.Connection) -> list[Session]:
+            rows = connection.execute(_ALL, {"conversation": conversation_id, "whose": agent})
+            return [_session(row) for row in rows]
+
+        return await self._unit.read(job)
+
+
+def _open(
+    connection: sa.Connection, dialect: Dialect, conversation_id: ConversationId, agent: AgentName, now: datetime
+) -> Session:
+    """The new session, or the one that another process has opened meanwhile."""
+    session = Session(SessionId(fresh("sess")), conversation_id, agent, now)
+    connection.execute(
+        _add(dialect.insert),
+        {"id": session.id, "conversation_id": conversation_id, "agent": agent, "created_at": now, "closed_at": None},
+    )
+    return _session(connection.execute(_OPEN, {"conversation": conversation_id, "whose": agent}).one())
+
+
+def _session(row: sa.Row[tuple[object, ...]]) -> Session:
+    return Session(row.id, row.conversation_id, row.agent, row.created_at, row.closed_at)

@@ -1,0 +1,188 @@
+"""SQLite: one file, one writer and a few readers side by side (WAL).
+
+A commit is safe against the death of the process; the last ones may be lost when the machine loses power
+(`synchronous=NORMAL`), never the file.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.exc import DBAPIError
+
+from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
+from denizen.adapters.store.tables import MESSAGE, messages
+from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
+
+BUSY_TIMEOUT_MS = 5000
+"""How long a write waits for another process that writes."""
+
+_PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=NORMAL",
+    "foreign_keys=ON",
+    "temp_store=MEMORY",
+)
+
+_words = sa.table("message_words", sa.column("rowid", sa.Integer()), sa.column("words", sa.Text()))
+_chosen = sa.func.json_each(sa.bindparam("conversations", type_=sa.Text())).table_valued("value")
+_newest = (messages.c.created_at.desc(), messages.c.position.desc())
+_found = (
+    sa.select(messages.c.position)
+    .join(_words, _words.c.rowid == messages.c.position)
+    .where(_words.c.words.op("MATCH")(sa.bindparam("query", type_=sa.Text())))
+    .where(messages.c.conversation_id.in_(sa.select(_chosen.c.value)))
+    .order_by(*_newest)
+    .limit(sa.bindparam("limit"))
+)
+# The messages themselves are read when it is known which: sorting would carry all of them along.
+_SEARCH = sa.select(*MESSAGE).where(messages.c.position.in_(_found)).order_by(*_newest)
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+class Sqlite:
+    """The database in the file `path`."""
+
+    writers = 1
+    readers = 3
+    locks_rows = False
+    search = _SEARCH
+
+    def __init__(self, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+        self.path = path
+        self.insert: InsertInto = insert
+        self.engine = _make_engine(path, busy_timeout_ms)
+
+    def begin(self, connection: sa.Connection, *, write: bool) -> None:
+        """A write takes the lock at once: one that asks for it halfway can be refused at any time."""
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def query_of(self, words: Sequence[str]) -> str:
+        return " ".join(f'"{word}"' for word in words)
+
+    def conversations_of(self, ids: Sequence[str]) -> object:
+        return json.dumps(list(ids))
+
+    def explain(self, error: DBAPIError) -> DenizenError | None:
+        return explain(error.orig, self.path)
+
+    def find_revision(self, connection: sa.Connection) -> str | None:
+        names = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
+        if REVISION_TABLE in names:
+            return connection.exec_driver_sql(f"SELECT version_num FROM {REVISION_TABLE}").scalar()  # noqa: S608
+        if names:
+            raise NeedsAttention(
+                f"{self.path} is not a database of Denizen.",
+                code="store_foreign",
+                why=f"It holds other tables, such as {min(names)}.",
+                fix="Set the store to another file; a new one is made when it does not exist.",
+            )
+        return None
+
+    def begin_upgrade(self, connection: sa.Connection) -> None:
+        """Without foreign keys, as SQLite wants it for rebuilding a table; `find_disorder` looks at them in the end."""
+        connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+        self.begin(connection, write=True)
+
+    def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
+        """Leaves the copy as `NAME.before-REVISION` beside the file."""
+        kept = self._sibling(f"before-{head}")
+        partial, trial = self._sibling(f"before-{head}.partial"), self._sibling("rehearsal")
+        try:
+            _copy(self.path, partial)
+            partial.replace(kept)
+            _copy(kept, trial)
+            engine = _make_engine(trial)
+            with engine.connect() as connection:
+                upgrade(connection)
+        except sqlite3.Error as error:
+            raise explain(error, kept) or error from error
+        finally:
+            for path in (partial, trial):
+                _remove(path)
+
+    def find_disorder(self, connection: sa.Connection) -> str | None:
+        faults = connection.exec_driver_sql("PRAGMA quick_check(1)").scalars().all()
+        if faults != ["ok"]:
+            return str(faults[0])
+        orphan = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+        return None if orphan is None else f"row {orphan[1]} of {orphan[0]} refers to a row of {orphan[2]} that is gone"
+
+    def _sibling(self, suffix: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{suffix}")
+
+
+def explain(error: BaseException | None, path: Path) -> DenizenError | None:
+    """The error family for a fault of SQLite; None for what only a bug can cause."""
+    if not isinstance(error, sqlite3.Error):
+        return None
+    why = str(error)
+    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if primary in _BUSY:
+        return Unavailable(
+            "The database is busy.", code="store_busy", why=f"{why} ({path})", fix="Try again.", retry_after_s=1.0
+        )
+    if primary == sqlite3.SQLITE_FULL:
+        return NeedsAttention(
+            f"The disk is full: the database {path} could not be written.",
+            code="store_full",
+            why=why,
+            fix=f"Free space on the disk of {path.parent}. What was being written is not half there.",
+        )
+    if primary == sqlite3.SQLITE_CONSTRAINT and "FOREIGN KEY" in why:
+        return NotFound("What this belongs to does not exist.", code="store_reference", why=why)
+    if primary in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM}:
+        return NeedsAttention(
+            f"The database {path} cannot be opened or written.",
+            code="store_unusable",
+            why=why,
+            fix=f"See that {path.parent} exists and that this user may write there and to the file.",
+        )
+    if primary in _DAMAGED:
+        return NeedsAttention(
+            f"The file {path} is damaged, or is not a database.",
+            code="store_damaged",
+            why=why,
+            fix="Put back a copy of the file, or set the store to another one.",
+        )
+    return None
+
+
+def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engine:
+    def connect() -> sqlite3.Connection:
+        # For its owner only. Where this fails, SQLite fails next, and says why.
+        with suppress(OSError):
+            path.touch(mode=0o600)
+        # The driver begins nothing by itself (`begin` does), and a lane's thread is the only one to use a connection.
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
+            for pragma in (f"busy_timeout={busy_timeout_ms}", *_PRAGMAS):
+                connection.execute(f"PRAGMA {pragma}")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    url = sa.URL.create("sqlite", database=str(path))
+    return sa.create_engine(url, creator=connect, poolclass=sa.NullPool, hide_parameters=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """A copy of a database that may be in use; readable by its owner only."""
+    _remove(target)
+    target.touch(mode=0o600)
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

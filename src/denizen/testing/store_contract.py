@@ -1,0 +1,22 @@
+"""What every store promises, as tests: `StoreContract` for a module that gives a fixture `store`.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        async def store(self) -> AsyncIterator[Store]: ...
+
+The tests are in the modules `store_contract_*`, one for each group of promises of `denizen.ports.store`.
+"""
+
+from __future__ import annotations
+
+from denizen.testing.store_contract_settings import SettingsContract
+from denizen.testing.store_contract_talk import TalkContract
+from denizen.testing.store_contract_texts import TextContract
+from denizen.testing.store_contract_turns import TurnContract
+from denizen.testing.store_contract_units import UnitContract
+
+__all__ = ["StoreContract"]
+
+
+class StoreContract(TalkContract, TextContract, TurnContract, SettingsContract, UnitContract):
+    """All of it."""

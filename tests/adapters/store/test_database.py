@@ -1,0 +1,221 @@
+"""How the store holds its database: connections, transactions, and what a page of history costs."""
+
+import logging
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import anyio
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from denizen.adapters.store.database import Database, SqlWork
+from denizen.adapters.store.messages import _TAIL
+from denizen.adapters.store.postgres import Postgres
+from denizen.adapters.store.schema import migrate
+from denizen.adapters.store.sqlite import Sqlite
+from denizen.domain.clock import SystemClock
+from denizen.domain.conversation import Session
+from denizen.domain.ids import AgentName
+from denizen.testing.store_records import AGENT, NOON, open_talk, said
+
+pytest_plugins = ["tests.postgres"]
+
+LONG = 20_000
+
+
+class HandClock(SystemClock):
+    """Stands still until it is moved."""
+
+    passed_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return self.passed_s
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, clock: HandClock) -> AsyncIterator[Database]:
+    dialect = Sqlite(tmp_path / "store.db")
+    migrate(dialect)
+    store = Database(dialect, clock)
+    yield store
+    await store.aclose()
+
+
+@pytest.fixture
+async def on_server(postgres_url: str) -> AsyncIterator[Database]:
+    dialect = Postgres(sa.make_url(postgres_url))
+    migrate(dialect)
+    store = Database(dialect, SystemClock())
+    yield store
+    await store.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("V5")
+async def test_sqlite_is_set_up_for_one_writer_and_readers_beside_it(store: Database, tmp_path: Path) -> None:
+    wanted = {"journal_mode": "wal", "synchronous": 1, "busy_timeout": 5000, "foreign_keys": 1}
+
+    def look(connection: sa.Connection) -> dict[str, object]:
+        return {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in wanted}
+
+    for write in (True, False):
+        async with store.work(write=write) as work:
+            assert await cast("SqlWork", work)._unit.read(look) == wanted
+    assert (tmp_path / "store.db").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.xdist_group("postgres")
+async def test_every_wait_for_postgres_has_an_end(on_server: Database, postgres_url: str) -> None:
+    def look(connection: sa.Connection) -> list[object]:
+        names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+        return [connection.exec_driver_sql(f"SHOW {name}").scalar() for name in names]
+
+    async with on_server.work() as work:
+        assert await cast("SqlWork", work)._unit.read(look) == ["30s", "10s", "1min"]
+    own = Database(Postgres(sa.make_url(f"{postgres_url}&options=-c%20statement_timeout%3D7s")), SystemClock())
+    async with own.work() as work:
+        assert (await cast("SqlWork", work)._unit.read(look))[0] == "7s"
+    await own.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_reader_sees_what_was_committed_before_it_began_while_another_writes(store: Database) -> None:
+    _, session = await open_talk(store)
+    async with store.work(write=False) as reading:
+        assert await reading.messages.list_tail(session.id, limit=9) == []
+        async with store.work() as writing:
+            await writing.messages.add(said(session, "m1"))
+        assert await reading.messages.list_tail(session.id, limit=9) == []
+    async with store.work(write=False) as reading:
+        assert len(await reading.messages.list_tail(session.id, limit=9)) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.xdist_group("postgres")
+async def test_a_reader_on_postgres_sees_one_state_throughout(on_server: Database) -> None:
+    await test_a_reader_sees_what_was_committed_before_it_began_while_another_writes(on_server)
+
+
+@pytest.mark.anyio
+async def test_a_task_that_asks_for_a_second_unit_within_the_first_is_told_so(store: Database) -> None:
+    for write in (True, False):
+        async with store.work(write=write):
+            with pytest.raises(RuntimeError):
+                async with store.work(write=write):
+                    pass
+    await open_talk(store)
+
+
+@pytest.mark.anyio
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.proves("V5")
+async def test_many_units_share_few_connections(on_server: Database, postgres_url: str) -> None:
+    _, session = await open_talk(on_server)
+    most = 0
+
+    async def say(number: int) -> None:
+        nonlocal most
+        async with on_server.work() as work:
+            await work.messages.add(said(session, f"m{number}"))
+            most = max(most, on_server.in_use)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(40):
+            tasks.start_soon(say, number)
+    assert most == Postgres.writers
+    assert on_server.in_use == 0
+    with psycopg.connect(postgres_url) as other:
+        row = other.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'denizen'").fetchone()
+        assert row is not None
+        assert 1 <= row[0] <= Postgres.writers
+
+
+@pytest.mark.anyio
+async def test_closing_waits_for_the_unit_that_is_under_way(store: Database) -> None:
+    _, session = await open_talk(store)
+    begun = anyio.Event()
+
+    async def write() -> None:
+        async with store.work() as work:
+            begun.set()
+            for number in range(20):
+                await work.messages.add(said(session, f"m{number}"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write)
+        await begun.wait()
+        await store.aclose()
+    with closing(sqlite3.connect(cast("Sqlite", store._dialect).path)) as connection:
+        assert connection.execute("SELECT count(*) FROM messages").fetchone() == (20,)
+
+
+@pytest.mark.anyio
+async def test_a_unit_that_takes_long_is_told_in_the_log(
+    store: Database, clock: HandClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with store.work():
+        clock.passed_s += 0.9
+    assert caplog.records == []
+    with caplog.at_level(logging.WARNING):
+        async with store.work():
+            clock.passed_s += 2.5
+    assert [record.getMessage() for record in caplog.records] == ["a unit of work took 2.5 s"]
+
+
+def fill(path: Path, session: Session, count: int) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executemany(
+            "INSERT INTO messages (id, conversation_id, session_id, sequence, created_at, role, author_id, author_name,"
+            " author_is_bot, platform_id, parts, meta, words)"
+            " VALUES (?, ?, ?, ?, ?, 'user', '', '', 0, '', '[]', '{}', '')",
+            [
+                (f"{session.id}-{number}", session.conversation_id, session.id, number, NOON.isoformat(" ")[:19])
+                for number in range(1, count + 1)
+            ],
+        )
+        connection.commit()
+
+
+@pytest.mark.anyio
+async def test_the_tail_of_a_long_session_costs_what_that_of_a_short_one_costs(store: Database) -> None:
+    conversation, short = await open_talk(store)
+    async with store.work() as work:
+        long = await work.sessions.current(conversation.id, AgentName("scribe"), now=NOON)
+    assert long.agent != AGENT
+    fill(cast("Sqlite", store._dialect).path, short, 10)
+    fill(cast("Sqlite", store._dialect).path, long, LONG)
+
+    async def cost(session: Session, before: int) -> int:
+        """How many instructions SQLite takes."""
+        taken = 0
+
+        def count() -> int:
+            nonlocal taken
+            taken += 1
+            return 0
+
+        def job(connection: sa.Connection) -> None:
+            driver = connection.connection.driver_connection
+            assert isinstance(driver, sqlite3.Connection)
+            driver.set_progress_handler(count, 1)
+            rows = connection.execute(_TAIL, {"session": session.id, "limit": 5, "before": before}).all()
+            driver.set_progress_handler(None, 1)
+            assert len(rows) == 5
+
+        async with store.work(write=False) as work:
+            await cast("SqlWork", work)._unit.read(job)
+        return taken
+
+    at_the_end = await cost(short, 2**62)
+    assert await cost(long, 2**62) == at_the_end
+    assert await cost(long, LONG // 2) == at_the_end

@@ -1,0 +1,224 @@
+"""What goes wrong with a database is told by who has to act, and never tells a password."""
+
+import sqlite3
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import StatementError
+
+from denizen.adapters.store import open_store
+from denizen.adapters.store.database import Database, SqlWork
+from denizen.adapters.store.postgres import Postgres, explain
+from denizen.adapters.store.schema import migrate
+from denizen.adapters.store.sqlite import Sqlite
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
+from denizen.ports.store import Work
+from denizen.testing.store_records import NOON, PLACE, open_talk, said
+
+pytest_plugins = ["tests.postgres"]
+
+SECRET = "s3cr%2Fet"
+SPELT = ("s3cr%2Fet", "s3cr/et")
+
+on_postgres = pytest.mark.xdist_group("postgres")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+async def impatient(path: Path) -> AsyncIterator[Database]:
+    """A store that does not wait for another process."""
+    dialect = Sqlite(path, busy_timeout_ms=1)
+    migrate(dialect)
+    store = Database(dialect, SystemClock())
+    yield store
+    await store.aclose()
+
+
+async def run(work: Work, statement: str) -> None:
+    await cast("SqlWork", work)._unit.write(lambda connection: connection.exec_driver_sql(statement))
+
+
+@pytest.mark.anyio
+async def test_a_database_that_another_process_writes_to_is_unavailable_for_a_moment(
+    impatient: Database, path: Path
+) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Unavailable) as refusal:
+            await open_talk(impatient)
+        assert refusal.value.code == "store_busy"
+        assert refusal.value.retry_after_s == 1.0
+        async with impatient.work(write=False) as work:
+            assert await work.conversations.list_recent() == []
+        other.execute("ROLLBACK")
+    await open_talk(impatient)
+
+
+@pytest.mark.anyio
+async def test_a_full_disk_needs_attention_and_nothing_is_half_written(impatient: Database, path: Path) -> None:
+    _, session = await open_talk(impatient)
+    async with impatient.work() as work:
+        await run(work, "PRAGMA max_page_count = 1")  # no page more than there are
+
+    async def fill() -> None:
+        async with impatient.work() as work:
+            await work.messages.add(said(session, "small", "needle"))
+            await work.messages.add(said(session, "large", "x" * 1_000_000))
+
+    with pytest.raises(NeedsAttention) as refusal:
+        await fill()
+    assert refusal.value.code == "store_full"
+    assert str(path) in refusal.value.message
+    assert str(path.parent) in refusal.value.fix
+    async with impatient.work() as work:
+        assert await work.messages.list_tail(session.id, limit=9) == []
+        await run(work, "PRAGMA max_page_count = 1000000")
+    await fill()
+
+
+@pytest.mark.anyio
+async def test_a_database_that_cannot_be_opened_needs_attention(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("This is no database, but a text of more than a hundred bytes. " * 10)
+    (tmp_path / "folder.db").mkdir()
+    for name, code in (
+        ("missing/store.db", "store_unusable"),
+        ("folder.db", "store_unusable"),
+        ("text.db", "store_damaged"),
+    ):
+        with pytest.raises(NeedsAttention) as refusal:
+            await open_store(f"sqlite:///{tmp_path}/{name}", clock=SystemClock())
+        assert refusal.value.code == code
+        assert str(tmp_path / name) in refusal.value.message
+        assert refusal.value.fix
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "sqlite://", "sqlite:///:memory:", f"mysql://ana:{SECRET}@host/db", f"x://{SECRET}:@:/:"]
+)
+async def test_a_url_of_another_kind_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        await open_store(url, clock=SystemClock())
+    tells_no_password(refusal.value)
+
+
+def tells_no_password(error: DenizenError) -> None:
+    told = "".join(traceback.format_exception(error)) + error.explain() + repr(error.context)
+    assert not [spelling for spelling in SPELT if spelling in told]
+
+
+@pytest.mark.anyio
+async def test_a_postgres_that_does_not_answer_is_unavailable() -> None:
+    with pytest.raises(Unavailable) as refusal:
+        await open_store(f"postgresql://ana:{SECRET}@127.0.0.1:1/store", clock=SystemClock())
+    assert refusal.value.code == "store_unavailable"
+    assert "ana:***@127.0.0.1" in refusal.value.fix
+    tells_no_password(refusal.value)
+
+
+@on_postgres
+@pytest.mark.anyio
+async def test_a_postgres_database_that_does_not_exist_needs_attention(postgres_url: str) -> None:
+    wrong = sa.make_url(postgres_url).set(database="nowhere", password="s3cr/et")
+    with pytest.raises(NeedsAttention) as refusal:
+        await open_store(wrong.render_as_string(hide_password=False), clock=SystemClock())
+    assert refusal.value.code == "store_refused"
+    tells_no_password(refusal.value)
+
+
+@pytest.mark.anyio
+async def test_a_postgres_url_with_an_unknown_setting_needs_attention() -> None:
+    with pytest.raises(NeedsAttention) as refusal:
+        await open_store(f"postgresql://ana:{SECRET}@127.0.0.1/store?no_such=1", clock=SystemClock())
+    assert refusal.value.code == "store_url"
+    tells_no_password(refusal.value)
+
+
+def test_a_password_in_the_servers_own_words_is_struck_out() -> None:
+    url = sa.make_url(f"postgresql://ana:{SECRET}@127.0.0.1/store")
+    refusal = explain(psycopg.OperationalError("bad conninfo: password=s3cr/et or s3cr%2Fet"), url)
+    assert refusal is not None
+    tells_no_password(refusal)
+    assert "***" in refusal.why
+
+
+@pytest.mark.parametrize(
+    ("fault", "family"),
+    [
+        (psycopg.errors.DiskFull, NeedsAttention),
+        (psycopg.errors.DeadlockDetected, Unavailable),
+        (psycopg.errors.QueryCanceled, Unavailable),
+        (psycopg.errors.AdminShutdown, Unavailable),
+        (psycopg.errors.InsufficientPrivilege, NeedsAttention),
+        (psycopg.errors.SyntaxError, type(None)),
+    ],
+)
+def test_a_fault_of_postgres_has_the_family_of_who_acts_next(
+    fault: type[psycopg.Error], family: type[DenizenError]
+) -> None:
+    assert isinstance(explain(fault("so it says"), sa.make_url("postgresql://h/db")), family)
+
+
+@on_postgres
+@pytest.mark.anyio
+async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
+    store = Database(Postgres(sa.make_url(postgres_url)), SystemClock())
+    migrate(store._dialect)
+
+    def end_all_connections() -> None:
+        with psycopg.connect(postgres_url, autocommit=True) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+
+    _, session = await open_talk(store)
+    async with store.work(write=False) as work:
+        await work.conversations.list_recent()
+    end_all_connections()
+    async with store.work(write=False) as work:
+        assert len(await work.conversations.list_recent()) == 1
+    async with store.work() as work:
+        await work.messages.add(said(session, "kept"))
+
+    async def write() -> None:
+        async with store.work() as work:
+            await work.messages.add(said(session, "lost"))
+            end_all_connections()
+            await work.messages.add(said(session, "lost too"))
+
+    with pytest.raises(Unavailable):
+        await write()
+    async with store.work(write=False) as work:
+        assert [row.id for row in await work.messages.list_tail(session.id, limit=9)] == ["kept"]
+    await store.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_unit_that_goes_on_after_a_fault_of_the_database_comes_to_nothing(impatient: Database) -> None:
+    _, session = await open_talk(impatient)
+    with pytest.raises(DenizenError):  # noqa: PT012 - the unit is what fails
+        async with impatient.work() as work:
+            await work.messages.add(said(session, "lost"))
+            with pytest.raises(DenizenError):
+                await work.sessions.current(type(session.conversation_id)("none"), session.agent, now=NOON)
+    async with impatient.work(write=False) as work:
+        assert await work.messages.list_tail(session.id, limit=9) == []
+
+
+@pytest.mark.anyio
+async def test_a_time_without_a_zone_is_refused(impatient: Database) -> None:
+    with pytest.raises(StatementError, match="without a time zone"):
+        async with impatient.work() as work:
+            await work.conversations.put(PLACE, now=NOON.replace(tzinfo=None))

@@ -1,0 +1,239 @@
+"""How a database comes to its schema: by one history, after a rehearsal, or not at all."""
+
+import ast
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from denizen.adapters.store import open_store
+from denizen.adapters.store.dialect import REVISION_TABLE, Dialect
+from denizen.adapters.store.postgres import Postgres
+from denizen.adapters.store.schema import HEAD, HISTORY, History, migrate
+from denizen.adapters.store.sqlite import Sqlite
+from denizen.adapters.store.tables import metadata
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import NeedsAttention
+from denizen.domain.ids import MessageId
+from denizen.testing.store_records import open_talk, said
+
+pytest_plugins = ["tests.postgres"]
+
+NEXT = '''
+"""One column more."""
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "0002", "{head}"
+
+def upgrade():
+    op.add_column("conversations", sa.Column("topic", sa.Text(), nullable=False, server_default="-"))
+    {more}
+'''
+
+BROKEN = 'op.execute("UPDATE conversations SET nonsense = 1")'
+ORPHANS = "op.execute(\"UPDATE messages SET conversation_id = 'gone'\")"
+
+on_postgres = pytest.mark.xdist_group("postgres")
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Callable[[str], History]:
+    """The history with one migration more, which does this too."""
+
+    def make(more: str = "pass") -> History:
+        folder = tmp_path / "migrations"
+        shutil.copytree(HISTORY.folder, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+        (folder / "versions" / "0002_next.py").write_text(NEXT.format(head=HEAD, more=more))
+        return History(folder, "0002")
+
+    return make
+
+
+async def fill(url: str) -> None:
+    store = await open_store(url, clock=SystemClock())
+    _, session = await open_talk(store)
+    async with store.work() as work:
+        await work.messages.add(said(session, "kept", "needle"))
+    await store.aclose()
+
+
+def columns(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [row[1] for row in connection.execute("PRAGMA table_info(conversations)")]
+
+
+def dump(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def test_the_constant_is_the_head_of_one_linear_history() -> None:
+    script = ScriptDirectory(str(HISTORY.folder))
+    assert script.get_heads() == [HEAD]
+    assert script.get_bases() == ["0001"]
+    assert not [each for each in script.walk_revisions() if each.is_branch_point or each.is_merge_point]
+
+
+def compare(dialect: Dialect, history: History = HISTORY) -> list[object]:
+    """What the tables of the program have and the database has not, or the other way round."""
+    migrate(dialect, history)
+
+    def is_ours(_object: object, name: str | None, kind: str, *_rest: object) -> bool:
+        return (
+            not (name or "").startswith("message_words")
+            and name not in {REVISION_TABLE, "lexemes"}
+            and ((kind, name) != ("index", "ix_messages_lexemes"))
+        )
+
+    with dialect.engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"include_object": is_ours, "compare_type": False})
+        return list(compare_metadata(context, metadata))
+
+
+@pytest.mark.proves("V4")
+def test_the_migrations_make_the_tables_of_the_program_in_sqlite(tmp_path: Path) -> None:
+    assert compare(Sqlite(tmp_path / "store.db")) == []
+
+
+@on_postgres
+@pytest.mark.proves("V4")
+def test_the_migrations_make_the_tables_of_the_program_in_postgres(postgres_url: str) -> None:
+    assert compare(Postgres(sa.make_url(postgres_url))) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("V4")
+async def test_opening_a_second_time_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    await fill(f"sqlite:///{path}")
+    before = dump(path)
+    for _ in range(2):
+        store = await open_store(f"sqlite:///{path}", clock=SystemClock())
+        await store.aclose()
+    assert dump(path) == before
+    assert [each.name for each in tmp_path.iterdir()] == ["store.db"]
+
+
+def test_importing_the_store_and_opening_a_current_one_import_only_what_they_need(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    migrate(Sqlite(path))
+    code = f"""
+import sys, anyio
+from denizen.domain.clock import SystemClock
+from denizen.adapters.store import open_store
+vendors = {{"sqlalchemy", "alembic", "psycopg", "aiosqlite"}}
+print(sorted(vendors & set(sys.modules)))
+async def main():
+    store = await open_store("sqlite:///{path}", clock=SystemClock())
+    async with store.work() as work:
+        await work.generations.list_generations()
+    await store.aclose()
+anyio.run(main)
+print(sorted(vendors & set(sys.modules)))
+"""
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert [ast.literal_eval(line) for line in printed.splitlines()] == [[], ["sqlalchemy"]]
+
+
+def test_two_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(migrate, [Sqlite(tmp_path / "store.db") for _ in range(4)]))
+    assert "title" in columns(tmp_path / "store.db")
+
+
+@on_postgres
+def test_two_processes_may_open_a_new_postgres_database_at_once(postgres_url: str) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(migrate, [Postgres(sa.make_url(postgres_url)) for _ in range(4)]))
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT version_num FROM denizen_revision").fetchall() == [(HEAD,)]
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("P8")
+async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
+    tmp_path: Path, history: Callable[[str], History]
+) -> None:
+    path = tmp_path / "store.db"
+    await fill(f"sqlite:///{path}")
+    before = dump(path)
+    migrate(Sqlite(path), history("pass"))
+    kept = tmp_path / "store.db.before-0002"
+    assert "topic" in columns(path)
+    assert dump(kept) == before
+    assert kept.stat().st_mode & 0o077 == 0
+    assert not (tmp_path / "store.db.rehearsal").exists()
+
+    with pytest.raises(NeedsAttention) as refusal:
+        await open_store(f"sqlite:///{path}", clock=SystemClock())
+    assert refusal.value.code == "store_newer"
+    assert "before-0002" in refusal.value.fix
+
+    kept.replace(path)
+    for suffix in ("-wal", "-shm"):
+        (tmp_path / f"store.db{suffix}").unlink(missing_ok=True)
+    store = await open_store(f"sqlite:///{path}", clock=SystemClock())
+    async with store.work(write=False) as work:
+        assert (await work.messages.get(MessageId("kept"))).text == "needle"
+    await store.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("P8")
+@pytest.mark.parametrize(("more", "why"), [(BROKEN, "nonsense"), (ORPHANS, "refers to a row of conversations")])
+async def test_an_upgrade_that_would_fail_is_found_out_on_a_copy(
+    tmp_path: Path, history: Callable[[str], History], more: str, why: str
+) -> None:
+    path = tmp_path / "store.db"
+    await fill(f"sqlite:///{path}")
+    content = path.read_bytes()
+    with pytest.raises(NeedsAttention) as failure:
+        migrate(Sqlite(path), history(more))
+    assert failure.value.code == "store_upgrade"
+    assert why in failure.value.why
+    assert path.read_bytes() == content
+    assert not list(tmp_path.glob("store.db.rehearsal*"))
+    store = await open_store(f"sqlite:///{path}", clock=SystemClock())
+    await store.aclose()
+
+
+@on_postgres
+@pytest.mark.anyio
+@pytest.mark.proves("P8")
+async def test_an_upgrade_that_fails_on_postgres_leaves_the_database_as_it_was(
+    postgres_url: str, history: Callable[[str], History]
+) -> None:
+    await fill(postgres_url)
+    dialect = Postgres(sa.make_url(postgres_url))
+    with pytest.raises(NeedsAttention) as failure:
+        migrate(dialect, history(BROKEN))
+    assert failure.value.code == "store_upgrade"
+    assert compare(dialect) == []
+    migrate(dialect, history("pass"))
+    assert len(compare(dialect, history("pass"))) == 1
+    with pytest.raises(NeedsAttention, match="newer"):
+        await open_store(postgres_url, clock=SystemClock())
+
+
+def test_a_file_of_another_program_is_refused_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+    before = dump(path)
+    with pytest.raises(NeedsAttention) as refusal:
+        migrate(Sqlite(path))
+    assert refusal.value.code == "store_foreign"
+    assert "recipes" in refusal.value.why
+    assert dump(path) == before

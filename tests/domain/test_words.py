@@ -1,0 +1,64 @@
+"""What search takes for a word, and what an excerpt shows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.words import SEARCHED_CHARS, WORD_CHARS, excerpt_of, words_of
+
+anything = st.text(st.characters(codec=None), max_size=200)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Hello, World! don't 3D-print foo_bar", ["hello", "world", "don", "t", "3d", "print", "foo", "bar"]),
+        ("Über CAFÉ naïve Straße", ["uber", "cafe", "naive", "strasse"]),
+        ("ﬁne ① Ⅷ ½", ["fine", "1", "viii", "1", "2"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("日本語です。東京", ["日本語です", "東京"]),
+        ("가나 다라", ["가나", "다라"]),
+        ("nul\x00l half\ud83d", ["nul", "l", "half"]),
+        ("* \" ' () 🙂 \n", []),
+        ("", []),
+    ],
+)
+def test_words_are_runs_of_letters_and_digits_without_case_and_accents(text: str, words: list[str]) -> None:
+    assert words_of(text) == words
+
+
+@given(anything)
+def test_the_words_of_words_are_themselves(text: str) -> None:
+    words = words_of(text)
+    assert words_of(" ".join(words)) == words
+    assert all(word and not word.isspace() and "\x00" not in word for word in words)
+
+
+def test_long_words_and_long_texts_are_cut_the_same_way_for_text_and_question() -> None:
+    assert words_of("x" * 500) == words_of("X" * 600) == ["x" * WORD_CHARS]
+    assert words_of("é" * 500) == ["e" * WORD_CHARS]
+    assert "end" not in words_of("a " * SEARCHED_CHARS + "end")
+
+
+@given(anything, st.lists(st.text(max_size=8), max_size=3))
+def test_an_excerpt_is_one_short_line_of_any_text(text: str, words: list[str]) -> None:
+    excerpt = excerpt_of(text, words, limit_chars=40)
+    assert len(excerpt) <= 42
+    assert not {"\n", "\r", "\t"} & set(excerpt)
+
+
+def test_an_excerpt_shows_the_first_of_the_words_with_what_is_around_it() -> None:
+    text = "hay " * 100 + "the Café is open " + "straw " * 100
+    assert "the Café is open" in excerpt_of(text, ["cafe"], limit_chars=60)
+    assert excerpt_of(text, ["cafe"], limit_chars=60).startswith("…")
+    assert excerpt_of(text, ["cafe"], limit_chars=60).endswith("…")
+
+
+def test_an_excerpt_finds_another_form_of_a_word_when_the_word_itself_is_not_there() -> None:
+    text = "hay " * 100 + "it was deployed today " + "straw " * 100
+    assert "deployed" in excerpt_of(text, ["deploying"], limit_chars=60)
+
+
+def test_an_excerpt_without_any_of_the_words_is_the_beginning() -> None:
+    assert excerpt_of("one two " * 50, ["zebra"], limit_chars=20) == "one two one two one…"
+    assert excerpt_of("short", ["zebra"]) == "short"
