@@ -39,7 +39,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
         "C-config-max-tokens",
         "3.1",
         "The output limit is 4096 tokens by default.",
-        status="open",
+        status="covered",
         issue="foundation",
         same_as=("X-max-output-tokens",),
     ),
@@ -97,7 +97,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
         "C-config-secret-names",
         "3.1",
         "Configuration names the environment variable of a secret and never needs its value.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

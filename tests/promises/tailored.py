@@ -12,7 +12,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.1",
         "One runtime holds the configuration, tools and models, and web, channels, schedules and delegation read it "
         "when a turn starts.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -28,7 +28,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.1",
         "Changes of the configuration are noticed with 500 ms of debounce, or by polling every 2 seconds where "
         "watching fails.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -67,7 +67,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.3",
         "A turn stores the message, looks up tools and model again, trims, asks the model, runs its tools and stores "
         "the results, until there is text or the limit is reached.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -75,7 +75,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.3",
         "When the tools differ from those of the last iteration, a note that is not stored tells the model which ones "
         "there are now.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -83,7 +83,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.3",
         "History is trimmed oldest first at 4 characters a token, without leaving a tool result whose call is gone, "
         "and the last message always stays.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -105,7 +105,7 @@ TAILORED: tuple[Requirement, ...] = (
         "T13",
         "4.3",
         "The tool calls of one step run in parallel, and their results are stored in the order of the calls.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -113,14 +113,14 @@ TAILORED: tuple[Requirement, ...] = (
         "4.3",
         "Arguments are checked before a tool runs, the error names the expected ones, and the error for an unknown "
         "tool names the tools.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
         "T15",
         "4.3",
         "Three rounds in a row with the same calls stop a turn, and a turn at its limit says so in brackets.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -128,7 +128,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.3",
         "With `nudgeOnText` set to N, text in place of a call is asked about up to N times, with the custom text only "
         "the last time.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -151,7 +151,7 @@ TAILORED: tuple[Requirement, ...] = (
         "4.3",
         "The preset for small models keeps the prompt under 500 tokens, offers about 5 tools, samples at low "
         "temperature, and asks for no conditional answer words.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     # 4.5 Hooks

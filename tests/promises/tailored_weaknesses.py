@@ -41,7 +41,7 @@ TAILORED_WEAKNESSES: tuple[Requirement, ...] = (
         "TW5",
         "4.12",
         "Denizen does not have: an agent's provider, model or fallback list ignored.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -56,7 +56,7 @@ TAILORED_WEAKNESSES: tuple[Requirement, ...] = (
         "TW7",
         "4.12",
         "Denizen does not have: file tools that leave their folders by `..`, a shared prefix or a link.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -85,14 +85,14 @@ TAILORED_WEAKNESSES: tuple[Requirement, ...] = (
         "TW11",
         "4.12",
         "Denizen does not have: success reported for a configuration that could not be loaded.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
         "TW12",
         "4.12",
         "Denizen does not have: history starved to nothing by a long system prompt, or reduced to a lone tool result.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -121,7 +121,7 @@ TAILORED_WEAKNESSES: tuple[Requirement, ...] = (
         "4.12",
         "Denizen does not have: retries of client errors or without backoff, answers without streaming, or fetches of "
         "private addresses.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -143,7 +143,7 @@ TAILORED_WEAKNESSES: tuple[Requirement, ...] = (
         "TW19",
         "4.12",
         "Denizen does not have: tools closed by a reload while a turn still uses them.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

@@ -36,7 +36,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.1",
         "Pending migrations run at every start, from one linear history for SQLite and Postgres, and running them a "
         "second time changes nothing.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -44,7 +44,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.1",
         "The store is SQLite in WAL mode by default, or Postgres with a connection pool (2 to 10 by default), chosen "
         "by configuration or environment.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -84,7 +84,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.2",
         "A turn loops at most 20 iterations by default; each tool call passes turn cache and gate (approval included) "
         "before it runs, and its result goes back to the model.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -92,7 +92,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.2",
         "Within one turn a repeated call of a read-only tool with equal arguments returns the cached result, and the "
         "next turn starts with an empty cache.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -116,14 +116,14 @@ VEXAI: tuple[Requirement, ...] = (
         "1.3",
         "OpenAI, Anthropic, OpenRouter and any OpenAI-compatible server stand behind one model port, which makes 3 "
         "attempts with exponential backoff.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
         "V14",
         "1.3",
         "Tools and messages convert to each provider's native form and back without loss.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -375,7 +375,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.10",
         "Denizen does not have: a cache that swallows a wanted repeat of a side effect; only calls of tools declared "
         "read-only or idempotent are cached.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -383,7 +383,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.10",
         "Denizen does not have: outbound requests that reach private addresses over IPv6, DNS rebinding or redirects; "
         "every resolved address is checked at every hop.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
