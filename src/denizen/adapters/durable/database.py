@@ -1,0 +1,150 @@
+"""The database under the log: opening it, waiting for it, closing it for good.
+
+What SQLite and Postgres need differently is here and in `lease`. Called by `opened` and `log`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from dbos._migration import get_migration_versions, get_sqlite_migration_versions
+from sqlalchemy import event
+
+from denizen.adapters.durable.settings import DurableSettings
+from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
+
+_logger = logging.getLogger("denizen.durable")
+
+CLOSED = "The durable log is closed."
+
+_POOL_SIZE = 8
+_POOL_TIMEOUT_S = 3600.0
+"""Longer than any outage that work should wait for; closing ends the wait."""
+_BUSY_TIMEOUT_S = 5.0
+_CONNECT_TIMEOUT_S = 5
+_RECONNECT_S = 1.0
+_IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
+"""A process that froze inside a transaction must not hold its locks for ever."""
+
+
+class Database:
+    """The engine that DBOS and the lease share.
+
+    Once it was reachable, who needs a connection waits for it as long as it takes: a run pauses while its database is
+    away. DBOS would do the same, but in threads that nothing can wake, and the process could not end.
+    """
+
+    def __init__(self, settings: DurableSettings) -> None:
+        self._settings = settings
+        self._closed = threading.Event()
+        self._patient = False
+        self._away = False
+        self.is_sqlite = isinstance(settings.database, Path)
+        if isinstance(settings.database, Path):
+            settings.database.parent.mkdir(parents=True, exist_ok=True)
+            # What people say is in it.
+            settings.database.touch(mode=0o600)
+            self.engine = _sqlite_engine(settings.database, min(_BUSY_TIMEOUT_S, settings.patience_s))
+        else:
+            if not settings.database.startswith(("postgresql:", "postgresql+", "postgres:")):
+                raise InvalidInput(
+                    "The database of the durable log is not known.",
+                    code="durable_database",
+                    why="It is neither a file for SQLite nor the URL of a Postgres database.",
+                    fix="Use a URL that begins with postgresql://.",
+                )
+            self.engine = _postgres_engine(settings.database)
+            event.listen(self.engine, "do_connect", self._connect)
+        event.listen(self.engine, "checkout", self._refuse_when_closed)
+
+    def needs_migration(self) -> bool:
+        """Connects. Raises NeedsAttention when the log was written by a newer version, and faults of the database."""
+        if self.is_sqlite:
+            # DBOS would wait for ever while another process holds it locked.
+            with self.engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                connection.exec_driver_sql("ROLLBACK")
+            found, known = get_sqlite_migration_versions(self.engine)
+        else:
+            found, known = get_migration_versions(self.engine, self._settings.schema, use_listen_notify=False)
+        if found > known:
+            raise NeedsAttention(
+                "The durable log was written by a newer version of Denizen.",
+                code="durable_newer",
+                why=f"Its schema is version {found}; this program knows up to {known}.",
+                fix="Start the newer version again, or restore the log from before the upgrade.",
+            )
+        self._patient = True
+        return found < known
+
+    def refuse(self) -> None:
+        """From now on every query fails, those that wait for a connection included."""
+        self._closed.set()
+
+    def close(self) -> None:
+        self.refuse()
+        self.engine.dispose()
+
+    def _refuse_when_closed(self, *_: object) -> None:
+        if self._closed.is_set():
+            raise Unavailable(CLOSED, code="durable_closed")
+
+    def _connect(self, dialect: sa.Dialect, _record: object, args: tuple[Any, ...], options: dict[str, Any]) -> object:
+        while True:
+            self._refuse_when_closed()
+            try:
+                connection = dialect.connect(*args, **options)
+            except psycopg.OperationalError as error:
+                if not self._patient:
+                    raise
+                if not self._away:
+                    self._away = True
+                    _logger.warning("the database of the durable log is away, work waits for it: %s", error)
+                self._closed.wait(_RECONNECT_S)
+                continue
+            self._away = False
+            return connection
+
+
+def _sqlite_engine(path: Path, busy_timeout_s: float) -> sa.Engine:
+    engine = sa.create_engine(
+        sa.URL.create("sqlite", database=str(path)),
+        pool_size=_POOL_SIZE,
+        max_overflow=0,
+        pool_timeout=_POOL_TIMEOUT_S,
+    )
+
+    def configure(connection: sqlite3.Connection, _record: object) -> None:
+        # A transaction that reads before it writes must not find a second writer in between.
+        connection.isolation_level = "IMMEDIATE"
+        for pragma in (
+            f"busy_timeout={int(busy_timeout_s * 1000)}",
+            "journal_mode=WAL",
+            "synchronous=NORMAL",
+            "foreign_keys=ON",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    event.listen(engine, "connect", configure)
+    return engine
+
+
+def _postgres_engine(url: str) -> sa.Engine:
+    return sa.create_engine(
+        sa.make_url(url).set(drivername="postgresql+psycopg"),
+        pool_size=_POOL_SIZE,
+        max_overflow=0,
+        pool_timeout=_POOL_TIMEOUT_S,
+        pool_pre_ping=True,
+        connect_args={
+            "connect_timeout": _CONNECT_TIMEOUT_S,
+            "application_name": "denizen-durable",
+            "options": f"-c idle_in_transaction_session_timeout={_IDLE_IN_TRANSACTION_TIMEOUT_MS}",
+        },
+    )

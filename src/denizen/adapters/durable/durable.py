@@ -1,0 +1,326 @@
+"""Durable execution on DBOS: the port `Durable` as the application uses it.
+
+A run is executed by the process that was given it, on that process's event loop, and recorded by `log`. Whatever stops
+it before its end (shutdown, kill -9, a disk that is full) leaves it pending, and `rescue` resumes it here or in another
+process; steps that are recorded are not repeated. Built by the application; one at a time in a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+from collections.abc import Awaitable, Callable
+from contextvars import Context
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import anyio
+from anyio import to_thread
+
+from denizen.adapters.durable.outcome import Recorded, decode, encode, encode_error, perform
+from denizen.adapters.durable.run import (
+    Run,
+    cancelled,
+    current_run,
+    entered,
+    inside_step,
+    is_inside_step,
+    leave,
+    refuse,
+    side_by_side,
+)
+from denizen.adapters.durable.settings import DurableSettings
+from denizen.domain.errors import Conflict, DenizenError, InvalidInput, Unavailable
+from denizen.domain.json import Json, JsonObject
+from denizen.ports.durable import Workflow
+
+if TYPE_CHECKING:
+    from dbos import StepReservation
+
+    from denizen.adapters.durable.log import DbosLog, Ended
+    from denizen.adapters.durable.opened import OpenLog
+
+_logger = logging.getLogger("denizen.durable")
+
+_POLL_FIRST_S = 0.05
+_POLL_MOST_S = 1.0
+_UNWIND_S = 5.0
+"""How long runs may take to unwind when they are stopped."""
+
+_T = TypeVar("_T")
+
+Action = Callable[[], Awaitable[Json]]
+
+
+class DbosDurable:
+    """See `denizen.ports.durable.Durable`."""
+
+    def __init__(self, settings: DurableSettings) -> None:
+        self._settings = settings
+        self._workflows: dict[str, Workflow] = {}
+        self._open: OpenLog | None = None
+        self._runs: dict[str, Run] = {}
+        self._starting: dict[str, asyncio.Task[None]] = {}
+
+    def register(self, name: str, workflow: Workflow) -> None:
+        if self._open is not None or name in self._workflows:
+            raise Conflict(
+                "The workflow cannot be registered.",
+                code="workflow_registered",
+                why=f"{name} is registered already, or the durable log is open.",
+                fix="Register each workflow once, before the start.",
+            )
+        self._workflows[name] = workflow
+
+    # --- opening and closing -----------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Raises Conflict when this process has one open, Unavailable or NeedsAttention when the database is the
+        reason.
+        """
+        await to_thread.run_sync(importlib.import_module, "denizen.adapters.durable.opened")
+        from denizen.adapters.durable.opened import OpenLog
+
+        bodies = {name: self._body(name, workflow) for name, workflow in self._workflows.items()}
+        self._open = await OpenLog.open(self._settings, bodies, self)
+        # Only now: a resumed run needs what was just set.
+        self._open.rescuer.start()
+
+    async def aclose(self, *, grace_s: float = 0.0) -> None:
+        opened = self._open
+        if opened is None or opened.closing.is_set():
+            return
+        with anyio.CancelScope(shield=True):
+            await opened.begin_closing()
+            await self._settle_all(grace_s)
+            self.abandon_all()
+            settled = await self._settle_all(_UNWIND_S)
+            if not settled:
+                _logger.warning("runs that do not stop: %s", ", ".join(self._runs))
+            await opened.close(settled=settled)
+            self._open = None
+            self._runs.clear()
+
+    async def _settle_all(self, timeout_s: float) -> bool:
+        """Waits until no run is left here; False when the time was too short."""
+        with anyio.move_on_after(timeout_s):
+            while self._starting or self._runs:
+                for task in list(self._starting.values()):
+                    await asyncio.wait({task})
+                for run in list(self._runs.values()):
+                    await run.settled.wait()
+        return not self._runs
+
+    def abandon_all(self) -> None:
+        """Stops all runs here without ending them."""
+        for run in self._runs.values():
+            run.scope.cancel()
+
+    def is_running(self, run_id: str) -> bool:
+        return run_id in self._starting or run_id in self._runs
+
+    async def _opened(self) -> OpenLog:
+        """For something new. Raises Unavailable."""
+        if self._open is None or self._open.closing.is_set():
+            await refuse("Durable execution was not started yet, or is shutting down.")
+        return self._open
+
+    @property
+    def _log(self) -> DbosLog:
+        """For runs, which go on while it is closing."""
+        assert self._open is not None, "runs are unwound before it is closed"
+        return self._open.log
+
+    # --- runs --------------------------------------------------------------------------------------------------------
+
+    async def submit(self, name: str, run_id: str, payload: JsonObject) -> None:
+        """Also raises InvalidInput for an unknown name or a payload that is not JSON, Conflict when the id belongs to
+        another workflow, and Unavailable or NeedsAttention when the database is the reason; the run may start
+        later in that case.
+        """
+        await self._opened()
+        if name not in self._workflows:
+            raise InvalidInput("There is no such workflow.", code="workflow_unknown", why=f"{name} is not registered.")
+        recorded = Recorded(encode(payload))
+        if run_id in self._runs:
+            return
+        starting = self._starting.get(run_id)
+        if starting is None:
+            # A task of its own: whoever submits may be cancelled, but a run that is recorded must also start. An empty
+            # context, because a resumed run has no other.
+            starting = asyncio.get_running_loop().create_task(self._begin(name, run_id, recorded), context=Context())
+            self._starting[run_id] = starting
+            starting.add_done_callback(lambda task: self._begun(run_id, task))
+        try:
+            with anyio.fail_after(self._settings.patience_s):
+                await asyncio.shield(starting)
+        except TimeoutError as error:
+            raise _slow() from error
+
+    async def _begin(self, name: str, run_id: str, payload: Recorded) -> None:
+        started = await self._log.start(name, run_id, payload)
+        if started and run_id not in self._runs:
+            self._runs[run_id] = Run(run_id)
+
+    def _begun(self, run_id: str, task: asyncio.Task[None]) -> None:
+        del self._starting[run_id]
+        # Nobody may be left to hear of it.
+        if not task.cancelled():
+            task.exception()
+
+    def _body(self, name: str, workflow: Workflow) -> Callable[[str, JsonObject | Recorded], Awaitable[Recorded]]:
+        """What DBOS runs: the workflow, in a scope by which it can be stopped without ending it."""
+
+        async def body(run_id: str, payload: JsonObject | Recorded) -> Recorded:
+            run, task = self._enter(run_id)
+            given = cast("JsonObject", decode(payload.text)) if isinstance(payload, Recorded) else payload
+            result: Recorded | None = None
+            try:
+                with run.scope, entered(run):
+                    result = Recorded(await perform(lambda: workflow(given), run_id=run_id, name=name))
+            except DenizenError:
+                if not _is_stopped(run, task):
+                    raise
+            # A workflow that is stopped has not ended, whatever it makes of being stopped: it stays pending.
+            if result is None or _is_stopped(run, task):
+                raise asyncio.CancelledError
+            return result
+
+        return body
+
+    def _enter(self, run_id: str) -> tuple[Run, asyncio.Task[object]]:
+        run = self._runs.setdefault(run_id, Run(run_id))
+        task, opened = asyncio.current_task(), self._open
+        assert task is not None
+        assert opened is not None
+        # The task ends after the outcome is recorded.
+        task.add_done_callback(lambda ended: self._settle(run, ended, opened.log))
+        if opened.closing.is_set():
+            run.scope.cancel()
+        return run, task
+
+    def _settle(self, run: Run, task: asyncio.Task[object], log: DbosLog) -> None:
+        self._runs.pop(run.id, None)
+        if task.cancelled():
+            run.settle(error=run.error)
+            return
+        error = task.exception()
+        if error is None:
+            result = task.result()
+            run.settle(value=result.text if isinstance(result, Recorded) else encode(result))
+        elif isinstance(error, DenizenError):
+            run.settle(error=encode_error(error))
+        else:
+            explained = log.explain(run.id, error)
+            if explained.code != "run_cancelled":
+                _logger.error("the end of run %s could not be recorded; it stays pending", run.id, exc_info=error)
+            run.settle(error=encode_error(explained))
+
+    async def wait(self, run_id: str) -> Json:
+        """Also raises NotFound for an id that nobody submitted."""
+        opened = await self._opened()
+        starting = self._starting.get(run_id)
+        if starting is not None:
+            await asyncio.wait({starting})
+        poll_s = _POLL_FIRST_S
+        while True:
+            run = self._runs.get(run_id)
+            if run is not None:
+                await run.settled.wait()
+                if run.ended:
+                    return run.result()
+            if opened.closing.is_set():
+                await refuse(f"Run {run_id} has not ended.")
+            ended = await self._ask(lambda: opened.log.find_result(run_id))
+            if ended is not None:
+                return ended.value
+            with anyio.move_on_after(poll_s):
+                await opened.closing.wait()
+            poll_s = min(poll_s * 2, _POLL_MOST_S)
+
+    async def _ask(self, question: Callable[[], _T]) -> _T:
+        """In a thread that is left alone when the database does not answer in time."""
+        try:
+            with anyio.fail_after(self._settings.patience_s):
+                return await to_thread.run_sync(question, abandon_on_cancel=True)
+        except TimeoutError as error:
+            raise _slow() from error
+
+    async def cancel(self, run_id: str) -> None:
+        """Raises NotFound."""
+        opened = await self._opened()
+        await self._ask(lambda: opened.log.cancel(run_id))
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.error = encode_error(cancelled(run_id))
+            run.scope.cancel()
+
+    async def pending(self) -> list[str]:
+        opened = await self._opened()
+        return [run.id for run in await self._ask(opened.log.list_unfinished)]
+
+    # --- steps -------------------------------------------------------------------------------------------------------
+
+    async def step(self, name: str, action: Action) -> Json:
+        """A step inside the action of another belongs to that one and is not recorded."""
+        run = current_run()
+        if is_inside_step():
+            return decode(await perform(action, run_id=run.id, name=name))
+        return await self._record(run, name, action)
+
+    async def gather(self, *steps: tuple[str, Action]) -> list[Json]:
+        """Should steps raise nevertheless, the first of them in the given order does, after all have ended."""
+        run = current_run()
+        if is_inside_step():
+            return await side_by_side(*(partial(self.step, name, action) for name, action in steps))
+        # Numbered before the first of them runs.
+        places = [self._log.reserve() for _ in steps]
+        return await side_by_side(
+            *(
+                partial(self._record, run, name, action, place)
+                for (name, action), place in zip(steps, places, strict=True)
+            )
+        )
+
+    async def _record(self, run: Run, name: str, action: Action, place: StepReservation | None = None) -> Json:
+        from denizen.adapters.durable.log import LostRun
+
+        result: Recorded | Ended | None = None
+        with anyio.CancelScope() as recording:
+
+            async def act() -> Recorded:
+                try:
+                    with inside_step():
+                        done = Recorded(await perform(action, run_id=run.id, name=f"step {name}"))
+                except DenizenError:
+                    recording.shield = True
+                    raise
+                # What has happened is recorded, even while the run is being stopped.
+                recording.shield = True
+                return done
+
+            try:
+                result = await self._log.step(name, act, place)
+            except LostRun as lost:
+                if lost.error is not None:
+                    _logger.warning(
+                        "a step of run %s could not be recorded; it stays pending: %r", run.id, lost.__cause__
+                    )
+                    run.error = encode_error(lost.error)
+        if result is None:
+            await leave(run)
+        return decode(result.text) if isinstance(result, Recorded) else result.value
+
+
+def _is_stopped(run: Run, task: asyncio.Task[object]) -> bool:
+    return run.scope.cancel_called or task.cancelling() > 0
+
+
+def _slow() -> Unavailable:
+    return Unavailable(
+        "The database takes too long.",
+        code="durable_slow",
+        why="The durable log did not answer in time; what was asked may still happen.",
+        fix="Look whether the database is locked or overloaded, and try again.",
+    )

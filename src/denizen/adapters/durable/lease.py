@@ -1,0 +1,202 @@
+"""Which processes live: each holds a lease, and a run whose process holds none may be taken over.
+
+On SQLite the lease is a lock on a file: the kernel drops it in the moment the process dies, whichever container it was
+in. On Postgres it is a row with a heartbeat. Called by `rescue`, in its thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import time
+from collections.abc import Callable, Collection
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+
+import sqlalchemy as sa
+
+from denizen.adapters.durable.place import Place, here, is_gone
+from denizen.adapters.durable.settings import DurableSettings
+
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+class Lease(Protocol):
+    """Says that this process lives, and tells which others do not. Raises OSError or SQLAlchemyError."""
+
+    def acquire(self) -> None:
+        """Before the first run."""
+        ...
+
+    def renew(self) -> bool:
+        """False when another process took this one for dead and may have taken over its runs."""
+        ...
+
+    def find_dead(self, executors: Collection[str]) -> set[str]:
+        """Those of the given executors that do not live any more."""
+        ...
+
+    def release(self) -> None:
+        """After the last run: the others need not wait for the expiry."""
+        ...
+
+
+def open_lease(settings: DurableSettings, engine: sa.Engine, executor: str) -> Lease:
+    """The lease that suits the database; not acquired yet."""
+    if isinstance(settings.database, Path):
+        return FileLease(settings.database.with_name(settings.database.name + "-workers"), executor)
+    return TableLease(engine, schema=settings.schema, executor=executor, expiry_s=settings.expiry_s)
+
+
+class FileLease:
+    """A locked file in `folder`, named after the executor."""
+
+    def __init__(self, folder: Path, executor: str) -> None:
+        self._folder = folder
+        self._executor = executor
+        self._file: int | None = None
+
+    def acquire(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for leftover in self._folder.glob("*.lock"):
+            self._remove_if_free(leftover)
+        path = self._path(self._executor)
+        while True:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            # Another process that tidies may have removed the file between the two calls.
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_ino == os.fstat(file).st_ino:
+                    self._file = file
+                    return
+            os.close(file)
+
+    def renew(self) -> bool:
+        return True
+
+    def find_dead(self, executors: Collection[str]) -> set[str]:
+        return {
+            executor
+            for executor in executors
+            if not _SAFE_NAME.fullmatch(executor) or self._remove_if_free(self._path(executor))
+        }
+
+    def release(self) -> None:
+        if self._file is not None:
+            self._path(self._executor).unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = None
+
+    def _path(self, executor: str) -> Path:
+        return self._folder / f"{executor}.lock"
+
+    @staticmethod
+    def _remove_if_free(path: Path) -> bool:
+        """Whether nobody holds the file (any more)."""
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return True
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        else:
+            path.unlink(missing_ok=True)
+            return True
+        finally:
+            os.close(file)
+
+
+class TableLease:
+    """A row in `workers`; all times are the database's, so that clocks need not agree.
+
+    Who was silent itself, for instance because the database was away, judges nobody by silence until one expiry later:
+    the others have to get their chance to speak.
+    """
+
+    def __init__(
+        self,
+        engine: sa.Engine,
+        *,
+        schema: str,
+        executor: str,
+        expiry_s: float,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._schema = schema
+        self._executor = executor
+        self._expiry_s = expiry_s
+        self._monotonic_s = monotonic_s
+        self._place = here()
+        self._renewed_s = 0.0
+        self._judges_from_s = 0.0
+        self._workers = sa.Table(
+            "workers",
+            sa.MetaData(schema=schema),
+            sa.Column("executor_id", sa.Text, primary_key=True),
+            sa.Column("realm", sa.Text, nullable=False),
+            sa.Column("pid", sa.BigInteger, nullable=False),
+            sa.Column("born", sa.Text, nullable=False),
+            sa.Column("seen_at", sa.DateTime(timezone=True), nullable=False),
+        )
+
+    def acquire(self) -> None:
+        with self._engine.begin() as connection:
+            # Two processes that start together must not both create the table.
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"denizen:{self._schema}"))))
+            self._workers.create(connection, checkfirst=True)
+        self._insert()
+        self._renewed_s = self._monotonic_s()
+
+    def _insert(self) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(
+                sa.insert(self._workers).values(
+                    executor_id=self._executor,
+                    realm=self._place.realm,
+                    pid=self._place.pid,
+                    born=self._place.born,
+                    seen_at=sa.func.now(),
+                )
+            )
+
+    def renew(self) -> bool:
+        with self._engine.begin() as connection:
+            mine = self._workers.c.executor_id == self._executor
+            updated = connection.execute(sa.update(self._workers).where(mine).values(seen_at=sa.func.now())).rowcount
+        now_s = self._monotonic_s()
+        if now_s - self._renewed_s > self._expiry_s:
+            self._judges_from_s = now_s + self._expiry_s
+        self._renewed_s = now_s
+        if updated:
+            return True
+        self._insert()
+        return False
+
+    def find_dead(self, executors: Collection[str]) -> set[str]:
+        if not executors:
+            return set()
+        worker = self._workers.c
+        asked = worker.executor_id.in_(executors)
+        with self._engine.begin() as connection:
+            rows = connection.execute(
+                sa.select(worker.executor_id, worker.realm, worker.pid, worker.born).where(asked)
+            ).all()
+            gone = worker.executor_id.in_([row[0] for row in rows if is_gone(Place(row[1], row[2], row[3]))])
+            silent = worker.seen_at < sa.func.now() - timedelta(seconds=self._expiry_s)
+            judges = self._monotonic_s() >= self._judges_from_s
+            dead = connection.execute(
+                sa.delete(self._workers)
+                .where(asked, sa.or_(gone, silent) if judges else gone)
+                .returning(worker.executor_id)
+            ).scalars()
+            return {*dead, *(set(executors) - {row[0] for row in rows})}
+
+    def release(self) -> None:
+        with self._engine.begin() as connection:
+            connection.execute(sa.delete(self._workers).where(self._workers.c.executor_id == self._executor))

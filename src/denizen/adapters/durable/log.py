@@ -1,0 +1,288 @@
+"""The log of runs as DBOS keeps it. Everything that touches DBOS is here; it is one per process by its nature.
+
+DBOS gives: runs and steps recorded in the database, replay, and a token (`owner_xid`) by which a process that lost a
+run can record nothing more of it. Not used: its queues, schedules, recovery by executor, and console. Called by
+`durable` (on the event loop) and `rescue` (in its thread); imported when the log is opened, because DBOS is slow to
+import.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import sqlalchemy as sa
+from anyio import from_thread
+from dbos import DBOS, DBOSConfig, SetWorkflowID, StepReservation
+from dbos._core import WorkflowHandleAsyncTask, execute_dequeued_workflow
+from dbos._error import (
+    DBOSAwaitedWorkflowCancelledError,
+    DBOSAwaitedWorkflowMaxRecoveryAttemptsExceeded,
+    DBOSConflictingWorkflowError,
+    DBOSException,
+    DBOSNonExistentWorkflowError,
+    DBOSUnexpectedStepError,
+    DBOSWorkflowCancelledError,
+    DBOSWorkflowConflictIDError,
+)
+from dbos._outcome import NoResult
+from dbos._sys_db import SystemDatabase
+from sqlalchemy.exc import SQLAlchemyError
+
+from denizen.adapters.durable.database import Database
+from denizen.adapters.durable.faults import explain
+from denizen.adapters.durable.outcome import Recorded
+from denizen.adapters.durable.run import cancelled
+from denizen.adapters.durable.vendor import JsonText, Unrecorded, quieten
+from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, NotFound
+from denizen.domain.json import Json, JsonObject
+
+APP_NAME = "denizen"
+"""Stored with each run; runs of other applications in the same database are left alone."""
+
+APP_VERSION = "1"
+"""Stored with each run and compared before it is resumed, so it never changes with the program: a workflow that can
+no longer replay its old records says so itself."""
+
+_MAX_THREADS = 16
+_UNUSED_POLL_S = 3600.0
+"""For a poller of something that is not used here."""
+_CLOSING_POLL_S = 0.05
+"""One poller sleeps and cannot be woken: closing waits so long for it. A round costs a few microseconds."""
+
+_UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
+
+Body = Callable[[str, JsonObject | Recorded], Awaitable[Recorded]]
+"""What a registered workflow runs: id of the run, payload."""
+
+
+class LostRun(Exception):  # noqa: N818 # workflows never see it
+    """The run must stop here: another process has it now, it was cancelled, or (with `error`) it cannot be recorded."""
+
+    def __init__(self, error: DenizenError | None = None) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRun:
+    """A run that has not ended, and the process that has it."""
+
+    id: str
+    name: str
+    executor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that has ended with a value."""
+
+    value: Json
+
+
+class DbosLog:
+    """The log, open. Methods that are not coroutines wait for the database: call them in a thread."""
+
+    def __init__(self, database: Database, *, schema: str, executor: str) -> None:
+        self._database = database
+        self._schema = schema
+        self._executor = executor
+        self._workflows: dict[str, Any] = {}
+        self._vendor: DBOS | None = None
+        self._records: SystemDatabase | None = None
+
+    # --- opening and closing -----------------------------------------------------------------------------------------
+
+    def open(self, bodies: Mapping[str, Body]) -> None:
+        """In a worker thread of anyio, whose event loop then runs all workflows. Creates the schema when needed."""
+        quieten()
+        config = DBOSConfig(
+            name=APP_NAME,
+            application_version=APP_VERSION,
+            executor_id=self._executor,
+            system_database_url="sqlite://" if self._database.is_sqlite else "postgresql://engine/given",
+            system_database_engine=self._database.engine,
+            dbos_system_schema=self._schema,
+            run_migrations=self._database.needs_migration(),
+            serializer=JsonText(),
+            use_listen_notify=False,
+            enable_otlp=False,
+            log_level="WARNING",
+            max_executor_threads=_MAX_THREADS,
+            scheduler_polling_interval_sec=_UNUSED_POLL_S,
+            notification_listener_polling_interval_sec=_CLOSING_POLL_S,
+        )
+        vendor = self._vendor = DBOS(config=config)
+        for name, body in bodies.items():
+            self._workflows[name] = DBOS.workflow(name=name)(_workflow(body))
+        # Otherwise resumed runs would get an event loop and a thread of their own.
+        from_thread.run_sync(vendor._background_event_loop.set_main_loop)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        DBOS.launch()
+        self._records = vendor._sys_db  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    @staticmethod
+    def close() -> None:
+        """Ends the threads of DBOS; also after `open` failed half way."""
+        DBOS.destroy(destroy_registry=True)
+
+    # --- on the event loop -------------------------------------------------------------------------------------------
+
+    async def start(self, name: str, run_id: str, payload: Recorded) -> bool:
+        """Records the run and starts it here; False when the id is known already. Raises Conflict when that id belongs
+        to another workflow.
+        """
+        try:
+            with SetWorkflowID(run_id):
+                handle = await DBOS.start_workflow_async(self._workflows[name], payload)
+        except (DBOSException, SQLAlchemyError) as error:
+            raise self.explain(run_id, error) from error
+        return isinstance(handle, WorkflowHandleAsyncTask)
+
+    @staticmethod
+    def reserve() -> StepReservation:
+        """The next number in the current workflow, for a step that starts later."""
+        return DBOS.reserve_step()
+
+    @staticmethod
+    async def step(
+        name: str, action: Callable[[], Awaitable[Recorded | Json]], place: StepReservation | None = None
+    ) -> Recorded | Ended:
+        """Runs the action and records what it returns or raises, or gives back what is recorded already.
+
+        Raises LostRun, and Conflict when the record is of another step.
+        """
+
+        async def run() -> Recorded | Json:
+            return await action()
+
+        try:
+            if place is None:
+                result = await DBOS.run_step_async({"name": name}, run)
+            else:
+                result = await place.run_async({"name": name}, run)
+        except (DBOSWorkflowConflictIDError, DBOSWorkflowCancelledError) as error:
+            raise LostRun from error
+        except (SQLAlchemyError, Unrecorded) as error:
+            raise LostRun(explain(error)) from error
+        except DBOSUnexpectedStepError as error:
+            raise Conflict(
+                "This work was begun by another version of Denizen and cannot be continued.",
+                code="run_changed",
+                why=f"Where it now does {name}, the record has another step.",
+                fix="Start it anew.",
+            ) from error
+        return result if isinstance(result, Recorded) else Ended(result)
+
+    # --- in a thread -------------------------------------------------------------------------------------------------
+
+    @property
+    def _log(self) -> SystemDatabase:
+        assert self._records is not None, "the log is open"
+        return self._records
+
+    def find_result(self, run_id: str) -> Ended | None:
+        """None while it has not ended. Raises the run's error, Unavailable for a cancelled run, NotFound."""
+        try:
+            value = self._log.check_workflow_result(run_id, fail_if_missing=True)
+        except (DBOSException, SQLAlchemyError) as error:
+            raise self.explain(run_id, error) from error
+        return None if isinstance(value, NoResult) else Ended(cast("Json", value))
+
+    def list_unfinished(self) -> list[PendingRun]:
+        """Oldest first."""
+        run = self._log.tables.workflow_status.c
+        # SQLite stamps whole seconds on old Pythons; rows of one second are told apart by their order of arrival.
+        arrival = sa.text("rowid") if self._database.is_sqlite else run.workflow_uuid
+        query = (
+            sa.select(run.workflow_uuid, run.name, run.executor_id)
+            .where(run.status.in_(_UNFINISHED), run.application_name == APP_NAME)
+            .order_by(run.created_at, arrival)
+        )
+        with self._log.engine.connect() as connection:
+            return [PendingRun(row[0], row[1] or "", row[2] or "") for row in connection.execute(query)]
+
+    def take_over(self, run: PendingRun) -> bool:
+        """Makes the run this process's and starts it on the event loop; False when another process was faster."""
+        table = self._log.tables.workflow_status
+        token = str(uuid.uuid4())
+        now_ms = time.time_ns() // 1_000_000
+        claim = (
+            sa.update(table)
+            .where(
+                table.c.workflow_uuid == run.id, table.c.status == "PENDING", table.c.executor_id == run.executor,
+            )
+            .values(
+                executor_id=self._executor, owner_xid=token, recovery_attempts=table.c.recovery_attempts + 1,
+                started_at_epoch_ms=now_ms, updated_at=now_ms,
+            )
+        )  # fmt: skip
+        with self._log.engine.begin() as connection:
+            if connection.execute(claim).rowcount != 1:
+                return False
+        status = self._log.get_workflow_status(run.id)
+        assert self._vendor is not None
+        assert status is not None, "a run that was just claimed is there"
+        execute_dequeued_workflow(self._vendor, status, token)
+        return True
+
+    def cancel(self, run_id: str) -> None:
+        """Ends it where it runs, at its next step at the latest. Nothing happens to a run that has ended. Raises
+        NotFound.
+        """
+        if self._log.get_workflow_status(run_id) is None:
+            raise _unknown(run_id)
+        self._log.cancel_workflows([run_id])
+
+    def forget(self, *, ended_before_ms: int, limit: int) -> int:
+        """Deletes runs that ended long ago; how many."""
+        run = self._log.tables.workflow_status.c
+        query = (
+            sa.select(run.workflow_uuid)
+            .where(run.completed_at < ended_before_ms, run.application_name == APP_NAME)
+            .limit(limit)
+        )
+        with self._log.engine.connect() as connection:
+            ids = list(connection.execute(query).scalars())
+        if ids:
+            self._log.delete_workflows(ids)
+        return len(ids)
+
+    @staticmethod
+    def explain(run_id: str, error: BaseException) -> DenizenError:
+        """What a fault of DBOS or of its database means for whoever asked for that run."""
+        match error:
+            case DBOSNonExistentWorkflowError():
+                return _unknown(run_id)
+            case DBOSAwaitedWorkflowCancelledError():
+                return cancelled(run_id)
+            case DBOSConflictingWorkflowError():
+                return Conflict(
+                    "This id belongs to other work.",
+                    code="run_id_taken",
+                    why=f"Run {run_id} was started as another workflow.",
+                )
+            case DBOSAwaitedWorkflowMaxRecoveryAttemptsExceeded():
+                return NeedsAttention(
+                    "This work was given up: it never came to an end.",
+                    code="run_given_up",
+                    why=f"Each process that took up run {run_id} ended before the run did.",
+                    fix="Look in the log what ends the process; then start the work anew.",
+                )
+            case _:
+                return explain(error)
+
+
+def _unknown(run_id: str) -> NotFound:
+    return NotFound("There is no such run.", code="run_unknown", why=f"No run has the id {run_id}.")
+
+
+def _workflow(body: Body) -> Callable[[JsonObject | Recorded], Awaitable[Recorded]]:
+    async def workflow(payload: JsonObject | Recorded) -> Recorded:
+        run_id = DBOS.workflow_id
+        assert run_id is not None, "DBOS names the run that it calls"
+        return await body(run_id, payload)
+
+    return workflow

@@ -1,0 +1,29 @@
+"""What the application decides about durable execution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+SCHEMA = "denizen_durable"
+"""The Postgres schema of the log; in SQLite the log has a file of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class DurableSettings:
+    """`database` is the SQLite file (`<home>/durable.db`) or a Postgres URL.
+
+    Every `heartbeat_s` a process says that it lives and looks for runs of processes that do not. On Postgres a process
+    that was silent for `expiry_s` counts as dead (one on the same machine at once, when its pid is gone); on SQLite a
+    file lock tells at once. `rescue` is off for short commands that should not take over other processes' work.
+    `patience_s` bounds how long starting, submitting and reading wait for the database. Ended runs are forgotten
+    after `keep_days`; until then their ids cannot be started again.
+    """
+
+    database: Path | str
+    schema: str = SCHEMA
+    heartbeat_s: float = 10.0
+    expiry_s: float = 30.0
+    rescue: bool = True
+    patience_s: float = 30.0
+    keep_days: float = 30.0

@@ -1,0 +1,430 @@
+"""Durable execution on DBOS: what is special about it. What it shares with the one in memory is in the contract."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from anyio import to_thread
+from sqlalchemy import event
+
+from denizen.adapters.durable.durable import DbosDurable
+from denizen.adapters.durable.settings import DurableSettings
+from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
+from denizen.domain.json import Json, JsonObject
+from denizen.ports.durable import Workflow
+from denizen.testing.durable_processes import Hold, failure, result, returning
+
+pytestmark = pytest.mark.anyio
+pytest_plugins = ["tests.postgres"]
+
+NEVER_S = 10_000.0
+PATIENCE_S = 0.3
+
+Open = Callable[..., Awaitable[DbosDurable]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "durable.db"
+
+
+@pytest.fixture
+async def opened(path: Path) -> AsyncGenerator[Open]:
+    """Opens a log that knows the workflow, with rounds of rescue only when a test asks for one."""
+    made: list[DbosDurable] = []
+
+    async def open_(workflow: Workflow, *, name: str = "work", **settings: object) -> DbosDurable:
+        values: dict[str, object] = {"database": path, "heartbeat_s": NEVER_S, **settings}
+        durable = DbosDurable(DurableSettings(**values))  # pyright: ignore[reportArgumentType]
+        durable.register(name, workflow)
+        made.append(durable)
+        await durable.start()
+        return durable
+
+    yield open_
+    for durable in made:
+        await durable.aclose()
+
+
+async def look_around(durable: DbosDurable) -> None:
+    """One round of rescue, now."""
+    assert durable._open is not None
+    await to_thread.run_sync(durable._open.rescuer._round)
+
+
+def query(path: Path, text: str) -> list[tuple[object, ...]]:
+    connection = sqlite3.connect(path)
+    try:
+        with connection:
+            return connection.execute(text).fetchall()
+    finally:
+        connection.close()
+
+
+async def done(_payload: JsonObject) -> Json:
+    return "done"
+
+
+# --- one in a process ------------------------------------------------------------------------------------------------
+
+
+async def test_a_second_log_in_one_process_is_refused_until_the_first_is_closed(opened: Open, tmp_path: Path) -> None:
+    first = await opened(done)
+    error = await failure(opened(done, database=tmp_path / "other.db"))
+    assert isinstance(error, Conflict)
+    assert error.code == "durable_open"
+    await first.submit("work", "run", {})
+    assert await result(first, "run") == "done"
+    await first.aclose()
+    second = await opened(done, database=tmp_path / "other.db")
+    assert isinstance(await failure(second.wait("run")), NotFound)
+
+
+async def test_threads_of_the_event_loop_work_while_it_is_open_and_after(opened: Open) -> None:
+    durable = await opened(done)
+    await durable.submit("work", "run", {})
+    assert await asyncio.to_thread(lambda: 1) == 1
+    await durable.aclose()
+    assert await asyncio.to_thread(lambda: 2) == 2
+
+
+def test_nothing_heavy_is_imported_before_a_log_is_opened() -> None:
+    code = "import sys, denizen.adapters.durable.durable; print({'dbos', 'sqlalchemy', 'psycopg'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+async def test_a_database_that_is_neither_a_file_nor_postgres_is_refused(opened: Open) -> None:
+    error = await failure(opened(done, database="mysql://somewhere/durable"))
+    assert isinstance(error, InvalidInput)
+
+
+# --- what is stored --------------------------------------------------------------------------------------------------
+
+
+async def test_all_that_is_stored_is_json_and_errors_are_marked(opened: Open, path: Path) -> None:
+    async def fail() -> Json:
+        raise NotFound("No.", code="gone")
+
+    async def work(payload: JsonObject) -> Json:
+        await durable.step("value", lambda: returning(payload["n"]))
+        await durable.step("fails", fail)
+        return None
+
+    durable = await opened(work)
+    await durable.submit("work", "run", {"n": [1, "two"]})
+    assert isinstance(await failure(durable.wait("run")), NotFound)
+    error = '!{"family":"NotFound","code":"gone","message":"No.","why":"","fix":""}'
+    assert query(path, "SELECT inputs FROM workflow_input") == [('{"args":[{"n":[1,"two"]}],"kwargs":{}}',)]
+    assert query(path, "SELECT output, error, serialization FROM operation_outputs ORDER BY function_id") == [
+        ('[1,"two"]', None, "denizen_json_1"),
+        (None, error, "denizen_json_1"),
+    ]
+    assert query(path, "SELECT output, error FROM workflow_output") == [(None, error)]
+    assert query(path, "SELECT status, name, application_version FROM workflow_status") == [("ERROR", "work", "1")]
+    assert query(path, "PRAGMA journal_mode") == [("wal",)]
+    assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.glob("durable.db*") if file.is_file()} == {0o600}
+
+
+async def test_a_failure_that_is_recorded_is_no_noise_in_the_log(
+    opened: Open, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hold = Hold()
+
+    async def fail() -> Json:
+        raise NotFound("No.")
+
+    async def work(payload: JsonObject) -> Json:
+        return await durable.step("step", hold if payload["hold"] else fail)
+
+    caplog.set_level(logging.INFO)
+    durable = await opened(work)
+    await durable.submit("work", "fails", {"hold": False})
+    await failure(durable.wait("fails"))
+    await durable.submit("work", "stays", {"hold": True})
+    await hold.reached()
+    await durable.aclose()
+    assert caplog.records == []
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_runs_that_ended_long_ago_are_forgotten(opened: Open, path: Path) -> None:
+    hold = Hold()
+
+    async def work(payload: JsonObject) -> Json:
+        return await durable.step("hold", hold) if payload["hold"] else "done"
+
+    durable = await opened(work)
+    for run_id in ("old", "new", "open"):
+        await durable.submit("work", run_id, {"hold": run_id == "open"})
+    await result(durable, "old")
+    await result(durable, "new")
+    await hold.reached()
+    query(path, "UPDATE workflow_status SET completed_at = completed_at - 31 * 86400000 WHERE workflow_uuid = 'old'")
+    query(path, "UPDATE workflow_status SET created_at = 0")
+    assert durable._open is not None
+    durable._open.rescuer._forgot_s -= NEVER_S
+    await look_around(durable)
+    assert isinstance(await failure(durable.wait("old")), NotFound)
+    assert await result(durable, "new") == "done"
+    hold.go()
+    assert await result(durable, "open") == 1
+
+
+# --- rescue ----------------------------------------------------------------------------------------------------------
+
+
+async def leave_run(opened: Open, name: str) -> None:
+    """A run of a process that is no more."""
+    hold = Hold()
+
+    async def work(_payload: JsonObject) -> Json:
+        return await hold()
+
+    durable = await opened(work, name=name)
+    await durable.submit(name, "run", {})
+    await hold.reached()
+    await durable.aclose()
+
+
+async def test_a_short_command_leaves_the_runs_of_others_alone(opened: Open) -> None:
+    await leave_run(opened, "work")
+    command = await opened(done, rescue=False)
+    await look_around(command)
+    await command.submit("work", "own", {})
+    assert await result(command, "own") == "done"
+    assert await command.pending() == ["run"]
+    await command.aclose()
+    assert await result(await opened(done), "run") == "done"
+
+
+async def test_a_run_of_a_workflow_that_is_unknown_here_waits_for_a_process_that_knows_it(opened: Open) -> None:
+    await leave_run(opened, "elsewhere")
+    durable = await opened(done)
+    await look_around(durable)
+    assert await durable.pending() == ["run"]
+    await durable.aclose()
+    assert await result(await opened(done, name="elsewhere"), "run") == "done"
+
+
+async def test_a_run_that_cannot_be_read_fails_and_keeps_no_other_waiting(
+    opened: Open, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hold = Hold()
+
+    async def work(_payload: JsonObject) -> Json:
+        return await hold()
+
+    durable = await opened(work)
+    for run_id in ("broken", "sound"):
+        await durable.submit("work", run_id, {})
+    await durable.aclose()
+    query(path, "UPDATE workflow_input SET inputs = '{' WHERE workflow_uuid = 'broken'")
+    later = await opened(done)
+    assert await result(later, "sound") == "done"
+    assert (await failure(later.wait("broken"))).code == "internal"
+    assert "run broken (work) cannot be resumed" in caplog.text
+
+
+# --- a database in trouble -------------------------------------------------------------------------------------------
+
+
+async def test_work_that_cannot_be_recorded_stays_pending_and_goes_on_when_there_is_room_again(
+    opened: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[str] = []
+
+    def action(name: str, size: int) -> Callable[[], Awaitable[Json]]:
+        async def act() -> Json:
+            ran.append(name)
+            return "x" * size
+
+        return act
+
+    async def work(_payload: JsonObject) -> Json:
+        await durable.step("small", action("small", 1))
+        try:
+            await durable.step("big", action("big", 1_000_000))
+        except DenizenError:
+            return "a workflow must not take this for a failed step"
+        return "done"
+
+    durable = await opened(work)
+    assert durable._open is not None
+    room = "page_count"
+
+    def limit(connection: sqlite3.Connection, *_: object) -> None:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0] if room == "page_count" else room
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    event.listen(durable._open.database.engine, "checkout", limit)
+    await durable.submit("work", "run", {})
+    error = await failure(durable.wait("run"))
+    assert isinstance(error, NeedsAttention)
+    assert error.code == "disk_full"
+    assert "a step of run run could not be recorded" in caplog.text
+    assert await durable.pending() == ["run"]
+    room = "1000000"
+    await look_around(durable)
+    assert await result(durable, "run") == "done"
+    assert ran == ["small", "big", "big"]
+
+
+async def test_a_run_whose_end_cannot_be_recorded_ends_later(
+    opened: Open, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[str] = []
+
+    async def act() -> Json:
+        ran.append("step")
+        return 1
+
+    async def work(_payload: JsonObject) -> Json:
+        return await durable.step("step", act)
+
+    durable = await opened(work)
+    # A failure could still be written: it must not be taken for the end of the run.
+    query(
+        path,
+        "CREATE TRIGGER full BEFORE INSERT ON workflow_output WHEN NEW.output IS NOT NULL"
+        " BEGIN SELECT RAISE(ABORT, 'no'); END",
+    )
+    await durable.submit("work", "run", {})
+    assert isinstance(await failure(durable.wait("run")), NeedsAttention)
+    assert "the end of run run could not be recorded" in caplog.text
+    assert await durable.pending() == ["run"]
+    query(path, "DROP TRIGGER full")
+    await look_around(durable)
+    assert await result(durable, "run") == 1
+    assert ran == ["step"]
+
+
+async def test_a_run_that_fails_to_be_recorded_again_waits_longer(opened: Open, path: Path) -> None:
+    ran: list[str] = []
+
+    async def work(_payload: JsonObject) -> Json:
+        ran.append("run")
+        return 1
+
+    durable = await opened(work)
+    query(path, "CREATE TRIGGER full BEFORE INSERT ON workflow_output BEGIN SELECT RAISE(ABORT, 'no'); END")
+    await durable.submit("work", "run", {})
+    await failure(durable.wait("run"))
+    for _ in range(3):
+        await look_around(durable)
+        await durable._settle_all(20)
+    assert ran == ["run", "run"]
+
+
+async def test_a_submit_that_waits_too_long_says_so_and_the_run_starts_when_it_can(opened: Open, path: Path) -> None:
+    durable = await opened(done, patience_s=PATIENCE_S)
+    other = sqlite3.connect(path)
+    other.execute("BEGIN IMMEDIATE")
+    error = await failure(durable.submit("work", "run", {}))
+    assert isinstance(error, Unavailable)
+    assert error.code == "durable_slow"
+    other.rollback()
+    other.close()
+    assert await result(durable, "run") == "done"
+
+
+async def test_a_log_that_is_locked_does_not_open(opened: Open, path: Path) -> None:
+    other = sqlite3.connect(path)
+    other.execute("BEGIN EXCLUSIVE")
+    error = await failure(opened(done, patience_s=PATIENCE_S))
+    assert isinstance(error, Unavailable)
+    assert error.code == "durable_locked"
+    other.rollback()
+    other.close()
+    durable = await opened(done)
+    await durable.submit("work", "run", {})
+    assert await result(durable, "run") == "done"
+
+
+async def test_a_log_of_a_newer_version_is_refused(opened: Open, path: Path) -> None:
+    await (await opened(done)).aclose()
+    query(path, "UPDATE dbos_migrations SET version = version + 1")
+    error = await failure(opened(done))
+    assert isinstance(error, NeedsAttention)
+    assert error.code == "durable_newer"
+
+
+async def test_a_damaged_log_is_refused(opened: Open, path: Path) -> None:
+    path.write_bytes(b"this is not a database, " * 100)
+    error = await failure(opened(done))
+    assert isinstance(error, NeedsAttention)
+    assert error.code == "durable_damaged"
+
+
+async def test_a_place_that_cannot_be_written_is_refused(opened: Open, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    error = await failure(opened(done, database=tmp_path / "file" / "durable.db"))
+    assert isinstance(error, NeedsAttention)
+    assert error.code == "durable_unusable"
+
+
+async def test_a_server_that_does_not_answer_is_unavailable(opened: Open) -> None:
+    error = await failure(opened(done, database="postgresql://nobody@127.0.0.1:1/nothing"))
+    assert isinstance(error, Unavailable)
+    assert error.code == "durable_unreachable"
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_a_server_that_refuses_needs_attention(postgres_url: str, opened: Open) -> None:
+    error = await failure(opened(done, database=postgres_url.replace("?", "-missing?")))
+    assert isinstance(error, NeedsAttention)
+    assert error.code == "durable_refused"
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_a_log_of_a_newer_version_on_a_server_is_refused(postgres_url: str, opened: Open) -> None:
+    await (await opened(done, database=postgres_url)).aclose()
+    engine = sa.create_engine(sa.make_url(postgres_url).set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE denizen_durable.dbos_migrations SET version = version + 1"))
+    engine.dispose()
+    error = await failure(opened(done, database=postgres_url))
+    assert isinstance(error, NeedsAttention)
+    assert error.code == "durable_newer"
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_connections_that_break_are_made_anew(postgres_url: str, opened: Open) -> None:
+    hold = Hold()
+
+    async def work(_payload: JsonObject) -> Json:
+        return await durable.step("hold", hold)
+
+    durable = await opened(work, database=postgres_url)
+    await durable.submit("work", "run", {})
+    await hold.reached()
+    engine = sa.create_engine(sa.make_url(postgres_url).set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        connection.execute(
+            sa.text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'denizen-durable'")
+        )
+    engine.dispose()
+    hold.go()
+    assert await result(durable, "run") == 1
+    await look_around(durable)
+    assert hold.count == 1
+
+
+@pytest.mark.xdist_group("postgres")
+async def test_it_closes_although_its_database_has_gone(postgres_server: str, opened: Open) -> None:
+    from tests.postgres import new_database
+
+    with new_database(postgres_server) as url:
+        durable = await opened(done, database=url)
+    await durable.aclose()
+    later = await opened(done)
+    await later.submit("work", "run", {})
+    assert await result(later, "run") == "done"

@@ -1,0 +1,50 @@
+"""Values and errors as JSON text."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.adapters.durable.outcome import Recorded, decode, decode_error, encode, encode_error
+from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, Unavailable
+
+
+class OwnKind(Exhausted):
+    """A kind that a later version no longer has."""
+
+
+def test_an_error_comes_back_as_its_family() -> None:
+    again = decode_error(encode_error(OwnKind("No.", code="budget", why="w", fix="f", amount=3)))
+    assert type(again) is Exhausted
+    assert (again.message, again.code, again.why, again.fix) == ("No.", "budget", "w", "f")
+
+
+def test_when_to_try_again_comes_back() -> None:
+    again = decode_error(encode_error(Unavailable("No.", retry_after_s=1.5)))
+    assert isinstance(again, Unavailable)
+    assert again.retry_after_s == 1.5
+    never = decode_error(encode_error(Unavailable("No.")))
+    assert isinstance(never, Unavailable)
+    assert never.retry_after_s is None
+
+
+def test_the_root_comes_back_as_the_root() -> None:
+    assert type(decode_error(encode_error(DenizenError("No.")))) is DenizenError
+
+
+def test_recorded_text_is_not_written_a_second_time() -> None:
+    assert decode(encode({"args": [Recorded('{"a":1}')]})) == {"args": [{"a": 1}]}
+
+
+@pytest.mark.parametrize("value", [{1, 2}, float("inf"), object(), b"bytes"])
+def test_what_is_not_json_is_refused_with_the_reason(value: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        encode({"value": value})
+    assert caught.value.code == "not_json"
+    assert caught.value.why
+
+
+def test_a_value_that_holds_itself_is_refused() -> None:
+    loop: list[object] = []
+    loop.append(loop)
+    with pytest.raises(InvalidInput):
+        encode(loop)
