@@ -6,12 +6,16 @@ BIN := .venv/bin
 DENIZEN_HOME ?= $(HOME)/.denizen
 export DENIZEN_HOME
 
-.PHONY: run test check fix shape bench docs lock clean
+.PHONY: run chat test check fix shape bench docs lock clean
 
 run: .venv/.run  ## an agent on the built-in model, in the terminal log and on the page
 	$(BIN)/denizen models pull --if-needed --uv scripts/uv
 	$(BIN)/denizen setup --non-interactive --if-missing
+	@echo "In another terminal: make chat"
 	$(BIN)/denizen run
+
+chat: .venv/.run  ## talk to the agent in the terminal
+	$(BIN)/denizen chat
 
 test: .venv/.dev  ## all tests
 	$(BIN)/pytest -n auto --dist loadgroup
