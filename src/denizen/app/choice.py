@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
 
+from denizen.adapters.models.settings import Kind
 from denizen.domain.errors import InvalidInput
 
-KINDS = (
-    "anthropic", "openai", "openai-responses", "openrouter", "ollama", "xai", "google", "groq", "openai-compatible",
-    "embedded",
-)  # fmt: skip
+KINDS: tuple[str, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,11 +142,21 @@ def _http_url(value: str) -> str:
 
 def _store_url(value: str) -> str:
     scheme = value.partition(":")[0].partition("+")[0]
-    usable = (scheme == "sqlite" and "://" in value) or _is_url(value, ("postgresql",))
+    usable = (scheme == "sqlite" and "://" in value) or _is_postgres(value)
     if value and not usable:
         fix = "Write sqlite:///path/to/file.db or postgresql://user:${PGPASSWORD}@host/name, or leave it empty."
         raise refuse(f"must be the address of a database ({' or '.join(STORE_SCHEMES)}).", fix)
     return value
+
+
+def _is_postgres(value: str) -> bool:
+    """Without a host, the server is on this machine behind a socket: `postgresql:///name?host=/run/postgresql`."""
+    try:
+        parts = urlsplit(value)
+        is_full = "://" in value and bool(parts.hostname or parts.path.strip("/"))
+        return parts.scheme.partition("+")[0] == "postgresql" and is_full and (parts.port or 1) > 0
+    except ValueError:
+        return False
 
 
 def _is_url(value: str, schemes: tuple[str, ...]) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from denizen.adapters.models.settings import Kind
 from denizen.app.settings.fields import (
     AgentNameText,
     HttpUrl,
@@ -29,18 +30,6 @@ from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Tier
 
-ProviderKind = Literal[
-    "anthropic",
-    "openai",
-    "openai-responses",
-    "openrouter",
-    "ollama",
-    "xai",
-    "google",
-    "groq",
-    "openai-compatible",
-    "embedded",
-]
 KEY_VARIABLES: dict[str, str] = {
     "anthropic": "ANTHROPIC_API_KEY",
     "openai": "OPENAI_API_KEY",
@@ -90,7 +79,7 @@ class ProviderSection(Section):
     `timeout_s` is how long the provider may be silent; unset takes what suits the kind.
     """
 
-    kind: ProviderKind
+    kind: Kind
     api_key: Secret = None
     base_url: HttpUrl = ""
     timeout_s: Number | None = Field(default=None, ge=1, le=3600)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from denizen.adapters.models.settings import Kind
 from denizen.app.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings.agents import AGENTS_FOLDER
 from denizen.app.settings.document import find_value
@@ -19,7 +20,7 @@ from denizen.app.settings.files import SECRET_MODE, edit_lock, write_whole
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
 from denizen.app.settings.problem import dotted, refusal
 from denizen.app.settings.references import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL
-from denizen.app.settings.schema import KEY_VARIABLES, ProviderKind
+from denizen.app.settings.schema import KEY_VARIABLES
 from denizen.app.settings.splice import splice_value
 from denizen.domain.errors import Conflict, InvalidInput
 from denizen.domain.json import Json
@@ -86,7 +87,7 @@ class SetupAnswers:
     in place of the one that it had; empty adds the provider alone.
     """
 
-    kind: ProviderKind = "embedded"
+    kind: Kind = "embedded"
     name: str = ""
     model: str = ""
     base_url: str = ""
