@@ -106,6 +106,11 @@ def test_every_section_is_read(home: Home):
     assert settings.log_file == home.path / "logs/denizen.log"
 
 
+@pytest.mark.parametrize("url", ["postgresql:///denizen", "postgresql://me@/denizen?host=/run/postgresql"])
+def test_a_postgres_behind_a_socket_needs_no_host(home: Home, url: str):
+    assert home.load(f"store: {{url: '{url}'}}\n").store_url == url
+
+
 def test_models_are_read_with_their_keys_as_references(home: Home):
     settings = home.using(KEYS).load(WHOLE)
     lab = settings.models.providers["lab"]

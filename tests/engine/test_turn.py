@@ -303,3 +303,48 @@ async def test_an_image_in_the_history_stays_a_message_of_its_conversation() -> 
         await house.say("x", parts=(TextPart("see"), ImagePart("data:image/png;base64,AAAA")))
         stored: Message = (await house.session())[0]
         assert stored.parts[1] == ImagePart("data:image/png;base64,AAAA")
+
+
+@pytest.mark.proves("X-max-output-tokens")
+async def test_a_request_asks_for_4096_tokens_unless_the_agent_or_the_message_says_otherwise() -> None:
+    model = ScriptedModel(otherwise=Say("ok"))
+    async with open_house(model) as house:
+        await house.say("x")
+        await house.say("x", max_output_tokens=7)
+    async with open_house(model, agent=Agent(NAME, limits=Limits(max_output_tokens=99))) as house:
+        await house.say("x")
+    assert [request.max_output_tokens for request in model.requests] == [4096, 7, 99]
+
+
+@pytest.mark.proves("T-store-resume", "T-store-sessions")
+async def test_a_session_goes_on_with_the_model_that_is_configured_now() -> None:
+    async with open_house(ScriptedModel(Say("one"))) as house:
+        await house.say("1")
+        newer = ScriptedModel(otherwise=lambda r: Say(f"saw {len(r.messages)}"), name="scripted/newer")
+        await house.runtime.swap(generation(newer, Tools(), number=2))
+        done = await house.say("2")
+        assert done.reply == "saw 3"
+        assert (await house.turns.get(done.turn_id)).model == "scripted/newer"
+
+
+async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart() -> None:
+    store, log = MemoryStore(), MemoryLog()
+    async with open_house(ScriptedModel(Say("never", before=Gate())), store=store, log=log) as house:
+        turn = await house.turns.submit(message("x"))
+        await house.durable.cancel(turn.id)
+    async with open_house(ScriptedModel(), store=store, log=log) as house:
+        await house.turns.resume()
+        closed = await house.turns.get(turn.id)
+        assert (closed.status, closed.failure_code) == (TurnStatus.FAILED, "turn_lost")
+
+
+async def test_a_turn_that_is_stopped_before_it_began_never_asks_the_model() -> None:
+    model = ScriptedModel()
+    async with open_house(model) as house:
+        inbound = message("x")
+        turn = await house.turns.submit(inbound)
+        assert house.turns.cancel_message(inbound)
+        with anyio.fail_after(5):
+            await house.durable.wait(turn.id)
+        assert (await house.turns.get(turn.id)).status is TurnStatus.CANCELLED
+        assert model.requests == []

@@ -34,7 +34,7 @@ def talkative() -> ScriptedModel:
     return ScriptedModel(otherwise=Say("Hello."))
 
 
-@pytest.mark.proves("T-http-auth")
+@pytest.mark.proves("T-http-auth", "TW3")
 @pytest.mark.parametrize(("method", "path"), PROTECTED)
 async def test_with_keys_everything_needs_one(method: str, path: str) -> None:
     async with running_site(keys=[ANN]) as site, site.client() as client:

@@ -56,7 +56,7 @@ async def fail(build: Build, wire: Wire, **more: Any) -> DenizenError:
 
 
 @each_wire(*WIRES)
-@pytest.mark.proves("V13", "TW16")
+@pytest.mark.proves("V13", "TW16", "X-retry", "T18")
 async def test_two_passing_failures_are_overcome(server: ModelServer, build: Build, wire: Wire) -> None:
     for first, second in ((408, 409), (429, 500), (502, 503), (529, 529)):
         pauses = Pauses()
