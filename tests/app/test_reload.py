@@ -110,7 +110,7 @@ async def test_settings_whose_meaning_is_not_built_yet_are_refused_and_never_ign
 @pytest.mark.proves("T6")
 async def test_a_model_named_for_one_run_replaces_every_agents_model(home: Home) -> None:
     choice = ModelChoice(base_url="http://127.0.0.1:9/v1", model="tiny")
-    async with opened(home, LAB + "agents: {ada: {}, bob: {model: lab/two}}\n", choice) as denizen:
+    async with opened(home, LAB + "default_agent: ada\nagents: {ada: {}, bob: {model: lab/two}}\n", choice) as denizen:
         assert {agent.model for agent in denizen.queries.list_agents()} == {"chosen/tiny"}
         assert denizen.runtime.current.models.get("chosen/tiny").name == "chosen/tiny"
     with pytest.raises(InvalidInput, match="command line"):
@@ -127,6 +127,7 @@ models:
     there: {kind: anthropic, base_url: "http://127.0.0.1:10", api_key: "${THERE_KEY:-}"}
   aliases: {balanced: here/one}
   overrides: {there/two: {images: false}}
+default_agent: ada
 agents: {ada: {model: here/one}, bob: {model: there/two}}
 """
     async with opened(home, text) as denizen:
