@@ -37,7 +37,7 @@ def check(home: Path) -> int:
 
     problems = find_problems(home, read_environment(), known_tools=BUILTIN)
     for problem in problems:
-        click.echo(f"error: {problem}", err=True)
+        click.echo(f"error: {problem}\nfix: {problem.fix}", err=True)
     if problems:
         return INVALID
     for warning in load_settings(home, read_environment(), known_tools=BUILTIN).warnings:

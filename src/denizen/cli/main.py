@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import logging
 import os
@@ -36,6 +37,9 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
+            near = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
+            if near:
+                raise click.UsageError(f"No such command '{cmd_name}'. Did you mean '{near[0]}'?", ctx)
             return None
         found = importlib.import_module(f"denizen.cli.{cmd_name}").command
         if not isinstance(found, click.Command):
