@@ -26,6 +26,8 @@ MAX_NESTING = 4
 
 BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/engine/turn.py::Turns._live": "turn: an unknown fault fails this turn, not its lane",
+    "src/denizen/engine/turn.py::Turns._close_somehow": "turn: it ends even when its steps cannot be written",
+    "src/denizen/app/reload.py::Reloader.reload_and_tell": "job: a fault in a reload must not end the server",
     "src/denizen/engine/gate/decide.py::decide": "gate: whatever fails inside denies (inventory V20)",
     "src/denizen/engine/gate/door.py::_run_tool": "skill call: a fault in a tool's code is a result with a reference",
     "src/denizen/adapters/durable/outcome.py::perform": "job: an unknown fault is recorded as one with a reference",

@@ -16,7 +16,7 @@ import anyio
 import anyio.lowlevel
 import httpx2
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from denizen.domain.agent import Agent
 from denizen.domain.clock import SystemClock
@@ -82,7 +82,7 @@ class Weather:
 class Site:
     """A running engine and its web. `keys` may be changed while it runs."""
 
-    app: FastAPI
+    app: Starlette
     model: ScriptedModel
     store: MemoryStore
     clock: HandClock

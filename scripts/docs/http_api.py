@@ -24,6 +24,8 @@ from denizen.engine.turn import Turns
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.web import errors
+from denizen.web.api.listings import create_listings
+from denizen.web.api.on_demand import Listings
 from denizen.web.app import create_app
 from denizen.web.dependencies import WebDependencies
 from denizen_sdk import wire
@@ -44,10 +46,12 @@ Under `/v1` errors have OpenAI's form; elsewhere they are `{"error": ...}` with 
 
 def build_http() -> str:
     """The page."""
-    app = _open_app()
-    described = cast("dict[str, dict[str, Schema]]", deepcopy(app.openapi()["paths"]))
+    deps = _open_dependencies()
+    listings = create_listings(deps)
+    described = cast("dict[str, dict[str, Schema]]", deepcopy(listings.openapi()["paths"]))
+    plain = [route for route in create_app(deps).routes if not isinstance(getattr(route, "endpoint", None), Listings)]
     sections: dict[str, list[tuple[str, str]]] = {}
-    for path, method, module in sorted(_list_routes(app.routes), key=lambda each: each[2]):
+    for path, method, module in sorted(_list_routes([*plain, *listings.routes]), key=lambda each: each[2]):
         what = described.get(re.sub(r":\w+}", "}", path), {}).pop(method.lower(), {})
         sections.setdefault(module, []).append((f"`{method} {path}`", _describe(what)))
     left = [path for path, operations in described.items() if operations]
@@ -78,12 +82,12 @@ def _list_routes(routes: Iterable[object]) -> Iterator[tuple[str, str, str]]:
                 yield str(getattr(route, "path", "")), method, module
 
 
-def _open_app() -> Any:  # noqa: ANN401 - FastAPI's own types stop at its routes
-    """The application on empty in-memory parts: it is asked what it serves, and never serves."""
+def _open_dependencies() -> WebDependencies:
+    """Empty in-memory parts: the applications on them are asked what they serve, and never serve."""
     clock, runtime = SystemClock(), Runtime()
     services = Services(MemoryStore(), MemoryDurable(), Live(), Gate(clock), clock)
     turns = Turns(runtime, services)
-    return create_app(WebDependencies(turns, Queries(runtime, services), runtime, list, clock, __version__))
+    return WebDependencies(turns, Queries(runtime, services), runtime, list, clock, __version__)
 
 
 def _title(module: str) -> str:

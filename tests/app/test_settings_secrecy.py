@@ -19,7 +19,7 @@ SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_cha
 MARK = "PLAN" + "TED"  # in two parts, so that a traceback that quotes these lines is no find
 GOOD = """\
 store: {url: "postgresql://me:${SECRET}@db/x"}
-server: {host: "${SECRET:-localhost}", api_keys: [{name: a, key: "${SECRET}"}], cors_origins: ["${SECRET}"]}
+server: {host: "${SECRET:-localhost}", api_keys: [{name: a, key: "${SECRET}"}], cors_origins: ["https://chat.example"]}
 models:
   providers:
     p: {kind: groq, api_key: "${SECRET}", headers: {Authorization: "Bearer ${SECRET}", X: "${SECRET}"}}

@@ -193,6 +193,26 @@ async def test_without_notices_the_files_are_looked_at(
     assert len(said) == (1 if notices is failing_notices else 0)
 
 
+async def test_a_watcher_that_is_stopped_says_nothing(folder: Path, caplog: pytest.LogCaptureFixture):
+    waits = anyio.Event()
+
+    async def in_a_thread(_: Sequence[Path], stop: Event) -> AsyncGenerator[object]:
+        """Like the native notices: no cancellation reaches them while they wait."""
+
+        def wait() -> None:
+            anyio.from_thread.run_sync(waits.set)
+            stop.wait()
+
+        await anyio.to_thread.run_sync(wait)
+        return
+        yield
+
+    async with watching(folder, notices=in_a_thread):
+        with anyio.fail_after(PATIENCE_S):
+            await waits.wait()
+    assert caplog.records == []
+
+
 async def test_a_home_that_is_not_there_yet_is_looked_for(tmp_path: Path):
     home = tmp_path / "later"
 

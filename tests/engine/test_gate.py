@@ -160,3 +160,14 @@ async def test_a_tool_sees_a_scope_that_is_one_deeper_and_names_the_chain() -> N
     await Gate(HandClock()).run(BoundTool(tools.specs[0], tools), call(), SCOPE, GatePolicy())
     ((_, seen),) = tools.calls
     assert (seen.depth, seen.chain) == (1, ("look",))
+
+
+def test_a_rate_limit_that_the_owner_wrote_holds_for_a_harmless_tool_too() -> None:
+    window, policy = SlidingWindow(HandClock()), GatePolicy(rate_limits=(("lo*", RateLimit(1, 60.0)),))
+
+    def judge(name: str) -> str:
+        judged = decide(spec(name), call(name), SCOPE, policy=policy, window=window, floor=Tier.HARMLESS)
+        return judged.decided_by
+
+    assert [judge("look"), judge("look")] == ["tier-0", "rate-limit"]
+    assert {judge("other") for _ in range(200)} == {"tier-0"}

@@ -1,5 +1,7 @@
 """The life of a message: once, in order, resumable, stoppable."""
 
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 
 import anyio
@@ -7,15 +9,18 @@ import pytest
 
 from denizen.domain.agent import Agent, CitationFormat, Limits, ResponseStyle, Sampling, Style
 from denizen.domain.conversation import Place
-from denizen.domain.errors import Exhausted, InvalidInput, NotFound
+from denizen.domain.errors import Exhausted, InvalidInput, NotFound, Unavailable
 from denizen.domain.events import TurnFinished
-from denizen.domain.message import ImagePart, Message, Role, TextPart
+from denizen.domain.message import ImagePart, Message, Role, TextPart, text_of
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.engine.inbox import Inbox
+from denizen.engine.queries import Queries
+from denizen.engine.steps import Steps
 from denizen.ports.model import Capabilities
+from denizen.ports.store import Work
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.memory_store import MemoryStore
@@ -313,7 +318,8 @@ async def test_a_request_asks_for_4096_tokens_unless_the_agent_or_the_message_sa
         await house.say("x", max_output_tokens=7)
     async with open_house(model, agent=Agent(NAME, limits=Limits(max_output_tokens=99))) as house:
         await house.say("x")
-    assert [request.max_output_tokens for request in model.requests] == [4096, 7, 99]
+        await house.say("x", max_output_tokens=5000)
+    assert [request.max_output_tokens for request in model.requests] == [4096, 7, 99, 99]
 
 
 @pytest.mark.proves("T-store-resume", "T-store-sessions")
@@ -338,6 +344,65 @@ async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart
         assert (closed.status, closed.failure_code) == (TurnStatus.FAILED, "turn_lost")
 
 
+class TroubledStore(MemoryStore):
+    """A store whose database is locked for the next `faults` writes that change a message; none of them is kept."""
+
+    faults = 0
+
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+        return self._troubled() if write and self.faults else super().work(write=write)
+
+    @asynccontextmanager
+    async def _troubled(self) -> AsyncGenerator[Work]:
+        self.faults -= 1
+        async with super().work() as work:
+            yield work
+            raise Unavailable("The database is busy.", code="store_busy")
+
+
+async def test_the_end_of_a_turn_waits_for_a_database_that_is_locked_and_is_whole_then() -> None:
+    store, gate = TroubledStore(), Gate()
+    async with open_house(ScriptedModel(Say("a paid answer", before=gate)), store=store) as house:
+        turn = await house.turns.submit(message("x"))
+        await gate.reached.wait()
+        store.faults = 1
+        gate.open.set()
+        with anyio.fail_after(10):
+            await house.durable.wait(turn.id)
+        assert (await house.turns.get(turn.id)).reply == "a paid answer"
+        assert [text_of(m.parts) for m in await house.session()] == ["x", "a paid answer"]
+
+
+async def test_what_was_done_before_a_fault_of_the_database_is_in_the_record_of_the_failed_turn() -> None:
+    store, gate = TroubledStore(), Gate()
+    model = ScriptedModel(Say(calls=[call("look", q="one")], before=gate))
+    async with open_house(model, store=store) as house:
+        turn = await house.turns.submit(message("x"))
+        await gate.reached.wait()
+        store.faults = 1
+        gate.open.set()
+        with anyio.fail_after(10):
+            await house.durable.wait(turn.id)
+        detail = await Queries(house.runtime, house.services).get_turn(turn.id)
+        assert (detail.turn.status, detail.turn.failure_code) == (TurnStatus.FAILED, "store_busy")
+        assert ([step.number for step in detail.steps], [c.tool for c in detail.calls]) == ([1], ["look"])
+
+
+async def test_whoever_watches_a_turn_hears_when_it_cannot_end_here() -> None:
+    gate = Gate()
+    async with open_house(ScriptedModel(Say("never", before=gate))) as house, anyio.create_task_group() as tasks:
+
+        async def watch() -> None:
+            with pytest.raises(Unavailable) as caught:
+                await house.say("x")
+            assert caught.value.code == "durable_closed"
+
+        tasks.start_soon(watch)
+        await gate.reached.wait()
+        with anyio.fail_after(10):
+            await house.durable.aclose()
+
+
 async def test_a_turn_that_is_stopped_before_it_began_never_asks_the_model() -> None:
     model = ScriptedModel()
     async with open_house(model) as house:
@@ -348,3 +413,16 @@ async def test_a_turn_that_is_stopped_before_it_began_never_asks_the_model() -> 
             await house.durable.wait(turn.id)
         assert (await house.turns.get(turn.id)).status is TurnStatus.CANCELLED
         assert model.requests == []
+
+
+async def test_a_turn_ends_even_when_what_happened_in_it_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise ValueError("secret detail")
+
+    monkeypatch.setattr(Steps, "write", fail)
+    async with open_house(ScriptedModel(Say("hello"))) as house:
+        with anyio.fail_after(10):
+            done = await house.say("x")
+        assert (done.status, done.failure_code) == (TurnStatus.FAILED, "bug")
+        assert "secret" not in done.failure
+        assert (await house.turns.get(done.turn_id)).status is TurnStatus.FAILED

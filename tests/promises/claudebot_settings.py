@@ -18,7 +18,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
         "C-config-endpoint",
         "3.1",
         "An agent may set its own base URL, its own key and whether its model takes images.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

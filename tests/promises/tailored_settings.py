@@ -114,7 +114,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "T-config-tools",
         "4.2",
         "Each tool can be switched and given options, and tools that can do harm are off by default.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

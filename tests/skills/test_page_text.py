@@ -84,6 +84,19 @@ def test_the_main_part_is_read_when_the_page_names_one() -> None:
     assert text_of(two).count("stormy") == 20
 
 
+def test_a_base_that_is_too_long_costs_nothing_and_links_begin_at_its_root() -> None:
+    """Links of a page with a base of a megabyte would each take it apart anew, for half an hour in all."""
+    links = "<a href='b'>c</a>"
+    for base in (f"https://other.example/{'a/' * 1000}", f"https://{'x' * 2000}/"):
+        text = text_of(f"<base href='{base}'>{links}")
+        assert text == ("[c](https://other.example/b)" if "other" in base else "c")
+    assert to_page_text(links, f"https://other.example/{'a/' * 1000}").text == "[c](https://other.example/b)"
+
+
+def test_an_entity_of_thousands_of_digits_is_one_strange_character() -> None:
+    assert text_of(f"<p title='&#{'1' * 5000};'>a&#{'1' * 5000};b&#x{'f' * 5000}z&#65;") == "a\ufffdb\ufffdzA"
+
+
 @pytest.mark.parametrize(
     ("href", "shown"),
     [

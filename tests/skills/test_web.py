@@ -49,6 +49,7 @@ async def test_json_is_indented_and_other_text_is_left_alone(tmp_path: Path) -> 
         "/problem": say('{"title":"no"}', kind="application/problem+json; charset=utf-8"),
         "/bad": say("{nope", kind="application/json"),
         "/deep": say("[" * 100_000, kind="application/json"),
+        "/wide": say("[" * 900 + ",".join("1" * 2000) + "]" * 900, kind="application/json"),  # 3.6 MB when indented
         "/text": say("  a < b\n\n  c  "),
     }
     with serve(routes) as server:
@@ -56,6 +57,7 @@ async def test_json_is_indented_and_other_text_is_left_alone(tmp_path: Path) -> 
         assert '  "title": "no"' in (await read(tmp_path, server, "/problem")).text
         assert "\n{nope\n" in (await read(tmp_path, server, "/bad")).text
         assert "[[[[" in (await read(tmp_path, server, "/deep")).text
+        assert "[[[[1,1,1," in (await read(tmp_path, server, "/wide")).text
         assert "\na < b\n\n  c\n" in (await read(tmp_path, server, "/text")).text
 
 

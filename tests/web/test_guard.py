@@ -46,9 +46,9 @@ async def test_with_keys_everything_needs_one(method: str, path: str) -> None:
 
 
 async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -> None:
-    async with running_site(keys=[ANN]) as site:
+    async with running_site() as site, site.client() as client:
         paths = {getattr(route, "path", "") for route in site.app.routes}
-        described = set(site.app.openapi()["paths"])
+        described = set((await client.get("/api/openapi.json")).json()["paths"])
     samples = {"{turn_id}": "turn_1", "{name}": "default", "{model:path}": "denizen", "{name:path}": "default"}
     filled: set[str] = set()
     for path in (paths | described) - {""}:
@@ -257,3 +257,10 @@ async def test_a_key_in_the_request_counts_more_than_a_cookie() -> None:
         await sign_in(client)
         await client.post("/api/chat", json=CHAT, headers={"x-api-key": "key-of-ben"})
         assert [turn.principal.key for turn in await site.turns()] == ["api_key:ben"]
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+async def test_without_keys_what_a_proxy_passes_on_is_refused(header: str) -> None:
+    async with running_site() as site, site.client() as client:
+        answer = await client.get("/api/agents", headers={header: "203.0.113.7"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "proxy_without_keys")

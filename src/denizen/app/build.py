@@ -6,6 +6,7 @@ the web server and the watcher; commands that need only an agent stop here.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -105,6 +106,9 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
             stack.push_async_callback(durable.aclose)
         if opening.rescue:
             await turns.resume()
+        # What is there now stays: the collector, off since the program began, need not look at it.
+        gc.freeze()
+        gc.enable()
         yield Denizen(home, settings, runtime, services, turns, Queries(runtime, services), foundations)
 
 

@@ -104,13 +104,24 @@ def _folder(home: Path, agent: AgentName, skill: str) -> Path:
 
 def _named_servers(options: Mapping[str, Json]) -> list[str]:
     """Servers that the operator named in a skill's section: that skill alone may reach them, wherever they are."""
-    found: list[str] = []
-    for value in options.values():
-        if isinstance(value, str) and value.startswith(("http://", "https://")):
-            parts = urlsplit(value)
-            port = parts.port or (443 if parts.scheme == "https" else 80)
-            found.append(f"{parts.hostname}:{port}")
-    return found
+    texts = (value for value in options.values() if isinstance(value, str))
+    return [_server_of(text) for text in texts if text.startswith(("http://", "https://"))]
+
+
+def _server_of(url: str) -> str:
+    """`host:port`. Raises InvalidInput, which does not repeat the address: it may hold a secret."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        host, port = None, 0
+    if not host:
+        raise InvalidInput(
+            "A skill's settings hold a web address that is none.",
+            code="config_invalid",
+            fix="Write it in full, such as https://weather.example/v1, with a port of at most 65535.",
+        )
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def _check_tools(agents: Iterable[Agent], toolsets: Iterable[Toolset]) -> None:

@@ -64,6 +64,9 @@ class Reloader:
         except DenizenError as error:
             _log.error("configuration refused, the old one stays", extra={"code": error.code, "why": error.explain()})
             return
+        except Exception:  # noqa: BLE001 - the boundary of a job: a fault here must not end the server
+            _log.exception("configuration could not be loaded, the old one stays")
+            return
         if done.changed:
             _log.info("configuration reloaded", extra={"generation": done.generation})
         if done.needs_restart:

@@ -82,7 +82,7 @@ class FileSecrets:
         return f"{value[:4]}...{value[-4:]}" if len(value) >= HINT_MIN_CHARS else MASK
 
     def mask(self, text: str) -> str:
-        """The text with every known value replaced by `***`, also where it is escaped for JSON or for a URL."""
+        """The text with every known value replaced by `***`, also where JSON, a URL or Python escapes it."""
         spans = sorted(_spans(text, self.known))
         pieces: list[str] = []
         end = 0
@@ -179,6 +179,8 @@ def _maskable(values: Iterable[str]) -> frozenset[str]:
                 quote(value, safe=""),
                 json.dumps(value)[1:-1],
                 json.dumps(value, ensure_ascii=False)[1:-1],
+                repr(value)[1:-1],
+                repr(f'"{value}')[2:-1],  # as Python writes it within a text that has both quotes
             }
     return frozenset(forms)
 

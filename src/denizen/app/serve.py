@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     import uvicorn
 
 
+GRACE_S = 2.0
+"""How long a server that is told to stop lets turns run: long enough for most answers that are being written."""
+
+
 async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
     """Serves until the process is told to stop. `on_ready` gets the address once requests are answered.
 
@@ -35,17 +39,28 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     reloader = Reloader(denizen)
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
-            group.start_soon(_stop_on_signal, server, signals)
+            group.start_soon(_stop_on_signal, denizen, server, signals)
             group.start_soon(watch, [denizen.home], reloader.reload_and_tell)
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
 
 
-async def _stop_on_signal(server: uvicorn.Server, signals: AsyncIterator[signal.Signals]) -> None:
-    """The first signal ends the open requests within seconds, the second at once."""
-    async for _ in signals:
-        server.force_exit = server.should_exit
-        server.should_exit = True
+async def _stop_on_signal(denizen: Denizen, server: uvicorn.Server, signals: AsyncIterator[signal.Signals]) -> None:
+    """The first signal gives turns `GRACE_S`; those that need longer are left to the next process, and whoever waits
+    for them is told. The second ends everything at once.
+    """
+    async with anyio.create_task_group() as group:
+        async for _ in signals:
+            if server.should_exit:
+                server.force_exit = True
+            else:
+                server.should_exit = True
+                group.start_soon(_leave_turns, denizen)
+
+
+async def _leave_turns(denizen: Denizen) -> None:
+    await anyio.sleep(GRACE_S)
+    await denizen.services.durable.aclose()
 
 
 def api_keys(denizen: Denizen) -> Sequence[ApiKey]:

@@ -70,7 +70,7 @@ async def watch(
     stop = Event()
     async with send, receive, anyio.create_task_group() as group:
         seen = await _take_prints(watched)
-        group.start_soon(_listen, notices(watched, stop), send)
+        group.start_soon(_listen, notices(watched, stop), send, stop)
         try:
             while True:
                 await _wait_for_notice(receive, poll_s)
@@ -82,13 +82,15 @@ async def watch(
             stop.set()  # the native watcher waits in a thread, which a cancellation does not reach
 
 
-async def _listen(notices: AsyncGenerator[object], send: MemoryObjectSendStream[None]) -> None:
+async def _listen(notices: AsyncGenerator[object], send: MemoryObjectSendStream[None], stop: Event) -> None:
     try:
         async with aclosing(notices) as stream:
             await _pass_on(stream, send)
         reason = "no folder to watch"
     except (OSError, RuntimeError) as error:
         reason = type(error).__name__
+    if stop.is_set():
+        return
     _log.warning("file notices do not work here; looking at the files instead", extra={"reason": reason})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ import click
 
 from denizen.app.choice import ModelChoice
 from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
+from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
+from denizen.cli.screen import printable_json, say
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput
 from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
@@ -88,11 +91,17 @@ async def _ask(home: Path, question: Question, printer: Printer) -> int:
             parts=(TextPart(question.text),),
             platform_id=fresh("ask"),
         )
-        async with aclosing(denizen.turns.stream(inbound)) as events:
-            async for event in events:
-                if isinstance(event, TurnFinished):
-                    return printer.finish(event)
-                printer.show(event)
+        return await stoppable(
+            lambda: _show(denizen.turns.stream(inbound), printer), lambda: denizen.turns.cancel_message(inbound)
+        )
+
+
+async def _show(events: AsyncGenerator[TurnEvent], printer: Printer) -> int:
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, TurnFinished):
+                return printer.finish(event)
+            printer.show(event)
     return INTERRUPTED
 
 
@@ -111,7 +120,7 @@ class Printer:
         """One event, the last excepted."""
         match event:
             case TextAdded() if self._live and event.text:
-                click.echo(event.text, nl=False)
+                say(event.text, nl=False)
                 self._line_open = not event.text.endswith("\n")
             case TextAdded(retract=True):
                 self._end_line()
@@ -128,19 +137,22 @@ class Printer:
         """The end of the turn; returns the exit code."""
         self._end_line()
         if self._as_json:
-            click.echo(json.dumps(_as_json(event), ensure_ascii=False))
+            click.echo(printable_json(_as_json(event)))
         elif event.reply and not self._live:
-            click.echo(event.reply)
+            say(event.reply)
         if event.status is TurnStatus.DONE:
             return DONE
-        click.echo(f"error: {event.failure}", err=True)
+        if event.status is TurnStatus.CANCELLED:
+            say(event.failure, err=True)
+            return INTERRUPTED
+        say(f"error: {event.failure}", err=True)
         if event.failure_fix:
-            click.echo(f"fix: {event.failure_fix}", err=True)
-        return INTERRUPTED if event.status is TurnStatus.CANCELLED else exit_code(event.failure_family)
+            say(f"fix: {event.failure_fix}", err=True)
+        return exit_code(event.failure_family)
 
     def _aside(self, text: str) -> None:
         self._end_line()
-        click.echo(f"[{text}]", err=True)
+        say(f"[{text}]", err=True)
 
     def _end_line(self) -> None:
         if self._line_open:

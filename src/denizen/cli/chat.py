@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,9 @@ import click
 
 from denizen.app.choice import ModelChoice
 from denizen.cli.exit_codes import DONE
+from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
+from denizen.cli.screen import printable
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
 from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
@@ -87,7 +88,7 @@ def _reader(home: Path, console: Console) -> Read:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory
 
-    prompt: PromptSession[str] = PromptSession(history=FileHistory(str(home / "chat_history")))
+    prompt: PromptSession[str] = PromptSession(history=FileHistory(str(own_file(home / "chat_history"))))
 
     async def read_terminal() -> str | None:
         try:
@@ -98,6 +99,13 @@ def _reader(home: Path, console: Console) -> Read:
             return ""
 
     return read_terminal
+
+
+def own_file(file: Path) -> Path:
+    """The file, made when it is not there; what somebody typed is for nobody else to read."""
+    file.touch(mode=0o600)
+    file.chmod(0o600)
+    return file
 
 
 class Chat:
@@ -141,7 +149,9 @@ class Chat:
             name, _, rest = line[1:].partition(" ")
             return await self._command(name, rest.strip())
         except DenizenError as error:
-            self._console.print(error.explain(), style="red", markup=False)
+            self._console.print(printable(error.explain()), style="red", markup=False)
+            return True
+        except KeyboardInterrupt:  # a second one, for an answer that does not stop
             return True
 
     async def _command(self, name: str, rest: str) -> bool:
@@ -178,7 +188,8 @@ class Chat:
     async def _tools(self, _: str) -> None:
         for tool in await self._denizen.queries.list_tools(self.agent):
             summary = tool.spec.description.splitlines()[0]
-            self._console.print(f"  {tool.spec.name}  (tier {int(tool.tier)})  {summary}", markup=False)
+            line = f"  {tool.spec.name}  (tier {int(tool.tier)})  {summary}"
+            self._console.print(printable(line), markup=False)
 
     async def _context(self, _: str) -> None:
         for share in await self._denizen.queries.list_context(self._place, self.agent):
@@ -199,15 +210,7 @@ class Chat:
             new_session=self._fresh,
         )
         self._fresh = False
-        with anyio.open_signal_receiver(signal.SIGINT) as signals:
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._stop_on_interrupt, signals, inbound)
-                await self._show(inbound)
-                group.cancel_scope.cancel()
-
-    async def _stop_on_interrupt(self, signals: AsyncIterator[signal.Signals], inbound: Inbound) -> None:
-        async for _ in signals:
-            self._denizen.turns.cancel_message(inbound)
+        await stoppable(lambda: self._show(inbound), lambda: self._denizen.turns.cancel_message(inbound))
 
     async def _show(self, inbound: Inbound) -> None:
         view = View(self._console)
@@ -226,7 +229,7 @@ class View:
     def show(self, event: TurnEvent) -> None:
         match event:
             case TextAdded() if event.text:
-                self._console.print(event.text, end="", markup=False, soft_wrap=True)
+                self._console.print(printable(event.text), end="", markup=False, soft_wrap=True)
                 self._line_open = not event.text.endswith("\n")
             case TextAdded():
                 self._end_line()
@@ -253,7 +256,7 @@ class View:
 
     def _aside(self, text: str, style: str) -> None:
         self._end_line()
-        self._console.print(text, style=style, markup=False)
+        self._console.print(printable(text), style=style, markup=False)
 
     def _end_line(self) -> None:
         if self._line_open:

@@ -13,6 +13,7 @@ import anyio
 import click
 
 from denizen.cli.exit_codes import DONE, exit_code
+from denizen.cli.screen import say
 from denizen.domain.errors import DenizenError, NeedsAttention
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.ru
             for check in _checks(denizen, offline=offline):
                 first = await _report(check) or first
     except DenizenError as error:
-        click.echo(f"FAIL  start\n{_indent(error.explain())}")
+        say(f"FAIL  start\n{_indent(error.explain())}")
         first = first or exit_code(error.family)
     return first
 
@@ -62,9 +63,9 @@ async def _report(check: Check) -> int:
     try:
         said = await check.look()
     except DenizenError as error:
-        click.echo(f"FAIL  {check.name}\n{_indent(error.explain())}")
+        say(f"FAIL  {check.name}\n{_indent(error.explain())}")
         return exit_code(error.family)
-    click.echo(f"ok    {check.name}: {said}")
+    say(f"ok    {check.name}: {said}")
     return DONE
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import logging
 import os
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ import click
 from denizen import __version__
 from denizen.app.environment import plan_home, read_environment
 from denizen.cli.exit_codes import BUG, DONE, INTERRUPTED, exit_code
+from denizen.cli.screen import say
 from denizen.domain.errors import DenizenError
 
 COMMANDS: dict[str, str] = {
@@ -67,8 +67,10 @@ def cli(ctx: click.Context, home: str | None, verbose: int) -> None:
     Start with `denizen setup`, then `denizen chat` or `denizen run`. Without a key and without setup, an agent on the
     built-in model answers.
     """
+    from denizen.cli.log import open_log
+
     ctx.obj = plan_home(read_environment(), home)
-    logging.getLogger("denizen").setLevel([logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)])
+    open_log(ctx.obj, verbose)
 
 
 def run(args: Sequence[str]) -> int:
@@ -84,7 +86,7 @@ def run(args: Sequence[str]) -> int:
         click.echo("Stopped.", err=True)
         return INTERRUPTED
     except DenizenError as error:
-        click.echo(f"error: {error.explain()}", err=True)
+        say(f"error: {error.explain()}", err=True)
         return exit_code(error.family)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -107,5 +109,5 @@ def _explain_group(group: BaseExceptionGroup[BaseException]) -> int:
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]
     assert isinstance(first, DenizenError), rest
-    click.echo(f"error: {first.explain()}", err=True)
+    say(f"error: {first.explain()}", err=True)
     return exit_code(first.family)

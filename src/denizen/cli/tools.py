@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import anyio
 import click
+
+from denizen.cli.screen import printable_json, say
 
 
 @click.command()
@@ -24,6 +25,6 @@ async def _list(home: Path, agent: str, schema: bool) -> None:  # noqa: FBT001 -
     async with open_denizen(home, Opening(durable=False)) as denizen:
         for tool in await denizen.queries.list_tools(agent):
             spec = tool.spec
-            click.echo(f"{spec.name:<22} tier {int(tool.tier)}  {spec.source:<14} {spec.description.splitlines()[0]}")
+            say(f"{spec.name:<22} tier {int(tool.tier)}  {spec.source:<14} {spec.description.splitlines()[0]}")
             if schema:
-                click.echo(f"    {json.dumps(dict(spec.parameters), ensure_ascii=False)}")
+                say(f"    {printable_json(dict(spec.parameters))}")

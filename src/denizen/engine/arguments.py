@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 _MAX_PROBLEMS = 5
+_MAX_PROBLEM_CHARS = 300
+"""A problem quotes the value, which may be long."""
 
 
 class ArgumentsError(ValueError):
@@ -45,7 +47,9 @@ def check_arguments(spec: ToolSpec, args: JsonObject) -> JsonObject:
         _validator(_canonical(spec.parameters)).iter_errors(cast("Any", repaired)), key=lambda e: e.json_path
     )
     if errors:
-        problems = "; ".join(f"{_where(error.json_path)}{error.message}" for error in errors[:_MAX_PROBLEMS])
+        problems = "; ".join(
+            _cut(f"{_where(error.json_path)}{error.message}", _MAX_PROBLEM_CHARS) for error in errors[:_MAX_PROBLEMS]
+        )
         raise ArgumentsError(f"Wrong arguments for '{spec.name}': {problems}. {_expected(spec)}")
     return repaired
 
@@ -54,15 +58,15 @@ def _parse_raw(spec: ToolSpec, raw: str) -> JsonObject:
     if not raw.strip():
         return {}
     try:
-        value = json.loads(raw)
-    except json.JSONDecodeError as error:
+        value = load_json(raw)
+    except ValueError as error:
+        where = f"{error.msg} at character {error.pos}" if isinstance(error, json.JSONDecodeError) else str(error)
         raise ArgumentsError(
-            f"The arguments for '{spec.name}' are no valid JSON ({error.msg} at character {error.pos}). "
-            f"{_expected(spec)}"
+            f"The arguments for '{spec.name}' are no valid JSON ({where}). {_expected(spec)}"
         ) from None
     if not isinstance(value, dict):
         raise ArgumentsError(f"The arguments for '{spec.name}' must be a JSON object. {_expected(spec)}")
-    return cast("JsonObject", value)
+    return value
 
 
 def _repair(value: Json, schema: Mapping[str, Json]) -> Json:
@@ -71,18 +75,35 @@ def _repair(value: Json, schema: Mapping[str, Json]) -> Json:
     wanted = schema.get("type")
     if wanted in ("integer", "number", "boolean", "object", "array"):
         try:
-            parsed = json.loads(value)
-        except json.JSONDecodeError:
+            parsed = load_json(value)
+        except ValueError:
             return value
         kinds = {"integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
         if isinstance(parsed, kinds[cast("str", wanted)]):
-            return cast("Json", parsed)
+            return parsed
+    return value
+
+
+def load_json(text: str) -> Json:
+    """JSON that a model wrote, if it can be written down again: finite numbers, whole characters, an end to nesting.
+
+    Raises ValueError.
+    """
+    try:
+        value = cast("Json", json.loads(text))
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
     return value
 
 
 def _is_plain(schema: Mapping[str, Json] | None) -> bool:
     """Whether the schema names one type that is not null."""
     return schema is not None and isinstance(schema.get("type"), str) and schema["type"] != "null"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _where(json_path: str) -> str:

@@ -13,27 +13,30 @@ from contextlib import contextmanager
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from denizen.domain.errors import DenizenError
 from denizen.domain.events import TurnEvent
 from denizen.domain.ids import TurnId
 
-Watch = MemoryObjectReceiveStream[TurnEvent]
+Sign = TurnEvent | DenizenError
+"""Something that happens in a turn, or why nothing more of it will be seen here."""
+Watch = MemoryObjectReceiveStream[Sign]
 
 
 class Live:
     """Who watches which turn."""
 
     def __init__(self) -> None:
-        self._watchers: dict[TurnId, list[MemoryObjectSendStream[TurnEvent]]] = {}
+        self._watchers: dict[TurnId, list[MemoryObjectSendStream[Sign]]] = {}
 
-    def publish(self, turn_id: TurnId, event: TurnEvent) -> None:
+    def publish(self, turn_id: TurnId, event: Sign) -> None:
         """Hands the event to every watcher of the turn; nobody watching is the normal case."""
         for stream in self._watchers.get(turn_id, ()):
             stream.send_nowait(event)
 
     @contextmanager
     def watch(self, turn_id: TurnId) -> Generator[Watch]:
-        """Events of the turn from now on. The stream does not end by itself: stop at `TurnFinished`."""
-        send, receive = anyio.create_memory_object_stream[TurnEvent](math.inf)
+        """Events of the turn from now on. The stream does not end by itself: stop at `TurnFinished`, or an error."""
+        send, receive = anyio.create_memory_object_stream[Sign](math.inf)
         self._watchers.setdefault(turn_id, []).append(send)
         try:
             yield receive

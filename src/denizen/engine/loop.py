@@ -2,7 +2,8 @@
 
 Rules: tools are resolved anew each step, with a passing note when they changed (T8, T9); the last two steps are
 without tools (S9); four tool-only steps in a row from 60 % of the steps on force one without (S10); the third
-identical round ends the calls (T15); a run without an answer gets one more request without tools (S13).
+identical round ends the calls (T15); a run without an answer gets one more request without tools (S13). One reply
+cannot start any number of calls: those beyond a bound come back unrun.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from denizen.domain.message import Role, TextPart, ToolCallPart, calls_of, text_of
+from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, calls_of, text_of
 from denizen.domain.prompt import PromptMessage
 from denizen.engine.prompt.assemble import fit, tell_results
 from denizen.engine.steps import Steps, TurnContext
@@ -19,6 +20,7 @@ from denizen.ports.model import ModelReply, ModelRequest, ToolChoice
 
 IDENTICAL_ROUNDS = 3
 TOOL_ONLY_STREAK = 4
+MAX_CALLS_PER_STEP = 32
 APOLOGY = "I could not find an answer to that. Please try asking in another way."
 
 _ANSWER_NOW = "Answer now, in plain text, with what you have. No more tools."
@@ -93,11 +95,16 @@ async def _ask(
 
 
 async def _act(steps: Steps, reply: ModelReply, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> list[PromptMessage]:
-    results = await steps.call(calls, toolbox)
+    results = (*await steps.call(calls[:MAX_CALLS_PER_STEP], toolbox), *map(_unrun, calls[MAX_CALLS_PER_STEP:]))
     steps.keep(Role.ASSISTANT, reply.parts)
     steps.keep(Role.TOOL, results)
     await steps.save()
     return [PromptMessage(Role.ASSISTANT, reply.parts), PromptMessage(Role.TOOL, results)]
+
+
+def _unrun(call: ToolCallPart) -> ToolResultPart:
+    text = f"Not run: only {MAX_CALLS_PER_STEP} calls are run at a time. Ask for the others when these are read."
+    return ToolResultPart(call.id, call.tool, text, is_error=True)
 
 
 async def _force(context: TurnContext, steps: Steps, messages: Sequence[PromptMessage]) -> str:

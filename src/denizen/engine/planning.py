@@ -24,6 +24,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, text_of
 from denizen.domain.prompt import PromptMessage, Segment
 from denizen.domain.tool import ToolSpec
+from denizen.engine.arguments import load_json
 from denizen.engine.loop import APOLOGY
 from denizen.engine.prompt.assemble import fit
 from denizen.engine.steps import Steps, TurnContext
@@ -198,10 +199,10 @@ def _json_in(text: str) -> Json:
     decoder = json.JSONDecoder()
     for match in re.finditer(r"[\[{]", text):
         try:
-            value, _ = decoder.raw_decode(text, match.start())
-        except json.JSONDecodeError:
+            _, end = decoder.raw_decode(text, match.start())
+            return load_json(text[match.start() : end])
+        except (ValueError, RecursionError):
             continue
-        return cast("Json", value)
     return None
 
 

@@ -204,16 +204,18 @@ class Steps:
         """Writes what is held, in one unit of work."""
         async with self._services.store.work() as work:
             await self.write(work)
+        self._steps, self._calls, self._messages = [], [], []
 
     async def write(self, work: Work) -> None:
-        """Writes what is held into a unit of work that the caller has open."""
+        """Writes what is held into a unit of work that the caller has open. It stays held until it is saved, since the
+        unit may fail.
+        """
         for step in self._steps:
             await work.turns.add_step(step)
         for record in self._calls:
             await work.turns.add_call(record)
         for message in self._messages:
             await work.messages.add(message)
-        self._steps, self._calls, self._messages = [], [], []
 
     def retract(self) -> None:
         """What was streamed so far was not the answer."""

@@ -5,6 +5,7 @@ Asked for anew before each step (inventory T8), because toolsets may change whil
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from denizen.domain.agent import Agent
-from denizen.domain.ids import CallId, fresh
+from denizen.domain.ids import CallId, derive, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.arguments import ArgumentsError, check_arguments
@@ -103,7 +104,10 @@ class NestedCalls:
                 return ToolResult(str(problem), is_error=True)
             call = ToolCall(CallId(fresh("call")), tool, checked, Origin.SKILL)
             floor = strictest(scope.chain, everything, generation.policy)
-            outcome = await self._gate.run(bound, call, scope, generation.policy, floor=floor)
+            # With the key of the outer call, the second thing that a skill writes would count as done already.
+            key = derive("call", scope.idempotency_key, tool, json.dumps(checked, sort_keys=True))
+            inner = replace(scope, idempotency_key=key if scope.idempotency_key else "")
+            outcome = await self._gate.run(bound, call, inner, generation.policy, floor=floor)
             return outcome.result
 
 

@@ -17,7 +17,7 @@ again and repeats no finished model request or tool call (promise 1).
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -27,7 +27,7 @@ import anyio
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, Unavailable
-from denizen.domain.events import TurnEvent, TurnFinished, TurnStarted
+from denizen.domain.events import Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import MessageId, TurnId, derive, fresh, turn_id
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Role, parts_from_json, parts_to_json, text_of
@@ -37,6 +37,7 @@ from denizen.domain.turn import Inbound, Turn, TurnStatus
 from denizen.engine.gate.limits import SlidingWindow
 from denizen.engine.gate.policy import RateLimit
 from denizen.engine.inbox import Inbox
+from denizen.engine.live import Sign
 from denizen.engine.loop import run_loop
 from denizen.engine.planning import plan_then_act, uses_planning
 from denizen.engine.prompt.assemble import assemble
@@ -47,6 +48,10 @@ from denizen.ports.toolset import CallScope
 
 WATCH_INTERVAL_S = 5.0
 """A watcher that hears nothing for so long looks at the record: the turn may run in another process."""
+
+CLOSE_PATIENCE_S = 60.0
+"""How long the end of a turn waits for a store that is locked or away: its answer has been paid for."""
+CLOSE_PAUSE_S = 0.5
 
 WORKFLOW = "turn"
 """The durable run's name. It is stored; changing it would orphan turns that are under way."""
@@ -84,7 +89,7 @@ class Turns:
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._opened: dict[TurnId, _Opened] = {}
         self._stopped: set[TurnId] = set()
-        services.durable.register(WORKFLOW, self._run)
+        services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
@@ -148,28 +153,38 @@ class Turns:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN)
         for turn in turns:
             await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
-        pending = set(await self._services.durable.pending()) if turns else set[str]()
+        pending = await self._services.durable.pending() if turns else []
         for turn in turns:
-            if turn.id not in pending and not (await self.get(turn.id)).status.is_final:
-                lost = _failure(Unavailable("This turn was interrupted and could not be finished.", code="turn_lost"))
-                await self._close(turn, lost, None)
+            await self._look_after(turn.id, pending)
         return len(turns)
+
+    async def _look_after(self, key: TurnId, pending: Collection[str]) -> Turn:
+        """A turn that was submitted, as recorded; one that is open although its run is not pending is closed."""
+        turn = await self.get(key)
+        if turn.status.is_final or key in pending:
+            return turn
+        lost = Unavailable("This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again.")
+        return await self._close(turn, _failure(lost), None)
 
     # --- watching and stopping ---------------------------------------------------------------------------------------
 
     async def stream(self, inbound: Inbound) -> AsyncGenerator[TurnEvent]:
-        """Submits the message and yields what happens; the last event is `TurnFinished`."""
+        """Submits the message and yields what happens; the last event is `TurnFinished`. Raises what keeps the turn
+        from ending here: a database that cannot be written, or Denizen shutting down.
+        """
         agent = self._runtime.current.agent(inbound.agent)
         key = turn_id(agent.name, inbound.place.platform, inbound.platform_id)
         with self._services.live.watch(key) as events:
             turn = await self.submit(inbound)
             while not turn.status.is_final:
-                event: TurnEvent | None = None
+                event: Sign | None = None
                 with anyio.move_on_after(WATCH_INTERVAL_S):
                     event = await events.receive()
                 if event is None:
-                    turn = await self.get(turn.id)
+                    turn = await self._look_after(turn.id, await self._services.durable.pending())
                     continue
+                if isinstance(event, DenizenError):
+                    raise event
                 yield event
                 if isinstance(event, TurnFinished):
                     return
@@ -250,7 +265,7 @@ class Turns:
             _log.exception("turn fault", extra={"turn": turn.id, "reference": reference})
             text = f"Something went wrong inside. Reference: {reference}."
             outcome = _Outcome(TurnStatus.FAILED, failure=text, failure_code="bug")
-        closed = await self._close(turn, outcome, steps)
+        closed = await self._close_somehow(turn, outcome, steps)
         _report(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000))
         return {"status": closed.status}
 
@@ -264,7 +279,8 @@ class Turns:
         plans = uses_planning(agent.planning, model.capabilities)
         instructions = str(options.get("instructions", ""))
         segments = assemble(agent, now=turn.opened_at, tool_rules=not plans, instructions=instructions)
-        max_output = int(options.get("max_output_tokens") or agent.limits.max_output_tokens)
+        most = agent.limits.max_output_tokens
+        max_output = min(int(options.get("max_output_tokens") or most), most)
         room = model.capabilities.context_tokens - max_output - sum(estimate_tokens(s.text) for s in segments)
         budget = max(min(agent.limits.max_history_tokens, room), 0)
         if "supplied" in options:
@@ -295,25 +311,44 @@ class Turns:
 
     # 7 record, 8 deliver
 
+    async def _close_somehow(self, turn: Turn, outcome: _Outcome, steps: Steps | None) -> Turn:
+        """A turn ends, even when what happened in it cannot be written down."""
+        try:
+            return await self._close(turn, outcome, steps)
+        except DenizenError:
+            raise
+        except Exception:  # noqa: BLE001 - the boundary of a turn
+            _log.exception("turn could not be recorded", extra={"turn": turn.id})
+            lost = _Outcome(TurnStatus.FAILED, failure="What happened could not be recorded.", failure_code="bug")
+            return await self._close(turn, lost, None)
+
     async def _close(self, turn: Turn, outcome: _Outcome, steps: Steps | None) -> Turn:
         closed = replace(
-            turn,
-            status=outcome.status,
-            closed_at=self._services.clock.now(),
-            reply=outcome.reply,
-            failure=outcome.failure,
-            failure_code=outcome.failure_code,
-            failure_family=outcome.failure_family,
-            failure_fix=outcome.failure_fix,
-            model=steps.answered_by if steps else "",
+            turn, status=outcome.status, closed_at=self._services.clock.now(), reply=outcome.reply,
+            failure=outcome.failure, failure_code=outcome.failure_code, failure_family=outcome.failure_family,
+            failure_fix=outcome.failure_fix, model=steps.answered_by if steps else "",
             usage=steps.usage if steps else turn.usage,
-        )
-        async with self._services.store.work() as work:
-            if steps:
-                await steps.write(work)
-            await work.turns.close(closed)
+        )  # fmt: skip
+        await self._write_end(closed, steps)
         self._services.live.publish(turn.id, _finished(closed))
         return closed
+
+    async def _write_end(self, closed: Turn, steps: Steps | None) -> None:
+        clock = self._services.clock
+        until_s = clock.monotonic_s() + CLOSE_PATIENCE_S
+        while True:
+            try:
+                async with self._services.store.work() as work:
+                    if steps:
+                        await steps.write(work)
+                    await work.turns.close(closed)
+            except Unavailable as error:
+                if clock.monotonic_s() >= until_s:
+                    raise
+                self._services.live.publish(closed.id, Notice(f"{error.message} Trying again."))
+            else:
+                return
+            await anyio.sleep(CLOSE_PAUSE_S)
 
 
 # 6 render
@@ -329,25 +364,15 @@ def _failure(error: DenizenError | TimeoutError) -> _Outcome:
         error = Unavailable("This took too long, so I stopped.", code="turn_timeout")
     text = error.message if not error.why else f"{error.message} ({error.why})"
     return _Outcome(
-        TurnStatus.FAILED,
-        failure=text,
-        failure_code=error.code,
-        failure_family=error.family,
-        failure_fix=error.fix,
+        TurnStatus.FAILED, failure=text, failure_code=error.code, failure_family=error.family, failure_fix=error.fix
     )
 
 
 def _finished(turn: Turn) -> TurnFinished:
     return TurnFinished(
-        turn.id,
-        turn.status,
-        turn.reply,
-        turn.failure,
-        turn.failure_code,
-        turn.usage,
-        turn.failure_family,
+        turn.id, turn.status, turn.reply, turn.failure, turn.failure_code, turn.usage, turn.failure_family,
         turn.failure_fix,
-    )
+    )  # fmt: skip
 
 
 def _lane(agent: str, conversation: str) -> str:

@@ -10,16 +10,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json, JsonObject
 
 Workflow = Callable[[JsonObject], Awaitable[Json]]
+OnFault = Callable[[str, DenizenError], None]
+"""Gets the id of a run and what went wrong with it."""
 
 
 class Durable(Protocol):
     """Registered workflows, started by id: the same id twice is one run."""
 
-    def register(self, name: str, workflow: Workflow) -> None:
-        """Before `start` only. `name` is stored with each run and must not change."""
+    def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:
+        """Before `start` only. `name` is stored with each run and must not change.
+
+        `on_fault` hears, on the event loop, of each run in this process that ended with an error, or that stops before
+        its end: because its record cannot be written, or because everything closes. What only stopped goes on later.
+        """
         ...
 
     async def start(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import unescape
+from html import unescape as resolve_entities
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class Tag:
 
 _TAG_START = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)")
 _ATTRIBUTE = re.compile(r"""[\s/]*+([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]*+)))?+""")
+_HUGE_ENTITY = re.compile(r"&#(?:[0-9]{20,}+|[xX][0-9a-fA-F]{20,}+);?")
+"""Numbers of no character; Python refuses to read those of thousands of digits."""
 _TAG_END = re.compile(r"[\s/=]*+>")
 _RAW_TEXT = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "textarea", "title")
@@ -60,6 +62,11 @@ def read_html(page: str) -> Iterator[Tag | str]:
             at = end.start()
     if at < len(page):
         yield unescape(page[at:])
+
+
+def unescape(text: str) -> str:
+    """Entities resolved, as browsers do."""
+    return resolve_entities(_HUGE_ENTITY.sub("\ufffd", text))
 
 
 def _attributes(page: str, at: int) -> tuple[dict[str, str], int]:

@@ -35,6 +35,8 @@ _SPACE = re.compile(r"\s+")
 _KEPT_SPACE = "\0"
 """Stands for the spaces of preformatted text until all others are tidied."""
 _MAX_LINK_CHARS = 300
+_MAX_BASE_CHARS = 1000
+"""A base that is longer would be taken apart for each link anew; links are then completed from its root."""
 _MAIN_IS_ENOUGH_CHARS = 200
 
 
@@ -77,7 +79,7 @@ class _Writer:
 
     def __init__(self, url: str) -> None:
         self.title = ""
-        self._base = url
+        self._base = _bounded_base(url)
         self._open: list[Tag] = []
         self._counts: Counter[str] = Counter()
         self._hidden: list[int] = []
@@ -95,7 +97,7 @@ class _Writer:
 
     def open(self, tag: Tag) -> None:
         if tag.name == "base" and tag.attributes.get("href"):
-            self._base = _absolute(self._base, tag.attributes["href"])
+            self._base = _bounded_base(_absolute(self._base, tag.attributes["href"]))
         if tag.name in _CLOSED_BY_THE_NEXT and self._open and self._open[-1].name == tag.name:
             self.close(tag.name)
         if not self._hidden:
@@ -175,6 +177,12 @@ def _is_hidden(tag: Tag) -> bool:
         or attributes.get("aria-hidden", "").lower() == "true"
         or _HIDING_STYLE.search(attributes.get("style", "")) is not None
     )
+
+
+def _bounded_base(url: str) -> str:
+    """The URL, its root when it is too long, nothing when that is too long as well."""
+    base = url if len(url) <= _MAX_BASE_CHARS else _absolute(url, "/")
+    return base if len(base) <= _MAX_BASE_CHARS else ""
 
 
 def _absolute(base: str, href: str) -> str:

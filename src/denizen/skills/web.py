@@ -12,6 +12,8 @@ from denizen.skills.page_text import PageText, to_page_text
 from denizen.skills.paging import read_part
 
 TIMEOUT_S = 15.0
+MAX_INDENT_CHARS = 1_000_000
+"""Indenting may add so much to a JSON text: where it nests deeply, each number gets a thousand spaces."""
 
 skill = Skill("web", description="Reads pages of the web.")
 
@@ -48,10 +50,16 @@ def _readable(page: Fetched) -> PageText:
 
 def _indented(text: str) -> str:
     """Text that is no JSON, or nested beyond reason, stays as it is."""
+    room, pieces = len(text) + MAX_INDENT_CHARS, list[str]()
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        for piece in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(json.loads(text)):
+            pieces.append(piece)
+            room -= len(piece)
+            if room < 0:
+                return text.strip()
     except (ValueError, RecursionError):
         return text.strip()
+    return "".join(pieces)
 
 
 def _phrase(status: int) -> str:

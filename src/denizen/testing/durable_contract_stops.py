@@ -47,6 +47,27 @@ class StopContract:
         assert await result(durable, "run") == 2
         await durable.aclose()
 
+    async def test_who_registered_hears_of_runs_that_do_not_end_well_here(self, processes: Processes) -> None:
+        hold = Hold()
+        told: list[tuple[str, str]] = []
+
+        async def work(payload: JsonObject) -> Json:
+            if payload["fails"]:
+                raise Unavailable("Away.", code="away")
+            return await durable.step("hold", hold) if payload["holds"] else 1
+
+        durable = processes.create()
+        durable.register("work", work, lambda run_id, error: told.append((run_id, error.code)))
+        await durable.start()
+        await durable.submit("work", "good", {"fails": False, "holds": False})
+        assert await result(durable, "good") == 1
+        await durable.submit("work", "bad", {"fails": True, "holds": False})
+        await failure(durable.wait("bad"))
+        await durable.submit("work", "held", {"fails": False, "holds": True})
+        await hold.reached()
+        await durable.aclose()
+        assert told == [("bad", "away"), ("held", "durable_closed")]
+
     async def test_a_run_that_makes_something_else_of_being_stopped_has_not_ended(self, processes: Processes) -> None:
         hold = Hold()
 

@@ -21,6 +21,7 @@ from denizen.adapters.durable.outcome import decode, decode_error, encode, encod
 from denizen.adapters.durable.run import (
     Run,
     cancelled,
+    closing,
     current_run,
     entered,
     inside_step,
@@ -31,7 +32,7 @@ from denizen.adapters.durable.run import (
 )
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NotFound
 from denizen.domain.json import Json, JsonObject
-from denizen.ports.durable import Workflow
+from denizen.ports.durable import OnFault, Workflow
 
 Action = Callable[[], Awaitable[Json]]
 
@@ -88,14 +89,17 @@ class MemoryDurable:
     def __init__(self, log: MemoryLog | None = None) -> None:
         self.log = log or MemoryLog()
         self._workflows: dict[str, Workflow] = {}
+        self._on_fault: dict[str, OnFault] = {}
         self.live: dict[str, _LiveRun] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: anyio.Event | None = None
 
-    def register(self, name: str, workflow: Workflow) -> None:
+    def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:
         if self._closing is not None or name in self._workflows:
             raise Conflict("The workflow cannot be registered.", code="workflow_registered")
         self._workflows[name] = workflow
+        if on_fault is not None:
+            self._on_fault[name] = on_fault
 
     async def start(self) -> None:
         self._closing = anyio.Event()
@@ -117,6 +121,7 @@ class MemoryDurable:
     async def crash(self) -> None:
         """The process is killed: what its tasks still do is recorded nowhere, and its runs are left as they are."""
         (await self._opened()).set()
+        self._on_fault.clear()
         self._leave()
         for task in self._tasks:
             task.cancel()
@@ -174,6 +179,13 @@ class MemoryDurable:
         self._tasks.discard(task)
         self.live.pop(live.id, None)
         live.settled.set()
+        logged, on_fault = live.logged, self._on_fault.get(live.logged.name)
+        if on_fault is None:
+            return
+        if logged.error is not None:
+            on_fault(live.id, decode_error(logged.error))
+        elif not logged.ended.is_set() and self._closing is not None and self._closing.is_set():
+            on_fault(live.id, closing(f"Run {live.id} has not ended."))
 
     async def _execute(self, live: _LiveRun) -> None:
         logged = live.logged

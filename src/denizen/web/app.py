@@ -6,48 +6,34 @@ the guard, the routes.
 
 from __future__ import annotations
 
-from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import Response
 
-from denizen.domain.errors import InvalidInput
 from denizen.web.api.chat import Chat
 from denizen.web.api.completions import Completions
 from denizen.web.api.health import HealthCheck
 from denizen.web.api.inbound import TURN_HEADER
-from denizen.web.api.listings import listings
+from denizen.web.api.on_demand import Listings
 from denizen.web.dependencies import WebDependencies
-from denizen.web.errors import Boundary, answer_error, answer_http_exception
+from denizen.web.errors import Boundary, answer_http_exception
 from denizen.web.guard import Guard, SecurityHeaders
 from denizen.web.pages.routes import Pages
 
 
-def create_app(deps: WebDependencies) -> FastAPI:
-    """The application. It opens nothing and keeps no task of its own; the description at `/api/openapi.json` is built
-    when it is asked for. Its pages are Swagger's and need scripts of another site, so they are off.
-    """
-    app = FastAPI(
-        title="Denizen",
-        version=deps.version,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url="/api/openapi.json",
+def create_app(deps: WebDependencies) -> Starlette:
+    """The application. It opens nothing and keeps no task of its own."""
+    return Starlette(
         routes=[
             *HealthCheck(deps).routes,
             *(Completions(deps).routes if deps.channels.api else ()),
             *(Chat(deps).routes if deps.channels.web else ()),
             *(Pages(deps).routes if deps.channels.web else ()),
+            *Listings(deps).routes,
         ],
         middleware=_layers(deps),
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        exception_handlers={HTTPException: answer_http_exception},
     )
-    app.add_exception_handler(HTTPException, answer_http_exception)
-    app.add_exception_handler(RequestValidationError, _answer_validation)
-    app.include_router(listings(deps))
-    return app
 
 
 def _layers(deps: WebDependencies) -> list[Middleware]:
@@ -65,11 +51,3 @@ def _layers(deps: WebDependencies) -> list[Middleware]:
             )
         )
     return [*layers, Middleware(Guard, deps=deps)]
-
-
-def _answer_validation(request: Request, error: Exception) -> Response:
-    """A query parameter that does not fit; bodies are read by `body.py`."""
-    if not isinstance(error, RequestValidationError):
-        raise TypeError(f"not a validation error: {error!r}")
-    faults = "; ".join(f"{fault['loc'][-1]}: {fault['msg']}" for fault in error.errors())
-    return answer_error(request.url.path, InvalidInput("A parameter does not fit.", code="field_invalid", why=faults))

@@ -41,11 +41,11 @@ class ApiKey:
 
 
 def find_key(keys: Iterable[ApiKey], text: str) -> ApiKey | None:
-    """The key with that text. Takes the same time wherever, and whether, it is found."""
+    """The first key with that text, which a sign-in finds too. Takes the same time wherever, and whether, it is."""
     digest = hashlib.sha256(text.encode()).digest()
     found: ApiKey | None = None
     for key in keys:
-        if hmac.compare_digest(key.digest, digest):
+        if hmac.compare_digest(key.digest, digest) and found is None:
             found = key
     return found
 

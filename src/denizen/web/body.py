@@ -30,13 +30,25 @@ async def read_object(request: Request) -> Body:
             why=f"its Content-Type is '{media_type or 'missing'}'",
             fix="Send `Content-Type: application/json`.",
         )
+    raw = await read_bytes(request, limit=MAX_BODY_BYTES)
     try:
-        body: Any = json.loads(await read_bytes(request, limit=MAX_BODY_BYTES))
+        body = _parse(raw)
     except ValueError as error:
         raise InvalidInput("The body is not valid JSON.", code="json_invalid", why=str(error)) from error
+    except RecursionError as error:
+        raise InvalidInput("The body is nested too deeply.", code="json_invalid") from error
     if not isinstance(body, dict):
         raise InvalidInput("The body must be a JSON object.", code="json_invalid")
     return cast("Body", body)
+
+
+def _parse(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Raises ValueError, also for half of a surrogate pair: no answer could ever say such a text again."""
+    text = raw.decode("utf-8-sig")
+    value: Any = json.loads(text)
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 async def read_bytes(request: Request, *, limit: int) -> bytes:

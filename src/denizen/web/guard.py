@@ -8,8 +8,6 @@ something must come from the server's own pages or from no browser at all (again
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection, cookie_parser
 from starlette.responses import RedirectResponse
@@ -29,6 +27,7 @@ _PUBLIC = frozenset({"/health", LOGIN_PATH})
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 SECURITY_HEADERS = {
+    "Cache-Control": "no-store",  # answers belong to who asked; the page's own files say otherwise
     "Content-Security-Policy": (
         "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
     ),
@@ -81,6 +80,7 @@ class Guard:
         changes = scope["method"] not in _READING
         keys = deps.keys()
         if not keys and not deps.exposure.listens_beyond_loopback:
+            check_direct(headers)
             check_host(headers, deps.exposure)
             if changes:
                 check_origin(headers, deps.exposure)
@@ -119,6 +119,16 @@ def login_token(headers: Headers) -> str:
     return cookie_parser(cookie).get(LOGIN_COOKIE, "") if cookie else ""
 
 
+def check_direct(headers: Headers) -> None:
+    """Raises NotAllowed for a request that a proxy passed on: without keys everybody behind it would be the owner."""
+    if any(name in headers for name in ("forwarded", "x-forwarded-for", "x-real-ip")):
+        raise NotAllowed(
+            "This server is open to its own machine only, and this request came through a proxy.",
+            code="proxy_without_keys",
+            fix="Configure server.api_keys before you put a proxy in front.",
+        )
+
+
 def check_host(headers: Headers, exposure: Exposure) -> None:
     """Raises NotAllowed unless the request was addressed to a loopback name."""
     host = headers.get("host", "").lower()
@@ -142,7 +152,7 @@ def check_origin(headers: Headers, exposure: Exposure) -> None:
     if site is not None:
         foreign = site not in {"same-origin", "none"}
     else:  # an old browser, or one that reads the page over plain http from another machine
-        foreign = origin is not None and urlsplit(origin).netloc != headers.get("host")
+        foreign = origin is not None and origin.partition("://")[2] != headers.get("host")
     if foreign:
         raise NotAllowed(
             "A page of another site made this request.",

@@ -20,7 +20,7 @@ from denizen.adapters.durable.durable import DbosDurable
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
-from denizen.ports.durable import Workflow
+from denizen.ports.durable import OnFault, Workflow
 from denizen.testing.durable_processes import Hold, failure, result, returning
 
 pytestmark = pytest.mark.anyio
@@ -42,10 +42,12 @@ async def opened(path: Path) -> AsyncGenerator[Open]:
     """Opens a log that knows the workflow, with rounds of rescue only when a test asks for one."""
     made: list[DbosDurable] = []
 
-    async def open_(workflow: Workflow, *, name: str = "work", **settings: object) -> DbosDurable:
+    async def open_(
+        workflow: Workflow, *, name: str = "work", on_fault: OnFault | None = None, **settings: object
+    ) -> DbosDurable:
         values: dict[str, object] = {"database": path, "heartbeat_s": NEVER_S, **settings}
         durable = DbosDurable(DurableSettings(**values))  # pyright: ignore[reportArgumentType]
-        durable.register(name, workflow)
+        durable.register(name, workflow, on_fault)
         made.append(durable)
         await durable.start()
         return durable
@@ -257,7 +259,12 @@ async def test_work_that_cannot_be_recorded_stays_pending_and_goes_on_when_there
             return "a workflow must not take this for a failed step"
         return "done"
 
-    durable = await opened(work)
+    faults: list[tuple[str, str]] = []
+
+    def hear(run_id: str, error: DenizenError) -> None:
+        faults.append((run_id, error.code))
+
+    durable = await opened(work, on_fault=hear)
     assert durable._open is not None
     room = "page_count"
 
@@ -270,6 +277,7 @@ async def test_work_that_cannot_be_recorded_stays_pending_and_goes_on_when_there
     error = await failure(durable.wait("run"))
     assert isinstance(error, NeedsAttention)
     assert error.code == "disk_full"
+    assert faults == [("run", "disk_full")]
     assert "a step of run run could not be recorded" in caplog.text
     assert await durable.pending() == ["run"]
     room = "1000000"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import pickle
+
 import pytest
 
 from denizen.adapters.durable.outcome import Recorded, decode, decode_error, encode, encode_error
@@ -48,3 +51,14 @@ def test_a_value_that_holds_itself_is_refused() -> None:
     loop.append(loop)
     with pytest.raises(InvalidInput):
         encode(loop)
+
+
+def test_a_pickle_in_the_database_is_not_read() -> None:
+    from dbos import _serialization
+
+    from denizen.adapters.durable.vendor import JsonText, forbid_pickle
+
+    planted = base64.b64encode(pickle.dumps({"a": 1})).decode()
+    forbid_pickle()
+    with pytest.raises(TypeError, match="not read"):
+        _serialization.deserialize_value(planted, "py_pickle", JsonText())

@@ -310,10 +310,9 @@ def pack(data: bytes, window: int) -> bytes:
 @pytest.mark.parametrize(
     ("coding", "packed"),
     [
-        ("gzip", gzip.compress(b"word " * 100)),
+        ("gzip", gzip.compress(b"word " * 100, mtime=0)),
         ("deflate", pack(b"word " * 100, zlib.MAX_WBITS)),
         ("deflate", pack(b"word " * 100, -zlib.MAX_WBITS)),
-        ("gzip, gzip", gzip.compress(gzip.compress(b"word " * 100))),
         ("identity", b"word " * 100),
     ],
 )
@@ -322,13 +321,9 @@ async def test_packed_answers_are_unpacked(coding: str, packed: bytes) -> None:
         assert (await local_fetcher(server).fetch(server.url("/"))).text == "word " * 100
 
 
-@pytest.mark.parametrize("layers", [1, 2, 5])
-async def test_a_small_answer_cannot_become_a_large_one(layers: int) -> None:
-    bomb = bytes(50_000_000)
-    for _ in range(layers):
-        bomb = gzip.compress(bomb, 9)
-    coding = ", ".join(["gzip"] * layers)
-    with serve({"/": say(bomb, kind="text/plain; charset=latin-1", Content_Encoding=coding)}) as server:
+async def test_a_small_answer_cannot_become_a_large_one() -> None:
+    bomb = gzip.compress(bytes(50_000_000), 9)
+    with serve({"/": say(bomb, kind="text/plain; charset=latin-1", Content_Encoding="gzip")}) as server:
         page = await local_fetcher(server).fetch(server.url("/"), max_bytes=10_000)
         assert (len(page.text), page.size_bytes, page.truncated) == (10_000, 10_000, True)
 
@@ -358,6 +353,14 @@ async def test_pictures_are_not_read() -> None:
     with serve({"/": say(b"\x89PNG" * 1000, kind="image/png")}) as server:
         page = await local_fetcher(server).fetch(server.url("/"))
         assert (page.media_type, page.text, page.size_bytes) == ("image/png", "", 0)
+
+
+@pytest.mark.parametrize("coding", ["gzip, gzip", "deflate,gzip", "identity, gzip"])
+async def test_a_packing_within_a_packing_is_refused_before_anything_is_unpacked(coding: str) -> None:
+    # Empty blocks, packed twice more: a kilobyte that keeps the processor busy and gives no output at all.
+    bomb = gzip.compress(gzip.compress(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + b"\x00\x00\x00\xff\xff" * 100_000))
+    with serve({"/": say(bomb, Content_Encoding=coding)}) as server:
+        assert (await refused(local_fetcher(server), server.url("/"))).code == "bad_answer"
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, br", "made-up"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,22 @@ class Database:
             return connection
 
 
+def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
+    """A new file changes its mode only while nobody else uses it, and SQLite does not wait for that by itself: two
+    processes that open it at once would fail.
+    """
+    until_s = time.monotonic() + patience_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until_s:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def _sqlite_engine(path: Path, busy_timeout_s: float) -> sa.Engine:
     engine = sa.create_engine(
         sa.URL.create("sqlite", database=str(path)),
@@ -123,12 +140,9 @@ def _sqlite_engine(path: Path, busy_timeout_s: float) -> sa.Engine:
     def configure(connection: sqlite3.Connection, _record: object) -> None:
         # A transaction that reads before it writes must not find a second writer in between.
         connection.isolation_level = "IMMEDIATE"
-        for pragma in (
-            f"busy_timeout={int(busy_timeout_s * 1000)}",
-            "journal_mode=WAL",
-            "synchronous=NORMAL",
-            "foreign_keys=ON",
-        ):
+        connection.execute(f"PRAGMA busy_timeout={int(busy_timeout_s * 1000)}")
+        _enter_wal(connection, busy_timeout_s)
+        for pragma in ("synchronous=NORMAL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
     event.listen(engine, "connect", configure)

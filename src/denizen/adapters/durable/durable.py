@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.durable.outcome import Recorded, decode, encode, encode_error, perform
+from denizen.adapters.durable.outcome import Recorded, decode, decode_error, encode, encode_error, perform
 from denizen.adapters.durable.run import (
     Run,
     cancelled,
+    closing,
     current_run,
     entered,
     inside_step,
@@ -33,7 +34,7 @@ from denizen.adapters.durable.run import (
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, Unavailable
 from denizen.domain.json import Json, JsonObject
-from denizen.ports.durable import Workflow
+from denizen.ports.durable import OnFault, Workflow
 
 if TYPE_CHECKING:
     from dbos import StepReservation
@@ -59,11 +60,12 @@ class DbosDurable:
     def __init__(self, settings: DurableSettings) -> None:
         self._settings = settings
         self._workflows: dict[str, Workflow] = {}
+        self._on_fault: dict[str, OnFault] = {}
         self._open: OpenLog | None = None
         self._runs: dict[str, Run] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
 
-    def register(self, name: str, workflow: Workflow) -> None:
+    def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:
         if self._open is not None or name in self._workflows:
             raise Conflict(
                 "The workflow cannot be registered.",
@@ -72,6 +74,8 @@ class DbosDurable:
                 fix="Register each workflow once, before the start.",
             )
         self._workflows[name] = workflow
+        if on_fault is not None:
+            self._on_fault[name] = on_fault
 
     # --- opening and closing -----------------------------------------------------------------------------------------
 
@@ -173,7 +177,7 @@ class DbosDurable:
         """What DBOS runs: the workflow, in a scope by which it can be stopped without ending it."""
 
         async def body(run_id: str, payload: JsonObject | Recorded) -> Recorded:
-            run, task = self._enter(run_id)
+            run, task = self._enter(run_id, name)
             given = cast("JsonObject", decode(payload.text)) if isinstance(payload, Recorded) else payload
             result: Recorded | None = None
             try:
@@ -189,13 +193,14 @@ class DbosDurable:
 
         return body
 
-    def _enter(self, run_id: str) -> tuple[Run, asyncio.Task[object]]:
+    def _enter(self, run_id: str, name: str) -> tuple[Run, asyncio.Task[object]]:
         run = self._runs.setdefault(run_id, Run(run_id))
         task, opened = asyncio.current_task(), self._open
         assert task is not None
         assert opened is not None
         # The task ends after the outcome is recorded.
         task.add_done_callback(lambda ended: self._settle(run, ended, opened.log))
+        task.add_done_callback(lambda ended: self._tell(run, ended, self._on_fault.get(name)))
         if opened.closing.is_set():
             run.scope.cancel()
         return run, task
@@ -216,6 +221,15 @@ class DbosDurable:
             if explained.code != "run_cancelled":
                 _logger.error("the end of run %s could not be recorded; it stays pending", run.id, exc_info=error)
             run.settle(error=encode_error(explained))
+
+    def _tell(self, run: Run, task: asyncio.Task[object], on_fault: OnFault | None) -> None:
+        """After `_settle`."""
+        if on_fault is None:
+            return
+        if run.error is not None:
+            on_fault(run.id, decode_error(run.error))
+        elif task.cancelled() and (self._open is None or self._open.closing.is_set()):
+            on_fault(run.id, closing(f"Run {run.id} has not ended."))
 
     async def wait(self, run_id: str) -> Json:
         """Also raises NotFound for an id that nobody submitted."""

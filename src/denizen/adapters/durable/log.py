@@ -36,7 +36,7 @@ from denizen.adapters.durable.database import Database
 from denizen.adapters.durable.faults import explain
 from denizen.adapters.durable.outcome import Recorded
 from denizen.adapters.durable.run import cancelled
-from denizen.adapters.durable.vendor import JsonText, Unrecorded, quieten
+from denizen.adapters.durable.vendor import JsonText, Unrecorded, forbid_pickle, quieten
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, NotFound
 from denizen.domain.json import Json, JsonObject
 
@@ -99,6 +99,7 @@ class DbosLog:
     def open(self, bodies: Mapping[str, Body]) -> None:
         """In a worker thread of anyio, whose event loop then runs all workflows. Creates the schema when needed."""
         quieten()
+        forbid_pickle()
         config = DBOSConfig(
             name=APP_NAME,
             application_version=APP_VERSION,

@@ -123,6 +123,16 @@ async def side_by_side(*jobs: Callable[[], Awaitable[Json]]) -> list[Json]:
     return [results[index] for index in range(len(jobs))]
 
 
+def closing(why: str) -> Unavailable:
+    """What whoever waits gets while nothing is open (any more)."""
+    return Unavailable(
+        "Denizen is shutting down or not running yet.",
+        code="durable_closed",
+        why=why,
+        fix="Ask again when Denizen has started; what was under way goes on then.",
+    )
+
+
 def cancelled(run_id: str) -> Unavailable:
     """What whoever waits for a cancelled run gets."""
     return Unavailable(
@@ -138,9 +148,4 @@ async def refuse(why: str) -> NoReturn:
     run = find_run()
     if run is not None:
         await leave(run)
-    raise Unavailable(
-        "Denizen is shutting down or not running yet.",
-        code="durable_closed",
-        why=why,
-        fix="Ask again when Denizen has started; what was under way goes on then.",
-    )
+    raise closing(why)

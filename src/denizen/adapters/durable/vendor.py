@@ -1,4 +1,4 @@
-"""Two manners that DBOS has to learn: to store JSON, and to be quiet.
+"""Three manners that DBOS has to learn: to store JSON, to read no pickle, and to be quiet.
 
 Imported by `log`.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import logging
 
-from dbos import Serializer
+from dbos import (
+    Serializer,
+    _serialization,  # pyright: ignore[reportPrivateUsage]
+)
 
 from denizen.adapters.durable.database import CLOSED
 from denizen.adapters.durable.outcome import decode, decode_error, encode, encode_error
@@ -63,6 +66,26 @@ class _Noise(logging.Filter):
 
 
 _noise = _Noise()
+
+
+class _NoPickle(Serializer):
+    """Stands where DBOS keeps its pickle reader, which is asked for rows that say they are pickles: whoever can write
+    to the database must not be able to run code with one.
+    """
+
+    def name(self) -> str:
+        return "py_pickle"
+
+    def serialize(self, data: object) -> str:
+        raise TypeError("nothing is stored as pickle")
+
+    def deserialize(self, serialized_data: str) -> object:
+        raise TypeError("a pickle in the log is not read")
+
+
+def forbid_pickle() -> None:
+    """For the whole process."""
+    _serialization.DBOSDefaultSerializer = _NoPickle()
 
 
 def quieten() -> None:

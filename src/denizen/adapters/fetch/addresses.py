@@ -57,7 +57,11 @@ _SPECIAL_V6 = {
 }
 _METADATA = frozenset(
     ip_address(text)
-    for text in ("169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
+    for text in (
+        *("169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.42.42", "169.254.0.23"),
+        *("100.100.100.200", "192.0.0.192", "168.63.129.16"),
+        *("fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42"),
+    )
 )
 """Where clouds hand credentials to whoever asks from within. No allow list opens these."""
 

@@ -68,6 +68,9 @@ class Connection:
 
     async def vendor_model(self, access: Access, capabilities: Capabilities, name: str) -> VendorModel:
         """The vendor's model for this access. Kept until address or key change, so that connections stay warm."""
+        kept = self._models.get(name)
+        if kept is not None and kept[0] == access:  # as nearly always: without the lock's detour over the event loop
+            return kept[1]
         async with self._lock:
             if self.closed:
                 raise closed_error()
@@ -86,7 +89,7 @@ class Connection:
 
     async def warm(self) -> None:
         """Imports the vendor in a worker thread, so that the first request need not."""
-        await to_thread.run_sync(load_vendor, self.spec.kind)
+        await to_thread.run_sync(load_vendor, self.spec)
 
     def target(self, access: Access, name: str) -> Target:
         """Whom errors talk about, and what they must not say."""

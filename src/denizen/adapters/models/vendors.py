@@ -7,6 +7,8 @@ overruled: what is not in the configuration is sent to nobody.
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,14 @@ NO_KEY = "none"
 """What is sent as a key to servers that need none; the SDKs insist on one."""
 
 
+_CHAT_MODULES = ("pydantic_ai.models.openai", "denizen.adapters.models.openai_client")
+_MODULES: Mapping[Kind, tuple[str, ...]] = {
+    "anthropic": ("pydantic_ai.models.anthropic",),
+    "openai-responses": ("pydantic_ai.models.openai", "denizen.adapters.models.openai_responses"),
+    "google": (),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Where to send requests, and as whom."""
@@ -37,6 +47,7 @@ def build_vendor_model(
     spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
     """The vendor's model. Raises NeedsAttention when the vendor is an extra that is not installed."""
+    load_vendor(spec)
     match spec.kind:
         case "anthropic":
             return _anthropic(spec, access, capabilities, http)
@@ -54,21 +65,20 @@ def build_vendor_model(
             return _openai_compatible(spec, access, capabilities, http)
 
 
-def load_vendor(kind: Kind) -> None:
-    """Imports what a first request of this kind would import."""
-    import pydantic_ai.direct
-
-    _ = pydantic_ai.direct
-    if kind == "anthropic":
-        import pydantic_ai.models.anthropic
-
-        _ = pydantic_ai.models.anthropic
-    elif kind == "google":
+def load_vendor(spec: ProviderSpec) -> None:
+    """Imports what a first request would import, and reads the list of prices and usage fields, for which the first
+    answer would wait.
+    """
+    import gc; gc.disable()
+    importlib.import_module("pydantic_ai.direct")
+    if spec.kind == "google":
         _load_google()
-    else:
-        import pydantic_ai.models.openai
+    for name in _MODULES.get(spec.kind, _CHAT_MODULES):
+        importlib.import_module(name)
+    from genai_prices.data_snapshot import get_snapshot
 
-        _ = pydantic_ai.models.openai
+    get_snapshot()
+    gc.enable()
 
 
 def _anthropic(spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient) -> VendorModel:
@@ -92,9 +102,12 @@ def _anthropic(spec: ProviderSpec, access: Access, capabilities: Capabilities, h
 
 
 def _openai_client(spec: ProviderSpec, access: Access, http: httpx2.AsyncClient) -> AsyncOpenAI:
-    from openai import AsyncOpenAI
+    if spec.kind == "openai-responses":
+        from denizen.adapters.models.openai_responses import LeanResponsesOpenAI as Client
+    else:
+        from denizen.adapters.models.openai_client import LeanOpenAI as Client
 
-    client = AsyncOpenAI(
+    client = Client(
         api_key=access.api_key,
         base_url=access.base_url,
         http_client=http,

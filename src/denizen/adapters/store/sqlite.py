@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -24,7 +25,6 @@ BUSY_TIMEOUT_MS = 5000
 """How long a write waits for another process that writes."""
 
 _PRAGMAS = (
-    "journal_mode=WAL",
     "synchronous=NORMAL",
     "foreign_keys=ON",
     "temp_store=MEMORY",
@@ -144,7 +144,7 @@ def explain(error: BaseException | None, path: Path) -> DenizenError | None:
             f"The database {path} cannot be opened or written.",
             code="store_unusable",
             why=why,
-            fix=f"See that {path.parent} exists and that this user may write there and to the file.",
+            fix=f"See that {path.parent} exists and has room, and that this user may write there and to the file.",
         )
     if primary in _DAMAGED:
         return NeedsAttention(
@@ -156,6 +156,22 @@ def explain(error: BaseException | None, path: Path) -> DenizenError | None:
     return None
 
 
+def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
+    """A new file changes its mode only while nobody else uses it, and SQLite does not wait for that by itself: two
+    processes that open it at once would fail.
+    """
+    until_s = time.monotonic() + patience_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until_s:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engine:
     def connect() -> sqlite3.Connection:
         # For its owner only. Where this fails, SQLite fails next, and says why.
@@ -164,7 +180,9 @@ def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engin
         # The driver begins nothing by itself (`begin` does), and a lane's thread is the only one to use a connection.
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
-            for pragma in (f"busy_timeout={busy_timeout_ms}", *_PRAGMAS):
+            connection.execute(f"PRAGMA busy_timeout={busy_timeout_ms}")
+            _enter_wal(connection, busy_timeout_ms / 1000)
+            for pragma in _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
         except sqlite3.Error:
             connection.close()

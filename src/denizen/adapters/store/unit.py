@@ -83,8 +83,8 @@ class Unit:
             if self._cancelled is not None:
                 raise self._cancelled
         duration_s = self._clock.monotonic_s() - self._started_s
-        if duration_s > SLOW_S:
-            _log.warning("a unit of work took %.1f s", duration_s, stack_info=True)
+        if duration_s > SLOW_S and self._failure is None:  # one that failed has waited, and its error says for what
+            _log.warning("a unit of work took %.1f s", duration_s, stack_info=_log.isEnabledFor(logging.DEBUG))
 
     async def _finish(self, error: BaseException | None) -> None:
         if not self._write or error is not None or self._failure is not None:

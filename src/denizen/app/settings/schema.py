@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Annotated, Literal, Self
 
@@ -42,6 +43,7 @@ KEY_VARIABLES: dict[str, str] = {
 """The kinds that need a key, with the usual name of its variable."""
 
 _LIMITS = Limits()
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::\d+)?|https?://\[[0-9A-Fa-f:]+\](?::\d+)?")
 _MILLION = 1_000_000
 _DAY_S = 86_400
 
@@ -71,6 +73,15 @@ class ServerSection(Section):
     port: Whole = Field(default=8642, ge=0, le=65_535)
     api_keys: tuple[ApiKeySection, ...] = ()
     cors_origins: tuple[Text, ...] = ()
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _single_sites(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            if not _ORIGIN.fullmatch(origin):
+                fix = "Write each as scheme and host, such as https://chat.example.org, without a path or `*`."
+                raise refuse("this is not the origin of one web site.", fix)
+        return origins
 
 
 class ProviderSection(Section):

@@ -39,15 +39,16 @@ def _decide(
     rule = next((rule for rule in policy.rules if rule.matches(call.tool, call.args)), None)
     if rule is not None and rule.decision is Decision.DENY:
         return Verdict(Decision.DENY, tier, rule.reason or "a rule of this server forbids this call", "rule")
-    if tier is Tier.HARMLESS:
+    limit = policy.find_rate_limit(call.tool)
+    if tier is Tier.HARMLESS and limit is None:
         return Verdict(Decision.APPROVE, tier, "harmless", "tier-0")
-    wait_s = window.take(f"{scope.principal.key}\x00{call.tool}", policy.rate_limit(call.tool))
+    wait_s = window.take(f"{scope.principal.key}\x00{call.tool}", limit or policy.default_rate_limit)
     if wait_s > 0:
         return Verdict(
             Decision.DENY, tier, f"'{call.tool}' was used too often; free again in {wait_s:.0f} s", "rate-limit"
         )
-    if tier is Tier.LIMITED:
-        return Verdict(Decision.APPROVE, tier, "within its rate limit", "tier-1")
+    if tier <= Tier.LIMITED:
+        return Verdict(Decision.APPROVE, tier, "within its rate limit", f"tier-{int(tier)}")
     if rule is not None and tier is Tier.SENSITIVE:
         return Verdict(Decision.APPROVE, tier, rule.reason or "a rule of this server allows this call", "rule")
     return Verdict(

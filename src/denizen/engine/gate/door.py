@@ -17,6 +17,9 @@ from denizen.engine.gate.limits import SlidingWindow
 from denizen.engine.gate.policy import GatePolicy
 from denizen.ports.toolset import CallScope, Toolset
 
+MAX_RESULT_CHARS = 200_000
+"""Of one result. It is recorded, shown and sent to the model, so no tool may make it as long as it likes."""
+
 _log = logging.getLogger("denizen.gate")
 
 
@@ -54,10 +57,20 @@ class Gate:
         verdict = decide(tool.spec, call, scope, policy=policy, window=self._window, floor=floor)
         if verdict.decision is Decision.APPROVE:
             inner = replace(scope, depth=scope.depth + 1, chain=(*scope.chain, call.tool))
-            result = await _run_tool(tool, call, inner)
+            result = _recordable(await _run_tool(tool, call, inner))
         else:
             result = ToolResult(f"Denied: {verdict.reason}.", is_error=True)
         return Outcome(verdict, result, round((self._clock.monotonic_s() - started) * 1000))
+
+
+def _recordable(result: ToolResult) -> ToolResult:
+    """Within the bound, and without halves of surrogate pairs: what holds one can be sent to no model, so that a page
+    with such a text would end every later turn of the session.
+    """
+    text = result.text[:MAX_RESULT_CHARS].encode("utf-8", "replace").decode()
+    if len(result.text) > MAX_RESULT_CHARS:
+        text += f"\n[cut: the result has {len(result.text)} characters]"
+    return replace(result, text=text)
 
 
 async def _run_tool(tool: BoundTool, call: ToolCall, scope: CallScope) -> ToolResult:

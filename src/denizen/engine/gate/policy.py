@@ -51,7 +51,6 @@ class GatePolicy:
         """The configured tier, else the one that the tool declares."""
         return next((tier for pattern, tier in self.tiers if fnmatchcase(spec.name, pattern)), spec.tier)
 
-    def rate_limit(self, tool: str) -> RateLimit:
-        return next(
-            (limit for pattern, limit in self.rate_limits if fnmatchcase(tool, pattern)), self.default_rate_limit
-        )
+    def find_rate_limit(self, tool: str) -> RateLimit | None:
+        """The one that the owner wrote, which holds for harmless tools too; they have no other."""
+        return next((limit for pattern, limit in self.rate_limits if fnmatchcase(tool, pattern)), None)

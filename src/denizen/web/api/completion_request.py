@@ -17,6 +17,8 @@ from denizen.domain.prompt import PromptMessage
 from denizen.web.body import Body, read_flag, read_number, read_text, wrong_type
 
 MAX_TOKENS = 1_000_000
+MAX_USER_CHARS = 200
+"""Of the name that a client gives its user; it stands before each message that is found again."""
 _INSTRUCTING = frozenset({"system", "developer"})
 _TALKING = {"user": Role.USER, "assistant": Role.ASSISTANT}
 
@@ -59,7 +61,7 @@ def parse_completion(body: Body) -> CompletionRequest:
         supplied=tuple(message for message in talk[:-1] if message.parts),
         instructions="\n\n".join(filter(None, instructions)),
         session=read_text(_object(body, "metadata"), "session"),
-        user=read_text(body, "user"),
+        user=_line(read_text(body, "user"))[:MAX_USER_CHARS],
         stream=stream,
         include_usage=stream and read_flag(_object(body, "stream_options"), "include_usage"),
         max_output_tokens=_max_tokens(body),
@@ -85,6 +87,10 @@ def _max_tokens(body: Body) -> int | None:
         if value is not None:
             return int(value)
     return None
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _object(body: Body, name: str) -> Body:

@@ -162,7 +162,8 @@ def _inbound(request: Request, asked: CompletionRequest, agent: Agent) -> tuple[
         platform_id=key,
         supplied=() if session else asked.supplied,
         instructions=asked.instructions,
-        max_output_tokens=asked.max_output_tokens,
+        # A client may ask for less than the operator allows, not for more.
+        max_output_tokens=asked.max_output_tokens and min(asked.max_output_tokens, agent.limits.max_output_tokens),
         temperature=asked.temperature,
     )
     return inbound, bool(session or idempotency_key)

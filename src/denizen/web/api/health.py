@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from denizen.web.api.listings import find_model
+from denizen.web.api.translate import find_model
 from denizen.web.dependencies import WebDependencies
 from denizen_sdk import wire
 

@@ -42,7 +42,9 @@ def key_of(inbound: Inbound) -> TurnId:
 
 
 def check_own(turn: Turn, principal: Principal) -> None:
-    """Raises NotFound for a turn of somebody else, unless an owner or admin asks: whether it exists is not told."""
+    """Raises NotFound for a turn of somebody else, unless an owner or admin asks. The error is the one of a turn that
+    does not exist, so that nobody learns whether it does.
+    """
     if turn.principal.key == principal.key or principal.roles & {RoleName.OWNER, RoleName.ADMIN}:
         return
-    raise NotFound(f"There is no turn '{turn.id}'.", code="turn_unknown")
+    raise NotFound(f"There is no turn {turn.id}.", code="turn_not_found")

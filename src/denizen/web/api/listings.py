@@ -3,19 +3,32 @@
 FastAPI routes, so that they are described in `/api/openapi.json`. Reads only.
 """
 
+# Imported by `on_demand` when the first of them is asked for. Everything else on the web is plain Starlette.
+
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, FastAPI, Query
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
+from starlette.responses import Response
 
-from denizen.domain.errors import NotFound
+from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
-from denizen.ports.model import ModelInfo, Models
 from denizen.web.api.inbound import WEB, check_own, own_place
-from denizen.web.api.translate import agent_to_wire, messages_to_wire, model_to_wire, tool_to_wire, turn_to_wire
+from denizen.web.api.translate import (
+    agent_to_wire,
+    find_model,
+    messages_to_wire,
+    model_to_wire,
+    tool_to_wire,
+    turn_to_wire,
+)
 from denizen.web.dependencies import WebDependencies
+from denizen.web.errors import Boundary, answer_error, answer_http_exception
 from denizen.web.guard import principal_of
 from denizen_sdk import wire
 
@@ -23,8 +36,27 @@ AgentName = Annotated[str, Query(description="Name of an agent; empty for the de
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
-def listings(deps: WebDependencies) -> APIRouter:
-    """The routes."""
+def create_listings(deps: WebDependencies) -> FastAPI:
+    """The application behind the layers of `app`. Its description is built when it is asked for; its pages are
+    Swagger's and need scripts of another site, so they are off.
+    """
+    app = FastAPI(
+        title="Denizen",
+        version=deps.version,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        # Once more, inside: FastAPI would answer a fault by itself before the layers outside hear of it.
+        middleware=[Middleware(Boundary)],
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+    )
+    app.add_exception_handler(HTTPException, answer_http_exception)
+    app.add_exception_handler(RequestValidationError, _answer_validation)
+    app.include_router(_router(deps))
+    return app
+
+
+def _router(deps: WebDependencies) -> APIRouter:
     router = APIRouter(prefix="/api")
 
     @router.get("/agents", summary="The agents, the default one first")
@@ -61,10 +93,9 @@ def listings(deps: WebDependencies) -> APIRouter:
     return router
 
 
-def find_model(models: Models, name: str) -> ModelInfo | None:
-    """What is known of the model that an agent names, by alias or as `provider/model`."""
-    try:
-        full = models.get(name).name
-    except NotFound:
-        return None
-    return next((info for info in models.list_models() if full in {info.name, f"{info.provider}/{info.name}"}), None)
+def _answer_validation(request: Request, error: Exception) -> Response:
+    """A query parameter that does not fit; bodies are read by `body.py`."""
+    if not isinstance(error, RequestValidationError):
+        raise TypeError(f"not a validation error: {error!r}")
+    faults = "; ".join(f"{fault['loc'][-1]}: {fault['msg']}" for fault in error.errors())
+    return answer_error(request.url.path, InvalidInput("A parameter does not fit.", code="field_invalid", why=faults))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from denizen.domain.agent import Agent
+from denizen.domain.errors import NotFound
 from denizen.domain.events import (
     Notice,
     TextAdded,
@@ -19,7 +20,7 @@ from denizen.domain.message import Message, Role, ToolResultPart, calls_of
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.engine.queries import ToolInfo, TurnDetail
-from denizen.ports.model import ModelInfo
+from denizen.ports.model import ModelInfo, Models
 from denizen.web.errors import failure_of, problem_of
 from denizen_sdk import wire
 
@@ -146,3 +147,12 @@ def _call(call: CallRecord) -> wire.CallInfo:
         duration_ms=call.duration_ms,
         cached=call.cached,
     )
+
+
+def find_model(models: Models, name: str) -> ModelInfo | None:
+    """What is known of the model that an agent names, by alias or as `provider/model`."""
+    try:
+        full = models.get(name).name
+    except NotFound:
+        return None
+    return next((info for info in models.list_models() if full in {info.name, f"{info.provider}/{info.name}"}), None)

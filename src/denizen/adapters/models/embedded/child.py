@@ -110,6 +110,7 @@ def _opened_log(log: Path) -> IO[bytes]:
         log.parent.mkdir(parents=True, exist_ok=True)
         if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
             log.replace(log.with_suffix(".log.1"))
+        log.touch(mode=0o600)
         return log.open("ab")
     except OSError as error:
         raise NeedsAttention(

@@ -21,8 +21,6 @@ import os
 import sys
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +135,9 @@ def plan_params(settings: ServerSettings, template: str | None) -> Mapping[str, 
 
 def _wait_until_ready(health_url: str) -> None:
     """Returns when the server answers 200. The parent holds the deadline and kills us when it passes."""
+    import urllib.error
+    import urllib.request
+
     while True:
         try:
             with urllib.request.urlopen(health_url, timeout=10):  # noqa: S310 - our own http address

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from denizen.adapters.models.embedded.catalogue import HUB_URL, WeightsEntry
 from denizen.adapters.models.embedded.gguf import is_gguf, load_gguf_header
-from denizen.adapters.models.embedded.hub import download
 from denizen.adapters.models.embedded.parts import PartsSearch, search_folders, search_installed
 from denizen.adapters.models.embedded.progress import Report, report_nothing, run_in_thread
 from denizen.adapters.models.embedded.pull import PackageTool, fetched_packages
@@ -129,6 +128,8 @@ async def _get(entry: WeightsEntry, places: WeightsPlaces, stored: StoredWeights
         tried.append(f"{source} lack {_some(parts.missing)}")
     if places.hub_url is None:
         raise _nowhere(entry, places, [*tried, "the hub is switched off"])
+    from denizen.adapters.models.embedded.hub import download  # late: it brings in an HTTP client
+
     try:
         stored.require_space(entry.size_bytes)
         sha256 = await download(entry, stored.part, places.hub_url, report)

@@ -1,0 +1,72 @@
+"""Log lines: whole, tame and without secrets, whatever is in them."""
+
+import logging
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from denizen.app.logging import configure_logging
+
+FORGED = "2026-11-21T12:00:00Z [info     ] turn   status=done"
+NASTY = f"\x1b]0;owned\x07\x9b2J\n{FORGED}"
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Generator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    for handler in set(root.handlers) - set(handlers):
+        handler.close()
+    root.handlers, root.level = handlers, level
+
+
+@contextmanager
+def wide_open_umask() -> Generator[None]:
+    before = os.umask(0)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def log_to(file: Path, style: str) -> logging.Logger:
+    configure_logging(level="info", style=style, mask=lambda text: text.replace("s3cret", "***"), file=file)  # pyright: ignore[reportArgumentType]
+    return logging.getLogger("denizen.test")
+
+
+@pytest.mark.parametrize("style", ["console", "json"])
+def test_what_others_wrote_begins_no_line_and_sends_no_control_sequence(tmp_path: Path, style: str) -> None:
+    file = tmp_path / "log"
+    log = log_to(file, style)
+    log.warning("path %s", NASTY, extra={"path": NASTY, "bare": "\x9b2J"})
+    try:
+        raise ValueError(NASTY)
+    except ValueError:
+        log.exception("fault")
+    text = file.read_text(encoding="utf-8")
+    assert all(char == "\n" or char.isprintable() for char in text)
+    assert not any(line.startswith(FORGED) for line in text.split("\n"))
+    assert text.count("owned") >= 3
+    records = [line for line in text.split("\n") if line.strip() and not line.startswith("    ")]
+    assert len(records) == 2
+
+
+def test_a_secret_is_masked_in_fields_and_tracebacks(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    log = log_to(file, "console")
+    try:
+        raise ValueError("the key is s3cret")
+    except ValueError:
+        log.exception("fault", extra={"key": "s3cret"})
+    assert "s3cret" not in file.read_text(encoding="utf-8")
+
+
+def test_a_log_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    file = tmp_path / "logs" / "denizen.log"
+    with wide_open_umask():
+        log_to(file, "json")
+    assert file.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,126 @@
+"""Nothing that a model, a tool or a page says can command the operator's terminal."""
+
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import click
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from denizen.app.build import LOCAL, Opening, open_denizen
+from denizen.cli.ask import Printer
+from denizen.cli.chat import View
+from denizen.cli.main import run
+from denizen.cli.screen import printable, printable_json
+from denizen.cli.trace import command as trace
+from denizen.domain.conversation import Place
+from denizen.domain.errors import Unavailable
+from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from denizen.domain.ids import AgentName, CallId, MessageId, TurnId
+from denizen.domain.message import Author, Message, Role, TextPart
+from denizen.domain.tool import Origin, Tier
+from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
+from denizen.domain.usage import Usage
+from denizen.domain.verdict import Decision, Verdict
+
+TITLE = "\x1b]0;owned\x07"
+CLEAR = "\x9b2J"
+NASTY = f"a{TITLE}b{CLEAR}c\rd\x08\x7fe\n\tf"
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+CALL = CallId("c")
+DONE = TurnFinished(TurnId("t"), TurnStatus.DONE, NASTY, "", "", Usage())
+FAILED = TurnFinished(TurnId("t"), TurnStatus.FAILED, "", NASTY, "x", Usage(), "Unavailable", NASTY)
+EVENTS: list[TurnEvent] = [
+    TextAdded(NASTY),
+    ToolStarted(CALL, "look", {"q": NASTY}),
+    ToolFinished(CALL, "look", NASTY, is_error=True, duration_ms=1),
+    Notice(NASTY),
+]
+
+
+def is_tame(text: str) -> bool:
+    return all(char in "\n\t" or char.isprintable() for char in text.replace("\ufffd", "?"))
+
+
+def test_control_characters_leave_a_mark_and_carriage_returns_vanish() -> None:
+    assert printable(NASTY) == "a\ufffd]0;owned\ufffdb\ufffd2Jcd\ufffd\ufffde\n\tf"
+    assert printable("Grüße 👋🏽\u200d, עברית\r\n") == "Grüße 👋🏽\u200d, עברית\n"
+    assert printable("half \ud83d pair").encode() == "half \ufffd pair".encode()
+
+
+def test_json_for_a_terminal_reads_back_as_it_was() -> None:
+    written = printable_json({"answer": NASTY + "ü\ud83d"})
+    assert is_tame(written)
+    assert "ü" in written
+    assert json.loads(written) == {"answer": NASTY + "ü\ud83d"}
+
+
+@pytest.mark.parametrize("end", [DONE, FAILED])
+@pytest.mark.parametrize(("live", "as_json"), [(True, False), (False, False), (False, True)])
+def test_ask_prints_no_control_sequences(
+    capsys: pytest.CaptureFixture[str], end: TurnFinished, live: bool, as_json: bool
+) -> None:
+    printer = Printer(live=live, as_json=as_json)
+    for event in EVENTS:
+        printer.show(event)
+    printer.finish(end)
+    out, err = capsys.readouterr()
+    assert is_tame(out)
+    assert is_tame(err)
+    assert "owned" in out + err
+
+
+@pytest.mark.parametrize("end", [DONE, FAILED])
+def test_chat_prints_no_control_sequences(end: TurnFinished) -> None:
+    screen = io.StringIO()
+    view = View(Console(file=screen, force_terminal=False, width=200))
+    for event in (*EVENTS, end):
+        view.show(event)
+    assert is_tame(screen.getvalue())
+    assert "owned" in screen.getvalue()
+
+
+async def fill(home: Path) -> None:
+    """A turn in which a model made up a tool."""
+    async with open_denizen(home, Opening(durable=False)) as denizen, denizen.services.store.work() as work:
+        conversation = await work.conversations.put(Place("terminal", "x"), now=NOW)
+        session = await work.sessions.current(conversation.id, AgentName("denizen"), now=NOW)
+        trigger = Message(MessageId("m"), conversation.id, Role.USER, Author("", ""), (TextPart("?"),), NOW, session.id)
+        turn = Turn(
+            TurnId("t"), conversation.id, session.id, AgentName("denizen"), LOCAL, trigger.id, TurnStatus.DONE, NOW,
+            reply=NASTY,
+        )  # fmt: skip
+        await work.turns.open(turn)
+        await work.turns.add_step(Step(turn.id, 1, NASTY, "act", "stop", Usage(), 1, NOW))
+        denied = Verdict(Decision.DENY, Tier.HARMLESS, NASTY, "arguments")
+        await work.turns.add_call(
+            CallRecord(
+                turn.id, 1, 0, CALL, f"look\n  step 9 {TITLE}", {"q": NASTY}, Origin.MODEL, Tier.HARMLESS, denied,
+                NASTY, True, 1, False, NOW,
+            )
+        )  # fmt: skip
+
+
+def test_a_trace_shows_what_a_model_made_up_without_obeying_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    anyio.run(fill, home)
+    shown = CliRunner().invoke(trace, ["t"], obj=home)
+    assert shown.exit_code == 0, shown.output
+    assert is_tame(shown.output)
+    assert "look step 9" in shown.output
+
+
+def test_an_error_from_outside_is_explained_without_its_control_sequences(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command()
+    def failing() -> None:
+        raise Unavailable("No answer.", why=NASTY)
+
+    monkeypatch.setattr("denizen.cli.agents.command", failing)
+    assert run(["agents"]) == 4
+    assert is_tame(capsys.readouterr().err)

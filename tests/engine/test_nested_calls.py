@@ -1,0 +1,130 @@
+"""Calls that skills make: the same gate, the strictest tier on the way, five deep, each with a key of its own."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from denizen.domain.clock import SystemClock
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.verdict import Decision
+from denizen.engine.gate.door import BoundTool, Gate, Outcome
+from denizen.engine.gate.policy import GatePolicy, Rule
+from denizen.engine.runtime import Runtime
+from denizen.engine.toolbox import NestedCalls
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import ScriptedModel
+from tests.engine.house import Tools, generation
+
+pytestmark = pytest.mark.anyio
+
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"], "additionalProperties": False}
+SCOPE = CallScope(
+    AgentName("ada"),
+    Principal(PrincipalKind.LOCAL, "ana", "Ana"),
+    Place("terminal", "t"),
+    ConversationId("c"),
+    SessionId("s"),
+    TurnId("t"),
+    idempotency_key="call_outer",
+)
+
+
+def spec(name: str, tier: Tier) -> ToolSpec:
+    return ToolSpec(name, "", SCHEMA, tier=tier)
+
+
+@dataclass
+class Nest:
+    """A toolset whose tools call others as a test says: `(tool, args)` pairs by name."""
+
+    calls: dict[str, list[tuple[str, JsonObject]]] = field(default_factory=dict)
+    tools: Tools = field(default_factory=Tools)
+    results: list[ToolResult] = field(default_factory=list)
+
+
+@asynccontextmanager
+async def nested(
+    policy: GatePolicy | None = None, **calls: list[tuple[str, JsonObject]]
+) -> AsyncGenerator[tuple[Nest, Gate]]:
+    nest, runtime, gate = Nest(calls), Runtime(), Gate(SystemClock())
+    call_tool = NestedCalls(runtime, gate)
+
+    async def run(call: ToolCall, scope: CallScope) -> ToolResult:
+        for tool, args in nest.calls.get(call.tool, []):
+            nest.results.append(await call_tool(scope, tool, args))
+        return ToolResult(f"{call.tool} ran")
+
+    nest.tools.run = run
+    nest.tools.specs = [
+        spec("harmless", Tier.HARMLESS),
+        spec("limited", Tier.LIMITED),
+        spec("sensitive", Tier.SENSITIVE),
+        spec("dangerous", Tier.DANGEROUS),
+    ]
+    await runtime.swap(generation(ScriptedModel(), nest.tools, policy=policy))
+    yield nest, gate
+    await runtime.aclose()
+
+
+async def start(
+    nest: Nest, gate: Gate, tool: str, policy: GatePolicy | None = None, scope: CallScope = SCOPE
+) -> Outcome:
+    found = next(each for each in nest.tools.specs if each.name == tool)
+    call = ToolCall(CallId("1"), tool, {"q": "x"})
+    return await gate.run(BoundTool(found, nest.tools), call, scope, policy or GatePolicy())
+
+
+@pytest.mark.proves("VW1")
+async def test_a_harmless_tool_reaches_no_dangerous_one() -> None:
+    async with nested(harmless=[("dangerous", {"q": "x"}), ("sensitive", {"q": "x"})]) as (nest, gate):
+        assert (await start(nest, gate, "harmless")).verdict.decision is Decision.APPROVE
+    assert [call.tool for call in nest.tools.calls] == ["harmless"]
+    assert all(result.is_error and result.text.startswith("Denied") for result in nest.results)
+
+
+@pytest.mark.proves("VW1")
+async def test_what_a_sensitive_tool_calls_is_as_sensitive_as_itself() -> None:
+    policy = GatePolicy(rules=(Rule("sensitive", Decision.APPROVE),))
+    async with nested(policy, sensitive=[("harmless", {"q": "x"})]) as (nest, gate):
+        assert (await start(nest, gate, "sensitive", policy)).verdict.decision is Decision.APPROVE
+    assert [call.tool for call in nest.tools.calls] == ["sensitive"]
+
+
+async def test_a_tool_that_calls_itself_is_stopped() -> None:
+    async with nested(harmless=[("harmless", {"q": "x"})]) as (nest, gate):
+        await start(nest, gate, "harmless")
+    assert len(nest.tools.calls) == 6
+    assert any("5 deep" in result.text for result in nest.results)
+
+
+async def test_a_tool_of_the_chain_that_has_vanished_counts_as_dangerous() -> None:
+    async with nested(harmless=[("limited", {"q": "x"})]) as (nest, gate):
+        await start(nest, gate, "harmless", scope=replace(SCOPE, chain=("gone",), depth=1))
+    assert [call.tool for call in nest.tools.calls] == ["harmless"]
+
+
+async def test_wrong_arguments_and_unknown_tools_come_back_as_words() -> None:
+    async with nested(harmless=[("limited", {}), ("limited", {"q": 5}), ("fly", {"q": "x"})]) as (nest, gate):
+        await start(nest, gate, "harmless")
+    assert [result.is_error for result in nest.results] == [True, True, True]
+    assert [call.tool for call in nest.tools.calls] == ["harmless"]
+
+
+async def test_two_things_that_one_call_does_have_two_keys_which_a_repetition_has_again() -> None:
+    """A tool does its work once for each key: with the outer one, the second note would count as written already."""
+    keys: list[list[str]] = []
+    for _ in range(2):
+        async with nested(harmless=[("limited", {"q": "one"}), ("limited", {"q": "two"})]) as (nest, gate):
+            await start(nest, gate, "harmless")
+        keys.append(nest.tools.keys)
+    assert len(set(keys[0])) == 3
+    assert keys[0] == keys[1]
+    async with nested(harmless=[("limited", {"q": "one"})]) as (nest, gate):
+        await start(nest, gate, "harmless", scope=replace(SCOPE, idempotency_key=""))
+    assert nest.tools.keys == ["", ""]
