@@ -1,0 +1,140 @@
+"""A home folder and the `denizen` command on it, run by the interpreter of the tests: no installed script is needed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from tests.e2e.process import Finished, Running, after, start, start_in_terminal
+
+CONFIG = """\
+models:
+  providers:
+    local: {{kind: {kind}, base_url: "{url}"{more}}}
+  aliases: {{balanced: local/scripted}}
+agents:
+  denizen: {{}}
+{rest}"""
+
+
+@dataclass(slots=True)
+class Home:
+    """`folder` need not exist. `variables` are added to an environment that knows nothing of the machine's own keys."""
+
+    folder: Path
+    variables: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        own = {"PATH": os.environ["PATH"], "HOME": str(self.folder.parent), "LANG": "C.UTF-8", "TERM": "dumb"}
+        return {**own, **self.variables}
+
+    @property
+    def store_url(self) -> str:
+        return f"sqlite:///{self.folder / 'denizen.db'}"
+
+    @property
+    def config(self) -> Path:
+        return self.folder / "denizen.yaml"
+
+    def configure(self, url: str, *, kind: str = "openai-compatible", more: str = "", rest: str = "") -> None:
+        """One provider at that URL; `more` are further keys of it, `rest` further sections."""
+        self.write(CONFIG.format(kind=kind, url=url, more=f", {more}" if more else "", rest=rest))
+
+    def write(self, text: str) -> None:
+        self.folder.mkdir(exist_ok=True)
+        self.config.write_text(text, encoding="utf-8")
+
+    def command(self, *args: str) -> list[str]:
+        return [sys.executable, "-m", "denizen", "--home", str(self.folder), *args]
+
+    def start(self, *args: str, before: str = "") -> Running:
+        """`before` is Python that the process runs first."""
+        command = self.command(*args)
+        return start(after(before, command) if before else command, self.environment)
+
+    def start_in_terminal(self, *args: str) -> Running:
+        return start_in_terminal(self.command(*args), self.environment)
+
+    def do(self, *args: str, stdin: str = "", before: str = "") -> Finished:
+        """Runs a command to its end."""
+        with self.start(*args, before=before) as running:
+            if stdin:
+                running.type(stdin)
+            return running.finish()
+
+    def serve(self, *options: str, token: str = "") -> Server:
+        """`denizen run` on a free port, once it is ready; `token` is the API key that requests bring."""
+        running = self.start(*options, "run", "--port", "0")
+        try:
+            return Server(running, running.err.await_text(r"Denizen is ready: (http://\S+)$")[1], token)
+        except AssertionError:
+            running.kill()
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer of the server."""
+
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A `denizen run` that is ready. Use it as a context: it is killed at the end."""
+
+    running: Running
+    url: str
+    token: str = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.running.kill()
+
+    def send(self, question: object, *, key: str, agent: str = "denizen") -> http.client.HTTPConnection:
+        """Asks over the OpenAI-compatible API, and does not wait for the answer."""
+        body = {"model": agent, "messages": [{"role": "user", "content": question}]}
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        return self._request("POST", "/v1/chat/completions", headers, json.dumps(body))
+
+    def ask(self, question: object, *, key: str, agent: str = "denizen") -> Answered:
+        """The same, with the answer."""
+        return receive(self.send(question, key=key, agent=agent))
+
+    def get(self, path: str) -> Answered:
+        return receive(self._request("GET", path, {}))
+
+    def _request(
+        self, method: str, path: str, headers: Mapping[str, str], body: str | None = None
+    ) -> http.client.HTTPConnection:
+        address = urlsplit(self.url)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
+        own = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        connection.request(method, path, body, {**headers, **own})
+        return connection
+
+
+def receive(connection: http.client.HTTPConnection) -> Answered:
+    """Waits for the answer and closes the connection."""
+    try:
+        response = connection.getresponse()
+        return Answered(response.status, json.loads(response.read()))
+    finally:
+        connection.close()
+
+
+def text_of(answered: Answered) -> str:
+    """The text of a completion."""
+    assert answered.status == 200, answered
+    return answered.body["choices"][0]["message"]["content"]

@@ -1,0 +1,71 @@
+"""A model provider for other processes: `denizen.testing.model_server` in a thread; its requests can be awaited."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from denizen.testing.model_server import Answer, Entry, ModelServer, Recorded, Wait, model_server
+from tests.e2e.process import PATIENCE_S
+
+
+class Requests(list[Recorded]):
+    """What came in, in order; says when something does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = threading.Condition()
+
+    def append(self, item: Recorded, /) -> None:
+        with self._changed:
+            super().append(item)
+            self._changed.notify_all()
+
+    def await_count(self, count: int) -> None:
+        with self._changed:
+            arrived = self._changed.wait_for(lambda: len(self) >= count, PATIENCE_S)
+        assert arrived, f"{len(self)} requests, not {count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An answer that the provider holds back."""
+
+    portal: BlockingPortal
+    entry: Wait
+
+    def release(self) -> None:
+        self.portal.call(self.entry.until.set)
+
+
+class Provider:
+    """The server, and what only its own thread may touch."""
+
+    def __init__(self, server: ModelServer, portal: BlockingPortal) -> None:
+        self._portal = portal
+        self.server = server
+        self.requests = Requests()
+        server.requests = self.requests
+
+    def script(self, *entries: Entry) -> None:
+        self.server.script(*entries)
+
+    def hold(self, answer: Answer) -> Held:
+        """Adds an answer to the script that waits for `release`."""
+        entry = Wait(answer, self._portal.call(anyio.Event), self._portal.call(anyio.Event))
+        self.server.script(entry)
+        return Held(self._portal, entry)
+
+
+@contextmanager
+def open_provider() -> Generator[Provider]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(model_server()) as server,
+    ):
+        yield Provider(server, portal)

@@ -1,0 +1,51 @@
+"""Several agents on one server: each has the model, the endpoint and the key that its configuration names."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.testing.model_server import Answer
+from tests.e2e.home import Home, text_of
+from tests.e2e.provider import Provider
+
+pytestmark = pytest.mark.e2e
+
+CONFIG = """\
+models:
+  providers:
+    first: {{kind: openai-compatible, base_url: "{first}", api_key: "${{FIRST_KEY}}"}}
+    second: {{kind: openai-compatible, base_url: "{second}", api_key: "${{SECOND_KEY}}"}}
+    dead: {{kind: openai-compatible, base_url: "http://127.0.0.1:9/v1"}}
+  aliases:
+    balanced: second/reads
+    sturdy: {{model: dead/never, fallbacks: [first/sees]}}
+  overrides:
+    first/sees: {{images: true}}
+    dead/never: {{images: true}}
+    second/reads: {{images: false}}
+agents:
+  painter: {{model: first/sees}}
+  writer: {{model: balanced}}
+  survivor: {{model: sturdy}}
+default_agent: painter
+"""
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+PICTURE = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
+
+
+@pytest.mark.proves("C-config-endpoint", "TW5")
+def test_each_agent_has_its_own_endpoint_key_and_fallbacks_and_gets_pictures_only_if_its_model_takes_them(
+    home: Home, provider: Provider
+) -> None:
+    home.variables |= {"FIRST_KEY": "first-key", "SECOND_KEY": "second-key"}
+    home.write(CONFIG.format(first=provider.server.openai_url, second=provider.server.openrouter_url))
+    provider.script(*(Answer(text=text) for text in ("A cat.", "I cannot see it.", "Still a cat.")))
+    with home.serve() as server:
+        answers = [server.ask(PICTURE, key=name, agent=name) for name in ("painter", "writer", "survivor")]
+    assert [text_of(answer) for answer in answers] == ["A cat.", "I cannot see it.", "Still a cat."]
+    asked = [(r.path, r.headers["authorization"], r.body["model"], PIXEL in str(r.body)) for r in provider.requests]
+    assert asked == [
+        ("/v1/chat/completions", "Bearer first-key", "sees", True),
+        ("/api/v1/chat/completions", "Bearer second-key", "reads", False),
+        ("/v1/chat/completions", "Bearer first-key", "sees", True),
+    ]

@@ -1,0 +1,69 @@
+"""`denizen chat`, through a pipe and in a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.testing.model_server import Answer, Call, Hang
+from tests.e2e.home import Home
+from tests.e2e.provider import Provider
+
+pytestmark = pytest.mark.e2e
+
+TYPED = """\
+What is 6 * 6?
+/tools
+/context
+/new
+/model
+/model big
+/model local/scripted
+And now?
+/nope
+/help
+"""
+
+
+def test_a_chat_through_a_pipe_answers_uses_tools_and_knows_its_commands(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(
+        Answer(calls=[Call("calculator", {"expression": "6 * 6"})]),
+        Answer(text="It is 36."),
+        Answer(text="A fresh start."),
+    )
+    done = home.do("chat", stdin=TYPED)
+    assert (done.code, done.told) == (0, [])
+    said = [part.splitlines() for part in done.out.split("> ")]
+    assert said[0] == ["denizen on local/scripted. /help lists the commands."]
+    assert said[1][:2] == ["What is 6 * 6?", 'calculator {"expression": "6 * 6"}']
+    assert (said[1][2].split()[0], said[1][3]) == ("36", "It is 36.")
+    tools, context, new, models, big, chosen, after, nope, help_ = said[2:]
+    assert any(line.startswith("  calculator  (tier 0)") for line in tools)
+    assert {line.split()[0] for line in context[1:]} >= {"persona", "tools", "messages"}
+    assert new[1:] == ["A fresh session begins with your next message."]
+    assert models[1:] == ["  local/scripted  balanced, fast, quality"]
+    assert big[1] == "There is no model 'big'."
+    assert chosen[1:] == ["Answers come from local/scripted now."]
+    assert after[1:] == ["A fresh start."]
+    assert nope[1:] == ["There is no command /nope. /help lists them."]
+    assert "/quit            leave (also Ctrl-D)" in help_
+    assert [len(body["messages"]) for body in provider.server.bodies] == [2, 4, 2], "/new begins without the old talk"
+
+
+def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(Hang(Answer(text="Once upon a time"), after_frames=3), Answer(text="Fine."))
+    with home.start_in_terminal("chat") as chat:
+        chat.out.await_text("> ")
+        chat.type("Tell me a story\r")
+        chat.out.await_text("Once upon")
+        chat.type("\x03")
+        stopped = chat.out.await_text("stopped")
+        prompt = chat.out.await_text("> ", after=stopped.end())
+        chat.type("And now?\r")
+        fine = chat.out.await_text("Fine.", after=prompt.end())
+        chat.out.await_text("> ", after=fine.end())
+        chat.type("/quit\r")
+        assert chat.finish().code == 0
+    assert "Traceback" not in chat.out.text
+    assert [body["messages"][-1]["content"] for body in provider.server.bodies] == ["Tell me a story", "And now?"]

@@ -1,0 +1,71 @@
+"""A configuration that cannot be used stops a start, with file and line; a running server keeps the one it has."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from denizen.testing.model_server import Answer
+from tests.e2e.home import Home, Server, text_of
+from tests.e2e.process import eventually
+from tests.e2e.provider import Provider
+
+pytestmark = pytest.mark.e2e
+
+BROKEN = "models:\n  providers: {\nagents: {}\n"
+UNKNOWN_KEY = "agents:\n  denizen:\n    modle: fast\n"
+UNSET = """\
+models:
+  providers:
+    local: {kind: openai-compatible, base_url: "${NOWHERE}"}
+  aliases: {balanced: local/x}
+"""
+
+
+@pytest.mark.proves("T-config-env", "T-config-validation")
+@pytest.mark.parametrize("command", [("ask", "Hello"), ("run", "--port", "0"), ("config", "check")], ids=lambda c: c[0])
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        pytest.param(BROKEN, 2, "fix: Close it with", id="broken"),
+        pytest.param(UNKNOWN_KEY, 3, "fix: Did you mean 'model'?", id="unknown key"),
+        pytest.param(UNSET, 3, "the variable NOWHERE is not set", id="unset variable"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_refused_with_file_and_line(
+    command: tuple[str, ...], text: str, line: int, says: str, home: Home
+) -> None:
+    home.write(text)
+    ended = home.do(*command)
+    assert ended.ending == (2, "")
+    assert ended.err.startswith(f"error: {home.config}:{line}:")
+    assert says in ended.err
+    assert "Traceback" not in ended.err
+
+
+def generation(server: Server) -> int:
+    return server.get("/health").body["generation"]
+
+
+@pytest.mark.proves("T2")
+def test_a_running_server_takes_over_what_can_be_used_and_keeps_the_old_one_otherwise(
+    home: Home, provider: Provider
+) -> None:
+    provider.script(*(Answer(text=f"{number}.") for number in range(3)))
+    home.configure(provider.server.openai_url)
+    with home.serve() as server:
+        first = generation(server)
+        home.configure(provider.server.openai_url, rest="default_agent: denizen\n")
+        eventually(lambda: generation(server) == first + 1)
+        home.write(BROKEN)
+        said = server.running.err.await_text(r".*\[error.*configuration refused, the old one stays.*\n")
+        assert f"{home.config}:2:14: a `{{`" in said[0]
+        assert generation(server) == first + 1
+        assert text_of(server.ask("Are you there?", key="m1")) == "0."
+        home.configure(provider.server.openai_url)
+        eventually(lambda: generation(server) == first + 2)
+        assert text_of(server.ask("And now?", key="m2")) == "1."
+        ended = server.running.stop(signal.SIGTERM)
+    assert ended.code == 0
+    assert [line for line in ended.err.splitlines() if "[error" in line] == [said[0].splitlines()[0]]

@@ -1,0 +1,58 @@
+"""Secrets that are planted everywhere come out nowhere, whatever fails and however much is logged."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from denizen.testing.model_server import Answer, Fail, StreamFault
+from tests.e2e.home import Home, text_of
+from tests.e2e.process import read_home
+from tests.e2e.provider import Provider
+
+pytestmark = pytest.mark.e2e
+
+PROVIDER_KEY = "planted-provider-0123456789"
+HEADER = "planted-header-0123456789"
+API_KEY = "planted-api-0123456789"
+REST = """\
+server: {api_keys: [{name: laptop, key: "${API_KEY}", roles: [owner]}]}
+logging: {level: debug, format: json, file: logs/denizen.log}
+"""
+
+
+@pytest.mark.proves("C-config-secret-names")
+def test_no_planted_secret_is_written_or_said_anywhere(home: Home, provider: Provider) -> None:
+    home.configure(
+        provider.server.openai_url, more='api_key: "${PROVIDER_KEY}", headers: {X-Team: "${HEADER}"}', rest=REST
+    )
+    secrets = home.folder / "secrets.env"
+    secrets.write_text(f"PROVIDER_KEY={PROVIDER_KEY}\nAPI_KEY={API_KEY}\n")
+    secrets.chmod(0o600)
+    home.variables["HEADER"] = HEADER
+    echo = f"planted: Bearer {PROVIDER_KEY}, {HEADER}"
+    provider.script(
+        Answer(text="Hello."),
+        Fail(401, echo),
+        Fail(400, echo),
+        StreamFault(Answer(text="Well"), after_frames=2, message=echo),
+        Fail(404, echo, code="model_not_found"),
+    )
+    said: list[str] = []
+    with home.serve("-vv", token=API_KEY) as server:
+        assert text_of(server.ask("Hello", key="m1")) == "Hello."
+        answers = [server.ask("Hello", key=f"m{number}") for number in (2, 3, 4)]
+        assert {answer.status >= 400 for answer in answers} == {True}
+        said += [str(each) for each in (*answers, server.get("/api/models"), server.get("/api/agents"))]
+        said.append(str(server.running.stop(signal.SIGTERM)))
+    asked = home.do("-vv", "ask", "--json", "Hello")
+    assert asked.code == 2
+    said += [str(asked), str(home.do("config", "show"))]
+    assert len(provider.requests) == 5
+    assert {request.headers["authorization"] for request in provider.requests} == {f"Bearer {PROVIDER_KEY}"}
+    assert {request.headers["x-team"] for request in provider.requests} == {HEADER}
+    files = read_home(home.folder)
+    assert {"denizen.db", "durable.db", "logs/denizen.log"} <= files.keys()
+    assert [text for text in said if "planted-" in text] == []
+    assert [name for name, content in files.items() if b"planted-" in content] == ["secrets.env"]

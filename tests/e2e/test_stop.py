@@ -1,0 +1,44 @@
+"""Told to stop, by SIGTERM or Ctrl-C, a process ends soon and cleanly, and leaves nothing that blocks the next one."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import closing
+
+import pytest
+
+from denizen.domain.turn import TurnStatus
+from denizen.testing.model_server import Answer, Hang
+from tests.e2e.home import Home, receive, text_of
+from tests.e2e.provider import Provider
+from tests.e2e.records import read_turns
+
+pytestmark = pytest.mark.e2e
+
+
+def test_a_server_told_to_end_leaves_its_turn_to_the_next_one_which_finishes_it(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(Hang(), Answer(text="Done."))
+    with home.serve() as first, closing(first.send("Hello", key="m1")) as asked:
+        provider.requests.await_count(1)
+        ended = first.running.stop(signal.SIGTERM)
+        assert (ended.ending, ended.told[1:]) == ((0, ""), ["Stopped."])
+        assert receive(asked).status == 503
+    with home.serve() as second:
+        provider.requests.await_count(2)
+        assert text_of(second.ask("Hello", key="m1")) == "Done."
+        ended = second.running.stop(signal.SIGINT)
+        assert (ended.ending, ended.told[1:]) == ((0, ""), ["Stopped."])
+    assert len(provider.requests) == 2
+
+
+def test_a_question_that_is_interrupted_leaves_nothing_in_the_way_of_the_next(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url)
+    provider.script(Hang(Answer(text="Once upon a time"), after_frames=2), Answer(text="Hello."))
+    with home.start("ask", "--session", "s", "--stream", "Tell me a story") as asking:
+        asking.out.await_text("Once")
+        ended = asking.stop(signal.SIGINT)
+        assert (ended.ending, ended.told) == ((130, "Once upo\n"), ["Stopped."])
+    asked = home.do("ask", "--session", "s", "Hello")
+    assert (asked.ending, asked.told) == ((0, "Hello.\n"), [])
+    assert [turn.status for turn, _ in read_turns(home.store_url)] == [TurnStatus.DONE, TurnStatus.CANCELLED]

@@ -1,0 +1,117 @@
+"""Databases that are locked, disks that are full, folders that are read-only: said in words, soon; nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from denizen.domain.message import Role
+from denizen.domain.turn import TurnStatus
+from denizen.testing.model_server import Answer
+from tests.e2e.home import Home
+from tests.e2e.process import eventually
+from tests.e2e.provider import Provider
+from tests.e2e.records import locked, read_turns
+
+pytestmark = pytest.mark.e2e
+
+
+def test_a_database_that_another_process_holds_is_said_to_be_busy(tmp_path: Path) -> None:
+    store, log = Home(tmp_path / "store"), Home(tmp_path / "log")
+    for home in (store, log):
+        home.configure("http://127.0.0.1:9/v1")
+        assert home.do("agents").code == 0
+    with (
+        locked(store.folder / "denizen.db"),
+        locked(log.folder / "durable.db"),
+        store.start("ask", "Hello") as first,
+        log.start("ask", "Hello") as second,
+    ):
+        why = f"why: database is locked ({store.folder / 'denizen.db'})"
+        ended = first.finish()
+        assert (ended.ending, ended.err.splitlines()) == (
+            (4, ""),
+            ["error: The database is busy.", why, "fix: Try again."],
+        )
+        ended = second.finish()
+    assert ended.ending == (4, "")
+    assert ended.told[:2] == [
+        "error: The durable log is in use by another process.",
+        "why: Another process holds the database locked.",
+    ]
+
+
+class Disk:
+    """Where a home may lie, until it is full: a small file system, or (`pid`) a process that may not write any more."""
+
+    def __init__(self, folder: Path, *, mounted: bool) -> None:
+        self.folder = folder
+        self._mounted = mounted
+
+    def fill(self, pid: int) -> None:
+        if not self._mounted:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+            return
+        with suppress(OSError), (self.folder / "filler").open("wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(1024))
+
+    def make_room(self) -> None:
+        (self.folder / "filler").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Generator[Disk]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    mounted = os.geteuid() == 0 and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    yield Disk(folder, mounted=mounted)
+    if mounted:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_disk_that_fills_up_during_a_turn_ends_the_question_and_loses_nothing(disk: Disk, provider: Provider) -> None:
+    home = Home(disk.folder / "home")
+    home.configure(provider.server.openai_url)
+    answer = provider.hold(Answer(text="long " * 20_000))
+    with home.start("ask", "Hello") as asking:
+        provider.requests.await_count(1)
+        disk.fill(asking.pid)
+        answer.release()
+        ended = asking.finish()
+    assert ended.ending == (2, "")
+    assert "Traceback" not in ended.err
+    assert "fix:" in ended.err
+    disk.make_room()
+    provider.script(Answer(text="Done."))
+    with home.serve() as server:
+        provider.requests.await_count(2)
+        assert server.get("/health").status == 200
+        eventually(lambda: read_turns(home.store_url)[0][0].status is TurnStatus.DONE)
+    assert read_turns(home.store_url)[0][1] == [(Role.USER, "Hello"), (Role.ASSISTANT, "Done.")]
+
+
+HEED_PERMISSIONS = """
+import ctypes
+if os.geteuid() == 0:
+    for may_ignore_them in (1, 2):
+        ctypes.CDLL(None).prctl(24, may_ignore_them, 0, 0, 0)
+"""
+"""Takes from root the capabilities by which nothing is read-only for it (PR_CAPBSET_DROP, CAP_DAC_*)."""
+
+
+def test_a_home_that_cannot_be_written_is_said_to_be_so(home: Home) -> None:
+    home.configure("http://127.0.0.1:9/v1")
+    home.folder.chmod(0o500)
+    ended = home.do("ask", "Hello", before=HEED_PERMISSIONS)
+    home.folder.chmod(0o700)
+    assert ended.ending == (2, "")
+    assert "cannot be opened or written" in ended.err
+    assert "Traceback" not in ended.err
