@@ -1,4 +1,4 @@
-"""Where log records go and how they look. Everything in Denizen logs through the standard library; structlog renders.
+"""Where log records go and how they look. Everything in Denizen logs through the standard library.
 
 One canonical line per turn, job and request carries its data as fields. Known secrets are taken out of every line
 before it is written, and what others wrote (a path, the words of an exception) can neither begin a line of its own nor
@@ -7,28 +7,26 @@ send control sequences to a terminal. Called by the command line once per proces
 
 from __future__ import annotations
 
-import functools
-import io
+import json
 import logging
-import re
 import sys
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO, cast
+from typing import Literal, cast
 
 from denizen.domain.errors import NeedsAttention
-
-if TYPE_CHECKING:
-    from structlog.typing import EventDict, ExcInfo, WrappedLogger
 
 Mask = Callable[[str], str]
 Style = Literal["console", "json"]
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_CONTROL_WITHIN_LINES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SHOWN_QUOTED = frozenset(" \t=\r\n\"'")
 """A field with one of these is shown as a Python literal, which escapes everything."""
+_LEVEL_WIDTH = 9
+_EVENT_WIDTH = 30
+_COLORS = {"debug": "2", "info": "32", "warning": "33", "error": "31", "critical": "1;31"}
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _QUIET = (
     "httpx2",
@@ -48,7 +46,10 @@ def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None
     Raises NeedsAttention when the file cannot be opened.
     """
     handler = _open_handler(file)
-    handler.setFormatter(_Masked(style, mask))
+    if style == "json":
+        handler.setFormatter(_JsonLines(mask))
+    else:
+        handler.setFormatter(_ConsoleLines(mask, colored=file is None and sys.stderr.isatty()))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -75,82 +76,87 @@ def _open_handler(file: Path | None) -> logging.Handler:
         ) from error
 
 
-class _Masked(logging.Formatter):
-    """Lines without secrets, tracebacks included. The renderer is imported when the first line is written."""
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A record without secrets. `fields` are what was given as `extra=`; `trace` is a traceback or a stack, or empty."""
 
-    def __init__(self, style: Style, mask: Mask) -> None:
+    time: str
+    level: str
+    event: str
+    fields: dict[str, object]
+    trace: str
+
+
+class _Lines(logging.Formatter):
+    """Texts are masked before they are rendered, since that may escape or break them, and the result once more."""
+
+    def __init__(self, mask: Mask) -> None:
         super().__init__()
-        self._look: Style = style
         self._mask = mask
 
-    @functools.cached_property
-    def _inner(self) -> logging.Formatter:
-        return _formatter(self._look, self._mask)
-
     def format(self, record: logging.LogRecord) -> str:
-        return self._mask(self._inner.format(record))
+        traces = [self.formatException(record.exc_info)] if record.exc_info else []
+        traces += [record.stack_info] if record.stack_info else []
+        line = _Line(
+            datetime.fromtimestamp(record.created, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+            record.levelname.lower(),
+            self._mask(record.getMessage()),
+            {key: _masked(value, self._mask) for key, value in vars(record).items() if key not in _STANDARD_FIELDS},
+            self._mask("\n".join(traces)),
+        )
+        return self._mask(self._render(line))
+
+    def _render(self, line: _Line) -> str:
+        raise NotImplementedError
 
 
-def _formatter(style: Style, mask: Mask) -> logging.Formatter:
-    """Texts are masked before they are rendered, since that may escape or break them, and the lines once more."""
-    import structlog
+class _JsonLines(_Lines):
+    """For programs: one JSON object a line."""
 
-    def mask_event(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-        del logger, name
-        return {key: value if key.startswith("_") else _masked(value, mask) for key, value in event.items()}
-
-    def write_traceback(stream: TextIO, exc_info: ExcInfo) -> None:
-        _write_traceback(stream, exc_info, mask)
-
-    shared = [structlog.stdlib.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True), _add_fields]
-    if style == "json":
-        ending = [structlog.processors.format_exc_info, mask_event, structlog.processors.JSONRenderer()]
-    else:
-        show = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=write_traceback)
-        ending = [mask_event, _escape_controls, show]
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *ending]
-    )
+    def _render(self, line: _Line) -> str:
+        body = {"event": line.event, "level": line.level, "timestamp": line.time, **line.fields}
+        return json.dumps(body | {"exception": line.trace} if line.trace else body)
 
 
-def _add_fields(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-    """Fields given as `extra=` become fields of the line."""
-    del logger, name
-    record: logging.LogRecord = event["_record"]
-    event.update({key: value for key, value in vars(record).items() if key not in _STANDARD_FIELDS})
-    return event
+class _ConsoleLines(_Lines):
+    """For people. A trace is indented, so that no line of it looks like a record."""
 
+    def __init__(self, mask: Mask, *, colored: bool) -> None:
+        super().__init__(mask)
+        self._colored = colored
 
-def _escape_controls(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
-    """Every record stays on its line, and commands no terminal."""
-    del logger, name
-    for key, value in event.items():
-        if isinstance(value, str) and not value.isprintable() and (key == "event" or not _SHOWN_QUOTED & set(value)):
-            event[key] = _CONTROL.sub(_escaped, value)
-    return event
+    def _render(self, line: _Line) -> str:
+        level = f"{line.level:{_LEVEL_WIDTH}}"
+        if self._colored:
+            level = f"\x1b[{_COLORS.get(line.level, '0')}m{level}\x1b[0m"
+        fields = " ".join(f"{key}={_shown(value)}" for key, value in sorted(line.fields.items()))
+        text = f"{line.time} [{level}] {_tame(line.event):{_EVENT_WIDTH}} {fields}".rstrip()
+        if line.trace:
+            text += "\n" + textwrap.indent(_tame(line.trace, keep="\n"), "    ", lambda _: True)
+        return text
 
 
 def _masked(value: object, mask: Mask) -> object:
     match value:
         case str():
             return mask(value)
+        case None | bool() | int() | float():
+            return value
         case dict():
             return {mask(str(key)): _masked(each, mask) for key, each in cast("dict[object, object]", value).items()}
         case list() | tuple():
             return [_masked(each, mask) for each in cast("list[object]", value)]
         case _:
-            return value
+            return mask(repr(value))
 
 
-def _write_traceback(stream: TextIO, exc_info: ExcInfo, mask: Mask) -> None:
-    """Indented, so that no line of it looks like a record."""
-    from structlog.dev import plain_traceback
-
-    plain = io.StringIO()
-    plain_traceback(plain, exc_info)
-    text = _CONTROL_WITHIN_LINES.sub(_escaped, mask(plain.getvalue()).strip("\n"))
-    stream.write("\n" + textwrap.indent(text, "    ", lambda _: True))
+def _shown(value: object) -> str:
+    plain = isinstance(value, str) and value.isprintable() and not _SHOWN_QUOTED & set(value)
+    return value if plain else repr(value)
 
 
-def _escaped(match: re.Match[str]) -> str:
-    return repr(match[0])[1:-1]
+def _tame(text: str, *, keep: str = "") -> str:
+    """The text without characters that break a line or command a terminal; they are shown as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in keep else repr(char)[1:-1] for char in text)

@@ -69,7 +69,6 @@ def load_vendor(spec: ProviderSpec) -> None:
     """Imports what a first request would import, and reads the list of prices and usage fields, for which the first
     answer would wait.
     """
-    import gc; gc.disable()
     importlib.import_module("pydantic_ai.direct")
     if spec.kind == "google":
         _load_google()
@@ -78,7 +77,6 @@ def load_vendor(spec: ProviderSpec) -> None:
     from genai_prices.data_snapshot import get_snapshot
 
     get_snapshot()
-    gc.enable()
 
 
 def _anthropic(spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient) -> VendorModel:

@@ -178,7 +178,8 @@ def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
         raise Conflict(
             f"There is a provider '{answers.provider}' already, with other settings.",
             code="provider_exists",
-            fix=f"Give the new one another name, or change {dotted(path)} in {home / CONFIG_FILE}.",
+            fix=f"Change {dotted(path)} in {home / CONFIG_FILE}, or begin anew with `denizen setup --force`, which "
+            f"keeps the old file as {CONFIG_FILE}.bak.",
         )
     if not answers.alias:
         return text
