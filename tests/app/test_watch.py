@@ -193,6 +193,18 @@ async def test_without_notices_the_files_are_looked_at(
     assert len(said) == (1 if notices is failing_notices else 0)
 
 
+async def test_what_changed_before_the_first_look_can_be_caught_up_with(folder: Path):
+    watcher = Watcher(folder)
+    async with anyio.create_task_group() as group:
+
+        async def run() -> None:
+            await watch([folder], watcher.on_change, poll_s=NEVER_S, notices=silent_notices, catch_up=True)
+
+        await watcher.after(lambda: group.start_soon(run))
+        group.cancel_scope.cancel()
+    assert watcher.found == ["first"]
+
+
 async def test_a_watcher_that_is_stopped_says_nothing(folder: Path, caplog: pytest.LogCaptureFixture):
     waits = anyio.Event()
 

@@ -78,7 +78,9 @@ def _open_handler(file: Path | None) -> logging.Handler:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A record without secrets. `fields` are what was given as `extra=`; `trace` is a traceback or a stack, or empty."""
+    """A record without secrets. `fields` are what was given as `extra=`; `trace` is a traceback, a stack, or
+    empty.
+    """
 
     time: str
     level: str
@@ -151,8 +153,9 @@ def _masked(value: object, mask: Mask) -> object:
 
 
 def _shown(value: object) -> str:
-    plain = isinstance(value, str) and value.isprintable() and not _SHOWN_QUOTED & set(value)
-    return value if plain else repr(value)
+    if isinstance(value, str) and value.isprintable() and not _SHOWN_QUOTED & set(value):
+        return value
+    return repr(value)
 
 
 def _tame(text: str, *, keep: str = "") -> str:

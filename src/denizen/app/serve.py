@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -40,7 +41,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
-            group.start_soon(watch, [denizen.home], reloader.reload_and_tell)
+            group.start_soon(partial(watch, [denizen.home], reloader.reload_and_tell, catch_up=True))
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
 

@@ -58,9 +58,11 @@ async def watch(
     debounce_s: float = 0.5,
     poll_s: float = 2.0,
     notices: Notices = native_notices,
+    catch_up: bool = False,
 ) -> None:
     """Calls `on_change` once after each burst of changes, when the files have been still for `debounce_s`. Runs until
-    it is cancelled; what `on_change` raises ends it.
+    it is cancelled; what `on_change` raises ends it. With `catch_up` it is also called once after the first look: what
+    changed between somebody's reading and that look would go unnoticed otherwise.
 
     `paths` are files, which need not exist yet, or home folders: of those the configuration, the secrets and the
     persona files count.
@@ -72,6 +74,8 @@ async def watch(
         seen = await _take_prints(watched)
         group.start_soon(_listen, notices(watched, stop), send, stop)
         try:
+            if catch_up:
+                await on_change()
             while True:
                 await _wait_for_notice(receive, poll_s)
                 current = await _settle(watched, seen, debounce_s)

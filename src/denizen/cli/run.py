@@ -17,6 +17,9 @@ def command(home: Path, host: str | None, port: int | None) -> None:
 
     The configuration is watched: a change takes effect at once, or the old one stays and the log says why.
     """
+    from denizen.app.memory import share_heap
+
+    share_heap()
     anyio.run(_run, home, host, port, backend_options={"use_uvloop": True})
 
 

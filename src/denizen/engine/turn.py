@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import Place
@@ -48,6 +49,9 @@ from denizen.ports.toolset import CallScope
 
 WATCH_INTERVAL_S = 5.0
 """A watcher that hears nothing for so long looks at the record: the turn may run in another process."""
+
+RESUME_LIMIT = 10_000
+"""How many open turns a restart takes up at once."""
 
 CLOSE_PATIENCE_S = 60.0
 """How long the end of a turn waits for a store that is locked or away: its answer has been paid for."""
@@ -150,7 +154,7 @@ class Turns:
         being able to write down its end (a full disk). Returns how many were open.
         """
         async with self._services.store.work(write=False) as work:
-            turns = await work.turns.list_turns(status=TurnStatus.OPEN)
+            turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
         for turn in turns:
             await self._services.durable.submit(WORKFLOW, turn.id, {"turn_id": turn.id})
         pending = await self._services.durable.pending() if turns else []
@@ -298,6 +302,9 @@ class Turns:
         """What was said before: not this turn's own messages (it may have been interrupted), and no user message that
         arrived later and waits for a turn of its own.
         """
+        if trigger.sequence == 1:  # the first of its session: most questions over the API
+            await checkpoint_if_cancelled()
+            return []
         async with self._services.store.work(write=False) as work:
             tail = await work.messages.list_tail(turn.session_id, limit=limit)
         return [m for m in tail if m.turn_id != turn.id and (m.role is not Role.USER or m.sequence < trigger.sequence)]

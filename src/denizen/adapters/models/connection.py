@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import ssl
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from anyio import to_thread
 
 from denizen.adapters.models.failures import Target
 from denizen.adapters.models.settings import EndpointSource, ProviderSpec
+from denizen.adapters.models.tool_forms import ToolForms
 from denizen.adapters.models.vendors import NO_KEY, Access, build_vendor_model, load_vendor
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.ports.model import Capabilities
@@ -29,6 +31,14 @@ _POOL_WAIT_S = 30.0
 _LEAST_SECRET_CHARS = 6
 
 
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """The vendor's model, and tools in its form."""
+
+    model: VendorModel
+    forms: ToolForms
+
+
 class Connection:
     """A provider. `source` gives the address where it is not configured but started (kind `embedded`)."""
 
@@ -37,7 +47,7 @@ class Connection:
         self._source = source
         self._source_ready = False
         self._http: httpx2.AsyncClient | None = None
-        self._models: dict[str, tuple[Access, VendorModel]] = {}
+        self._models: dict[str, tuple[Access, Vendor]] = {}
         self._lock = anyio.Lock()
         self.closed = False
 
@@ -66,7 +76,7 @@ class Connection:
         """The server did not answer: it may have to be started again."""
         self._source_ready = False
 
-    async def vendor_model(self, access: Access, capabilities: Capabilities, name: str) -> VendorModel:
+    async def vendor(self, access: Access, capabilities: Capabilities, name: str) -> Vendor:
         """The vendor's model for this access. Kept until address or key change, so that connections stay warm."""
         kept = self._models.get(name)
         if kept is not None and kept[0] == access:  # as nearly always: without the lock's detour over the event loop
@@ -80,7 +90,8 @@ class Connection:
             # In a thread: the first import of a vendor takes seconds, and nobody else should wait for it.
             self._http = self._http or await to_thread.run_sync(self._open)
             build = partial(build_vendor_model, self.spec, access, capabilities, self._http)
-            built = await to_thread.run_sync(build)
+            model = await to_thread.run_sync(build)
+            built = Vendor(model, ToolForms(model))
             self._models.pop(name, None)
             if len(self._models) >= _KEPT_MODELS:
                 self._models.pop(next(iter(self._models)))

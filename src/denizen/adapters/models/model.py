@@ -93,18 +93,18 @@ class _Attempt:
             yield ModelNotice("The built-in model is getting ready.")
         access = await self._access()
         spec = self._connection.spec
-        vendor = await self._connection.vendor_model(access, self._capabilities, self._name)
+        vendor = await self._connection.vendor(access, self._capabilities, self._name)
         from pydantic_ai.direct import model_request_stream
 
         dialect = dialect_of(spec, self._name, self._capabilities)
         messages = messages_of(request.messages, dialect, prefill=self._capabilities.prefill)
-        parameters = parameters_of(request, self._capabilities)
-        settings = settings_of(request, spec, self._capabilities, vendor, self._left_s())
+        settings = settings_of(request, spec, self._capabilities, vendor.model, self._left_s())
         speaker = Speaker(self._name, spec.name, free=spec.facts.free, tags=spec.kind not in _NO_TAGS)
         splitter = TagSplitter() if speaker.tags else None
         try:
+            parameters = parameters_of(request, self._capabilities, vendor.forms.of(request.tools))
             async with model_request_stream(
-                vendor, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
+                vendor.model, messages, model_settings=settings, model_request_parameters=parameters, instrument=False
             ) as stream:
                 async for event in stream:
                     self.began = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from denizen.adapters.models.convert import Dialect, instructions_of, tools_of
+from denizen.adapters.models.convert import Dialect, instructions_of
 from denizen.adapters.models.settings import Kind, ProviderSpec
 from denizen.domain.agent import Sampling
 from denizen.ports.model import Capabilities, ModelRequest
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as VendorModel
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.tools import ToolDefinition
 
 _INLINE_SYSTEM: frozenset[Kind] = frozenset({"openai", "openai-responses", "openrouter", "xai", "groq"})
 _USER_FIRST: frozenset[Kind] = frozenset({"anthropic", "google"})
@@ -36,8 +37,10 @@ def dialect_of(spec: ProviderSpec, name: str, capabilities: Capabilities) -> Dia
     )
 
 
-def parameters_of(request: ModelRequest, capabilities: Capabilities) -> ModelRequestParameters:
-    """System prompt, tools and the form of the output.
+def parameters_of(
+    request: ModelRequest, capabilities: Capabilities, tools: list[ToolDefinition]
+) -> ModelRequestParameters:
+    """System prompt, tools (given in the vendor's form) and the form of the output.
 
     A schema constrains the output where the model can be constrained; elsewhere it becomes an instruction.
     """
@@ -48,7 +51,7 @@ def parameters_of(request: ModelRequest, capabilities: Capabilities) -> ModelReq
     if request.output_schema is not None:
         output = OutputObjectDefinition(json_schema=dict(request.output_schema), name=request.output_name)
     return ModelRequestParameters(
-        function_tools=tools_of(request.tools),
+        function_tools=tools,
         instruction_parts=instructions_of(request.segments),
         output_object=output,
         output_mode="text" if output is None else "native" if capabilities.json_schema else "prompted",

@@ -38,7 +38,7 @@ _RENAME = (
 @cache
 def _add(insert: InsertInto) -> sa.Executable:
     # Two who put it at once may meet at either unique key.
-    return insert(conversations).on_conflict_do_nothing().inline()
+    return insert(conversations).on_conflict_do_nothing().returning(conversations.c.position)
 
 
 class SqlConversations:
@@ -54,18 +54,8 @@ class SqlConversations:
         def job(connection: sa.Connection) -> Conversation:
             found = _find(connection, key)
             if found is None:
-                connection.execute(
-                    add,
-                    {
-                        "id": key,
-                        "platform": place.platform,
-                        "channel": place.channel,
-                        "thread": place.thread,
-                        "title": title,
-                        "created_at": now,
-                    },
-                )
-                found = _get(connection, key)
+                new = Conversation(key, place, title, now)
+                found = new if connection.execute(add, _row(new)).scalar() is not None else _get(connection, key)
             if title and title != found.title:
                 connection.execute(_RENAME, {"which": key, "new_title": title})
                 return Conversation(found.id, found.place, title, found.created_at)
@@ -94,6 +84,18 @@ def _get(connection: sa.Connection, conversation_id: ConversationId) -> Conversa
     if found is None:
         raise NotFound(f"There is no conversation {conversation_id}.", code="conversation_not_found")
     return found
+
+
+def _row(conversation: Conversation) -> dict[str, object]:
+    place = conversation.place
+    return {
+        "id": conversation.id,
+        "platform": place.platform,
+        "channel": place.channel,
+        "thread": place.thread,
+        "title": conversation.title,
+        "created_at": conversation.created_at,
+    }
 
 
 def _conversation(row: sa.Row[tuple[object, ...]]) -> Conversation:

@@ -31,7 +31,7 @@ _LOCK = (
 @cache
 def _add(insert: InsertInto) -> sa.Executable:
     # Whichever of the unique keys it is, the row that is there stays.
-    return insert(sessions).on_conflict_do_nothing().inline()
+    return insert(sessions).on_conflict_do_nothing().returning(sessions.c.position)
 
 
 class SqlSessions:
@@ -82,10 +82,9 @@ def _open(
 ) -> Session:
     """The new session, or the one that another process has opened meanwhile."""
     session = Session(SessionId(fresh("sess")), conversation_id, agent, now)
-    connection.execute(
-        _add(dialect.insert),
-        {"id": session.id, "conversation_id": conversation_id, "agent": agent, "created_at": now, "closed_at": None},
-    )
+    row = {"id": session.id, "conversation_id": conversation_id, "agent": agent, "created_at": now, "closed_at": None}
+    if connection.execute(_add(dialect.insert), row).scalar() is not None:
+        return session
     return _session(connection.execute(_OPEN, {"conversation": conversation_id, "whose": agent}).one())
 
 

@@ -1,0 +1,61 @@
+"""Figures beside their aims, by hand: `python -m benchmarks [NAME ...]`, or `make bench`. Nothing is asserted.
+
+    start turns growth size     whole processes, the default
+    store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
+
+Linux only; quote a figure in calibration loops, or beside its baseline, since machines differ and are shared.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from benchmarks import durable, growth, size, start, store, turns
+from benchmarks.figures import Figure, calibrate, show, show_head
+from benchmarks.processes import Process, compile_sources, run_model
+
+WHOLE = ("size", "start", "turns", "growth")
+PARTS = ("store", "durable")
+
+
+def measure(name: str, folder: Path, model: Process) -> Iterator[Figure]:
+    match name:
+        case "start":
+            return start.measure(folder, model)
+        case "turns":
+            return turns.measure(folder, model)
+        case "growth":
+            return growth.measure(folder, model)
+        case _:
+            return size.measure()
+
+
+def whole(names: Iterable[str]) -> None:
+    compile_sources()
+    loop_ms = calibrate()
+    show_head(loop_ms)
+    with tempfile.TemporaryDirectory() as folder, run_model() as model:
+        for name in names:
+            show(measure(name, Path(folder), model), loop_ms)
+
+
+def main(args: list[str]) -> int:
+    names, urls = [arg for arg in args if "://" not in arg], [arg for arg in args if "://" in arg]
+    unknown = set(names) - {*WHOLE, *PARTS}
+    if unknown:
+        print(f"unknown: {', '.join(sorted(unknown))}\n\n{__doc__}", file=sys.stderr)
+        return 2
+    if not names or set(names) & set(WHOLE):
+        whole([name for name in WHOLE if not names or name in names])
+    for name in PARTS:
+        if name in names:
+            print(f"\n{name}")
+            (store if name == "store" else durable).main(*urls[:1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
