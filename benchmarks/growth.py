@@ -10,14 +10,14 @@ from pathlib import Path
 
 from benchmarks.client import Client, ask_in_a_row, stats
 from benchmarks.figures import Figure, middle
-from benchmarks.processes import Process, make_home, run_server
+from benchmarks.processes import Process, make_used_home, run_server
 
 STORED = (10, 100, 1000)
 MEASURED = 40
 
 
 def measure(folder: Path, model: Process) -> Iterator[Figure]:
-    with run_server(make_home(folder / "growth", model.port)) as server:
+    with run_server(make_used_home(folder / "growth", model.port)) as server:
         ask_in_a_row(Client(server), 20)
         client = Client(server, session="long")
         done, full_ms = 0, None

@@ -62,6 +62,14 @@ def make_home(folder: Path, model_port: int) -> Path:
     return folder
 
 
+def make_used_home(folder: Path, model_port: int) -> Path:
+    """One whose databases exist: making them brings in what no later start needs."""
+    home = make_home(folder, model_port)
+    with run_server(home):
+        pass
+    return home
+
+
 class Process:
     """A child, and what it uses."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.client import Client, ask_in_a_row, ask_side_by_side, stats
 from benchmarks.figures import Figure, middle
-from benchmarks.processes import Process, bare_python_mb, make_home, run_server
+from benchmarks.processes import Process, bare_python_mb, make_used_home, run_server
 
 WARM_UP = 30
 TURNS = 150
@@ -20,7 +20,7 @@ CHARS_PER_TOKEN = 4
 
 
 def measure(folder: Path, model: Process) -> Iterator[Figure]:
-    with run_server(make_home(folder / "turns", model.port)) as server:
+    with run_server(make_used_home(folder / "turns", model.port)) as server:
         client = Client(server)
         ask_in_a_row(client, WARM_UP)
         yield from _prompt(client, model)
