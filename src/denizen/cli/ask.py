@@ -54,7 +54,8 @@ def command(
     question = _question(text)
     live = False if as_json else sys.stdout.isatty() if stream is None else stream
     request = Question(question, agent, session, choice)
-    return anyio.run(_ask, home, request, Printer(live=live, as_json=as_json), backend_options={"use_uvloop": True})
+    # Without uvloop: one turn is not worth importing it.
+    return anyio.run(_ask, home, request, Printer(live=live, as_json=as_json))
 
 
 @dataclass(frozen=True, slots=True)
