@@ -40,6 +40,7 @@ from denizen.engine.gate.policy import RateLimit
 from denizen.engine.inbox import Inbox
 from denizen.engine.live import Sign
 from denizen.engine.loop import run_loop
+from denizen.engine.outcome import Outcome, failure_of, finished, report
 from denizen.engine.planning import plan_then_act, uses_planning
 from denizen.engine.prompt.assemble import assemble
 from denizen.engine.prompt.session import from_stored, plan_window
@@ -70,16 +71,6 @@ class _Opened:
     turn: Turn
     place: Place
     trigger: Message
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    status: TurnStatus
-    reply: str = ""
-    failure: str = ""
-    failure_code: str = ""
-    failure_family: str = ""
-    failure_fix: str = ""
 
 
 class Turns:
@@ -168,7 +159,7 @@ class Turns:
         if turn.status.is_final or key in pending:
             return turn
         lost = Unavailable("This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again.")
-        return await self._close(turn, _failure(lost), None)
+        return await self._close(turn, failure_of(lost), None)
 
     # --- watching and stopping ---------------------------------------------------------------------------------------
 
@@ -192,7 +183,7 @@ class Turns:
                 yield event
                 if isinstance(event, TurnFinished):
                     return
-            yield _finished(turn)
+            yield finished(turn)
 
     async def ask(self, inbound: Inbound) -> TurnFinished:
         """Submits the message and waits for the end of its turn."""
@@ -242,7 +233,7 @@ class Turns:
                     return await self._live(opened, generation)
             finally:
                 del self._scopes[key]
-        closed = await self._close(turn, _Outcome(TurnStatus.CANCELLED, failure="Stopped."), None)
+        closed = await self._close(turn, Outcome(TurnStatus.CANCELLED, failure="Stopped."), None)
         return {"status": closed.status}
 
     async def _load(self, key: TurnId) -> _Opened:
@@ -261,16 +252,16 @@ class Turns:
             self._services.live.publish(turn.id, TurnStarted(turn.id, turn.agent, context.model.name))
             with anyio.fail_after(context.agent.limits.turn_timeout_s):
                 text = await self._answer(context, steps, history)
-            outcome = _Outcome(TurnStatus.DONE, reply=render(text))
+            outcome = Outcome(TurnStatus.DONE, reply=render(text))
         except (DenizenError, TimeoutError) as error:
-            outcome = _failure(error)
+            outcome = failure_of(error)
         except Exception:  # noqa: BLE001 - the boundary of a turn
             reference = fresh("err")
             _log.exception("turn fault", extra={"turn": turn.id, "reference": reference})
             text = f"Something went wrong inside. Reference: {reference}."
-            outcome = _Outcome(TurnStatus.FAILED, failure=text, failure_code="bug")
+            outcome = Outcome(TurnStatus.FAILED, failure=text, failure_code="bug")
         closed = await self._close_somehow(turn, outcome, steps)
-        _report(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000))
+        report(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000))
         return {"status": closed.status}
 
     # 3 gather, 4 route
@@ -318,7 +309,7 @@ class Turns:
 
     # 7 record, 8 deliver
 
-    async def _close_somehow(self, turn: Turn, outcome: _Outcome, steps: Steps | None) -> Turn:
+    async def _close_somehow(self, turn: Turn, outcome: Outcome, steps: Steps | None) -> Turn:
         """A turn ends, even when what happened in it cannot be written down."""
         try:
             return await self._close(turn, outcome, steps)
@@ -326,10 +317,10 @@ class Turns:
             raise
         except Exception:  # noqa: BLE001 - the boundary of a turn
             _log.exception("turn could not be recorded", extra={"turn": turn.id})
-            lost = _Outcome(TurnStatus.FAILED, failure="What happened could not be recorded.", failure_code="bug")
+            lost = Outcome(TurnStatus.FAILED, failure="What happened could not be recorded.", failure_code="bug")
             return await self._close(turn, lost, None)
 
-    async def _close(self, turn: Turn, outcome: _Outcome, steps: Steps | None) -> Turn:
+    async def _close(self, turn: Turn, outcome: Outcome, steps: Steps | None) -> Turn:
         closed = replace(
             turn, status=outcome.status, closed_at=self._services.clock.now(), reply=outcome.reply,
             failure=outcome.failure, failure_code=outcome.failure_code, failure_family=outcome.failure_family,
@@ -337,7 +328,7 @@ class Turns:
             usage=steps.usage if steps else turn.usage,
         )  # fmt: skip
         await self._write_end(closed, steps)
-        self._services.live.publish(turn.id, _finished(closed))
+        self._services.live.publish(turn.id, finished(closed))
         return closed
 
     async def _write_end(self, closed: Turn, steps: Steps | None) -> None:
@@ -366,22 +357,6 @@ def render(text: str) -> str:
     return text.strip()
 
 
-def _failure(error: DenizenError | TimeoutError) -> _Outcome:
-    if isinstance(error, TimeoutError):
-        error = Unavailable("This took too long, so I stopped.", code="turn_timeout")
-    text = error.message if not error.why else f"{error.message} ({error.why})"
-    return _Outcome(
-        TurnStatus.FAILED, failure=text, failure_code=error.code, failure_family=error.family, failure_fix=error.fix
-    )
-
-
-def _finished(turn: Turn) -> TurnFinished:
-    return TurnFinished(
-        turn.id, turn.status, turn.reply, turn.failure, turn.failure_code, turn.usage, turn.failure_family,
-        turn.failure_fix,
-    )  # fmt: skip
-
-
 def _lane(agent: str, conversation: str) -> str:
     return f"{agent}\x00{conversation}"
 
@@ -400,18 +375,3 @@ def _options(inbound: Inbound) -> JsonObject:
 
 def _prompt_message(row: Mapping[str, Any]) -> PromptMessage:
     return PromptMessage(Role(row["role"]), parts_from_json(row["parts"]))
-
-
-def _report(turn: Turn, steps: Steps | None, duration_ms: int) -> None:
-    """The canonical line: one a turn, nothing of what was said."""
-    usage = turn.usage
-    _log.info(
-        "turn",
-        extra={
-            "turn": turn.id, "agent": turn.agent, "model": turn.model, "status": str(turn.status),
-            "failure": turn.failure_code, "steps": steps.number if steps else 0,
-            "calls": steps.call_count if steps else 0, "input_tokens": usage.input_tokens,
-            "cached_tokens": usage.cache_read_tokens, "output_tokens": usage.output_tokens,
-            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd), "duration_ms": duration_ms,
-        },
-    )  # fmt: skip

@@ -25,6 +25,7 @@ from denizen.skill.context import Found, History, ToolContext
 from denizen.skill.outcome import ToolError, ToolOutput
 from denizen.skill.param import Param
 from denizen.skill.skill import Skill, Tool
+from denizen.skill.thread import run_in_thread
 from denizen.skill.toolset import SkillServices, SkillToolset
 from denizen.skill.untrusted import quote_untrusted
 
@@ -50,4 +51,5 @@ __all__ = [
     "ToolResult",
     "Unavailable",
     "quote_untrusted",
+    "run_in_thread",
 ]

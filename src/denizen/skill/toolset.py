@@ -6,7 +6,6 @@ turns a fault in a tool's code into an error result with a reference.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from denizen.ports.toolset import CallScope
 from denizen.skill.context import Found, ToolContext
 from denizen.skill.outcome import to_result
 from denizen.skill.skill import Skill, Tool
+from denizen.skill.thread import run_in_thread
 
 
 class SearchHistory(Protocol):
@@ -112,4 +112,4 @@ class SkillToolset:
 async def _run(tool: Tool, context: ToolContext, values: Mapping[str, object]) -> object:
     if inspect.iscoroutinefunction(tool.function):
         return await cast("Awaitable[object]", tool.function(context, **values))
-    return await asyncio.to_thread(tool.function, context, **values)
+    return await run_in_thread(partial(tool.function, context, **values))

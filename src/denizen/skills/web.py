@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 
-from denizen.skill import Fetched, Param, Skill, Tier, ToolContext, ToolError, quote_untrusted
+from denizen.skill import Fetched, Param, Skill, Tier, ToolContext, ToolError, quote_untrusted, run_in_thread
 from denizen.skills.page_text import PageText, to_page_text
 from denizen.skills.paging import read_part
 
@@ -28,7 +28,7 @@ async def fetch_url(
     page = await context.fetch(url, timeout_s=TIMEOUT_S)
     if page.status >= 400:
         raise ToolError(f"{page.url} answered {page.status} {_phrase(page.status)}".rstrip() + ".")
-    content = await asyncio.to_thread(_readable, page)
+    content = await run_in_thread(partial(_readable, page))
     if not content.text:
         raise ToolError(f"{page.url} has no text that can be read ({page.media_type or 'unknown type'}).")
     part, more = read_part(content.text, start, what=page.url)

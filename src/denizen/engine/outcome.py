@@ -1,0 +1,58 @@
+"""How a turn ended: as decided, as watchers see it, as one line in the log. Made and used by `turn.py`."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from denizen.domain.errors import DenizenError, Unavailable
+from denizen.domain.events import TurnFinished
+from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.steps import Steps
+
+_log = logging.getLogger("denizen.turn")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A reply, or a safe sentence about the failure with the family of its error and what to do."""
+
+    status: TurnStatus
+    reply: str = ""
+    failure: str = ""
+    failure_code: str = ""
+    failure_family: str = ""
+    failure_fix: str = ""
+
+
+def failure_of(error: DenizenError | TimeoutError) -> Outcome:
+    """What an error means for the turn that it ended."""
+    if isinstance(error, TimeoutError):
+        error = Unavailable("This took too long, so I stopped.", code="turn_timeout")
+    text = error.message if not error.why else f"{error.message} ({error.why})"
+    return Outcome(
+        TurnStatus.FAILED, failure=text, failure_code=error.code, failure_family=error.family, failure_fix=error.fix
+    )
+
+
+def finished(turn: Turn) -> TurnFinished:
+    """The last event of a turn, from its record."""
+    return TurnFinished(
+        turn.id, turn.status, turn.reply, turn.failure, turn.failure_code, turn.usage, turn.failure_family,
+        turn.failure_fix,
+    )  # fmt: skip
+
+
+def report(turn: Turn, steps: Steps | None, duration_ms: int) -> None:
+    """The canonical line: one a turn, nothing of what was said."""
+    usage = turn.usage
+    _log.info(
+        "turn",
+        extra={
+            "turn": turn.id, "agent": turn.agent, "model": turn.model, "status": str(turn.status),
+            "failure": turn.failure_code, "steps": steps.number if steps else 0,
+            "calls": steps.call_count if steps else 0, "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cache_read_tokens, "output_tokens": usage.output_tokens,
+            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd), "duration_ms": duration_ms,
+        },
+    )  # fmt: skip
