@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, calls_of, text_of
 from denizen.domain.prompt import PromptMessage
-from denizen.engine.prompt.assemble import fit, tell_results
+from denizen.engine.prompt.assemble import fit, passing, tell_results
 from denizen.engine.steps import Steps, TurnContext
 from denizen.engine.toolbox import Toolbox, resolve
 from denizen.ports.model import ModelReply, ModelRequest, ToolChoice
@@ -81,10 +81,9 @@ async def _ask(
     notes: Sequence[str],
 ) -> ModelReply:
     """The tools stay in the request even when none may be called: they are part of the cached prefix."""
-    passing = [_passing(note) for note in notes]
     request = ModelRequest(
         segments=context.segments,
-        messages=fit([*messages, *passing], context.model.capabilities, native=True),
+        messages=fit([*messages, *map(passing, notes)], context.model.capabilities, native=True),
         tools=toolbox.specs,
         tool_choice=choice,
         max_output_tokens=context.max_output_tokens,
@@ -111,7 +110,7 @@ async def _force(context: TurnContext, steps: Steps, messages: Sequence[PromptMe
     """One more request, in which tools do not exist: some servers let a model call them although it was told not to."""
     request = ModelRequest(
         segments=context.segments,
-        messages=fit([*tell_results(messages), _passing(_ANSWER_NOW)], context.model.capabilities, native=False),
+        messages=fit([*tell_results(messages), passing(_ANSWER_NOW)], context.model.capabilities, native=False),
         tool_choice="none",
         max_output_tokens=context.max_output_tokens,
         sampling=context.sampling,
@@ -125,11 +124,6 @@ async def _force(context: TurnContext, steps: Steps, messages: Sequence[PromptMe
     return APOLOGY
 
 
-def _passing(note: str) -> PromptMessage:
-    """A note that the model sees once and nobody stores."""
-    return PromptMessage(Role.USER, (TextPart(f"[{note}]"),))
-
-
 def _finish(steps: Steps, reply: ModelReply, text: str) -> str:
     kept = tuple(part for part in reply.parts if not isinstance(part, ToolCallPart))
     steps.keep(Role.ASSISTANT, kept)
@@ -137,7 +131,7 @@ def _finish(steps: Steps, reply: ModelReply, text: str) -> str:
 
 
 def _nudged(reply: ModelReply, nudge: str) -> list[PromptMessage]:
-    return [PromptMessage(Role.ASSISTANT, reply.parts), _passing(nudge)]
+    return [PromptMessage(Role.ASSISTANT, reply.parts), passing(nudge)]
 
 
 def _nudge_text(custom: str, *, last: bool) -> str:

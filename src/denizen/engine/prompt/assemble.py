@@ -80,6 +80,11 @@ def fit(messages: Iterable[PromptMessage], capabilities: Capabilities, *, native
     return tuple(fitted)
 
 
+def passing(text: str) -> PromptMessage:
+    """A note that the model sees once and nobody stores; in brackets, so that it reads as none of the user's words."""
+    return PromptMessage(Role.USER, (TextPart(f"[{text}]"),))
+
+
 def tell_results(messages: Iterable[PromptMessage]) -> list[PromptMessage]:
     """Tool results as words of a user message, for a request that does without tools."""
     told: list[PromptMessage] = []
