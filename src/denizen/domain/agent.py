@@ -40,6 +40,16 @@ class Planning(StrEnum):
     PLAN = "plan"
 
 
+class SessionScope(StrEnum):
+    """What one session of the agent spans on a platform: a channel with its threads, one thread, or one user in all
+    places (inventory T34).
+    """
+
+    CHANNEL = "channel"
+    THREAD = "thread"
+    USER = "user"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of one turn. Defaults: section 6 of the inventory."""
@@ -75,8 +85,20 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class Timestamps:
+    """A line with the time stands where messages are `gap_s` or more apart (inventory C13). `zone` is an IANA name."""
+
+    zone: str = "UTC"
+    gap_s: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
-    """`persona` holds (file name, text) pairs in prompt order. `tools` are names or patterns such as `notes_*`."""
+    """`persona` holds (file name, text) pairs in prompt order. `tools` are names or patterns such as `notes_*`.
+
+    `recent_messages` is how much of the talk around it is told to an agent that was not in it (inventory L3);
+    `timestamps` None means no time lines.
+    """
 
     name: AgentName
     description: str = ""
@@ -88,3 +110,6 @@ class Agent:
     limits: Limits = field(default_factory=Limits)
     style: Style = field(default_factory=Style)
     sampling: Sampling = field(default_factory=Sampling)
+    session_scope: SessionScope = SessionScope.THREAD
+    recent_messages: int = 10
+    timestamps: Timestamps | None = None

@@ -31,12 +31,30 @@ class TurnStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Owed:
+    """The reply is owed on a platform, and goes out through the outbox.
+
+    `account` is the agent whose login sends it, `reply_to` the platform message that it answers, `ticket` a short-lived
+    right to answer a command. `answers` are the platform messages that the turn claims: each is answered by one turn.
+    `supersedes` is the turn that answered an earlier text of the same message.
+    """
+
+    account: AgentName
+    reply_to: str = ""
+    ticket: str = ""
+    answers: tuple[str, ...] = ()
+    supersedes: TurnId | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Inbound:
     """What a channel hands in: one message that may deserve a turn.
 
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `supplied` is history that
     the client carries itself (OpenAI-compatible clients); it is used instead of the stored session. `new_session`
-    starts a fresh session first. `model` overrides the agent's model for this turn.
+    starts a fresh session first. `model` overrides the agent's model for this turn. `session_place` is where the
+    session lives when not at `place` (inventory X-session-scope). `shared` says that others talk here too, so that the
+    model is told who speaks.
     """
 
     agent: AgentName
@@ -51,6 +69,9 @@ class Inbound:
     new_session: bool = False
     max_output_tokens: int | None = None
     temperature: float | None = None
+    session_place: Place | None = None
+    shared: bool = False
+    owed: Owed | None = None
 
 
 @dataclass(frozen=True, slots=True)

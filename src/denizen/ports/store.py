@@ -22,6 +22,8 @@ from denizen.domain.json import Json
 from denizen.domain.message import Message
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
+from denizen.ports.archive import Archive
+from denizen.ports.reception import Outbox, Reception
 
 
 class Conversations(Protocol):
@@ -77,6 +79,10 @@ class Messages(Protocol):
         """The newest `limit` messages of a session, oldest first; `before` is a sequence to page backwards. The cost
         does not depend on the length of the session.
         """
+        ...
+
+    async def forget_turn(self, turn_id: TurnId) -> None:
+        """Takes the messages of a turn out of its session: the question was asked anew."""
         ...
 
     async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
@@ -185,6 +191,12 @@ class Work(Protocol):
     def generations(self) -> Generations: ...
     @property
     def user_settings(self) -> UserSettings: ...
+    @property
+    def archive(self) -> Archive: ...
+    @property
+    def reception(self) -> Reception: ...
+    @property
+    def outbox(self) -> Outbox: ...
 
 
 class Store(Protocol):

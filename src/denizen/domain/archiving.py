@@ -1,0 +1,93 @@
+"""What the archive keeps: the operator's policy, what people chose for themselves, and the decision about a post. Pure.
+
+What the archive does with a post that it keeps is in `mirror`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+from denizen.domain.room import Post, Room
+
+_LINKS: Mapping[str, str] = MappingProxyType({"discord": "https://discord.com/channels/{guild}/{room}/{post}"})
+
+
+@dataclass(frozen=True, slots=True)
+class OptOuts:
+    """Whose posts are not kept, in the platform's ids. A channel counts for its threads too."""
+
+    users: frozenset[str] = field(default_factory=frozenset[str])
+    roles: frozenset[str] = field(default_factory=frozenset[str])
+    channels: frozenset[str] = field(default_factory=frozenset[str])
+
+    def __or__(self, other: OptOuts) -> OptOuts:
+        return OptOuts(self.users | other.users, self.roles | other.roles, self.channels | other.channels)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePolicy:
+    """`channels` empty admits every room; otherwise only these channels and their threads are kept. `retention_days` 0
+    keeps for ever; `backfill_limit_per_room` 0 fetches everything.
+    """
+
+    enabled: bool = True
+    retention_days: int = 0
+    backfill: bool = True
+    backfill_limit_per_room: int = 10_000
+    channels: frozenset[str] = field(default_factory=frozenset[str])
+    opt_outs: OptOuts = field(default_factory=OptOuts)
+
+    def horizon(self, now: datetime) -> datetime | None:
+        """Posts from before it are not kept. None without retention."""
+        return now - timedelta(days=self.retention_days) if self.retention_days else None
+
+
+def keeps_room(room: Room, policy: ArchivePolicy, chosen: OptOuts) -> bool:
+    """Whether posts of the room may be kept at all."""
+    return _is_permitted({room.id, room.channel}, policy) and not _is_room_opted_out(
+        room.id, room.parent, policy, chosen
+    )
+
+
+def keeps_post(
+    post: Post, roles: frozenset[str] | None, policy: ArchivePolicy, chosen: OptOuts, *, now: datetime
+) -> bool:
+    """`chosen` is what people opted out of, beyond the policy. `roles` are the author's; None when they are unknown,
+    which counts against keeping as soon as any role is opted out.
+    """
+    horizon = policy.horizon(now)
+    if not _is_permitted({post.room, post.parent}, policy) or (horizon is not None and post.created_at < horizon):
+        return False
+    return not is_opted_out(post, roles, policy, chosen)
+
+
+def is_opted_out(post: Post, roles: frozenset[str] | None, policy: ArchivePolicy, chosen: OptOuts) -> bool:
+    """Whether its author or its room opted out."""
+    if _is_room_opted_out(post.room, post.parent, policy, chosen):
+        return True
+    opted = policy.opt_outs | chosen
+    if post.author.id in opted.users:
+        return True
+    if not opted.roles or not post.guild:  # roles exist in guilds only
+        return False
+    return roles is None or bool(roles & opted.roles)
+
+
+def is_room_opted_out(room: Room, policy: ArchivePolicy, chosen: OptOuts) -> bool:
+    return _is_room_opted_out(room.id, room.parent, policy, chosen)
+
+
+def link_of(post: Post) -> str:
+    """Where people can read it; empty for a platform without such addresses."""
+    return _LINKS.get(post.platform, "").format(guild=post.guild or "@me", room=post.room, post=post.id)
+
+
+def _is_permitted(channels: set[str], policy: ArchivePolicy) -> bool:
+    return policy.enabled and (not policy.channels or not policy.channels.isdisjoint(channels))
+
+
+def _is_room_opted_out(room: str, parent: str, policy: ArchivePolicy, chosen: OptOuts) -> bool:
+    return not (policy.opt_outs.channels | chosen.channels).isdisjoint({room, parent})

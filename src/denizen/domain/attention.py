@@ -1,0 +1,208 @@
+"""When an agent speaks on a platform: the rules of its account, and the decision about one message. Pure.
+
+Sources: inventory V24, S35, C14 to C16, T34, C-config-channels, and section 6. A message that is for the agent may
+still be refused; what is not for it is passed over in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from denizen.domain.principal import RoleName
+from denizen.domain.room import Room, RoomKind
+
+
+class Trigger(StrEnum):
+    """Why a message is for the agent."""
+
+    MENTION = "mention"
+    ROLE_MENTION = "role_mention"
+    REPLY = "reply"
+    DIRECT = "direct"
+    FOLLOWED = "followed"
+    KEYWORD = "keyword"
+    ALWAYS = "always"
+
+
+class Refusal(StrEnum):
+    """Why a message that is for the agent is not answered. Stored with it; the text for people is elsewhere."""
+
+    NOT_ALLOWED = "not_allowed"
+    EXCHANGES = "exchanges"
+    """Agents have talked among themselves long enough."""
+    RATE = "rate"
+    BUSY = "busy"
+    TOO_OLD = "too_old"
+
+
+class ThreadHabit(StrEnum):
+    """FOLLOW a thread in which the agent was mentioned; OPEN one for every mention in a channel; or NONE."""
+
+    NONE = "none"
+    FOLLOW = "follow"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Allow lists. An empty list admits everything; `users` and `roles` together are one list (either suffices)."""
+
+    guilds: frozenset[str] = field(default_factory=frozenset[str])
+    channels: frozenset[str] = field(default_factory=frozenset[str])
+    users: frozenset[str] = field(default_factory=frozenset[str])
+    roles: frozenset[str] = field(default_factory=frozenset[str])
+
+
+@dataclass(frozen=True, slots=True)
+class Reactions:
+    """Emoji that show the state of a message; empty for none (inventory S35, C20)."""
+
+    seen: str = ""
+    done: str = ""
+    failed: str = "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}"
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How one account behaves. `owners` and `admins` are user ids, `admin_roles` role ids.
+
+    `missed_limit_s`: messages that came while Denizen was away and are older get one reply together. `edit_window_s`:
+    an edit of the question so soon after it is answered anew. `error_message` replaces the reason of a failure;
+    `failure_text` off leaves it at the reaction. `switchable` names agents that anybody may switch a talk to.
+    """
+
+    owners: frozenset[str] = field(default_factory=frozenset[str])
+    admins: frozenset[str] = field(default_factory=frozenset[str])
+    admin_roles: frozenset[str] = field(default_factory=frozenset[str])
+    scope: Scope = field(default_factory=Scope)
+    direct_messages: bool = True
+    mentions: bool = True
+    replies: bool = True
+    mention_roles: frozenset[str] = field(default_factory=frozenset[str])
+    keywords: tuple[re.Pattern[str], ...] = ()
+    always_channels: frozenset[str] = field(default_factory=frozenset[str])
+    threads: ThreadHabit = ThreadHabit.FOLLOW
+    max_exchanges: int = 3
+    missed_limit_s: float = 3600.0
+    edit_window_s: float = 60.0
+    message_limit: int = 2000
+    keep_blank_lines: bool = False
+    preview: bool = True
+    reactions: Reactions = field(default_factory=Reactions)
+    error_message: str = ""
+    failure_text: bool = True
+    greeting: str = "Hello! How can I help?"
+    switchable: frozenset[str] = field(default_factory=frozenset[str])
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One message, as far as the decision needs it. `allowed_*` is the list that `/allow` keeps. `is_resident` means an
+    author who is another account of this process.
+    """
+
+    room: Room
+    author_id: str
+    author_roles: frozenset[str]
+    is_bot: bool
+    text: str
+    mentions_me: bool
+    mentioned_roles: frozenset[str]
+    replies_to_me: bool
+    is_followed: bool
+    exchanges: int
+    mentions_others: bool = False
+    is_resident: bool = False
+    allowed_users: frozenset[str] = field(default_factory=frozenset[str])
+    allowed_roles: frozenset[str] = field(default_factory=frozenset[str])
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """What to do about a message: nothing without a trigger, an answer without a refusal."""
+
+    trigger: Trigger | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def answers(self) -> bool:
+        return self.trigger is not None and self.refusal is None
+
+
+def decide_attention(sighting: Sighting, manners: Manners) -> Attention:
+    """Bots are answered on an explicit mention only (inventory C16), and `max_exchanges` times in a row at most."""
+    if not _in_scope(sighting.room, manners.scope):
+        return Attention()
+    trigger = _find_trigger(sighting, manners)
+    if trigger is None:
+        return Attention()
+    if not may_talk(sighting, manners):
+        # Who did not address the agent is not told about it: that would be noise in other people's talk.
+        is_told = trigger in _ADDRESSED and not sighting.is_bot
+        return Attention(trigger, Refusal.NOT_ALLOWED) if is_told else Attention()
+    if sighting.is_bot and sighting.exchanges >= manners.max_exchanges:
+        return Attention(trigger, Refusal.EXCHANGES)
+    return Attention(trigger)
+
+
+_ADDRESSED = frozenset({Trigger.MENTION, Trigger.ROLE_MENTION, Trigger.REPLY, Trigger.DIRECT})
+"""Triggers by which somebody turns to the agent."""
+
+
+def _in_scope(room: Room, scope: Scope) -> bool:
+    if room.kind is RoomKind.DIRECT:
+        return True
+    return (not scope.guilds or room.guild in scope.guilds) and (
+        not scope.channels or room.channel in scope.channels or room.id in scope.channels
+    )
+
+
+def _find_trigger(sighting: Sighting, manners: Manners) -> Trigger | None:
+    """The first that holds."""
+    room, from_people = sighting.room, not sighting.is_bot
+    if room.kind is RoomKind.DIRECT:
+        return Trigger.DIRECT if manners.direct_messages and from_people else None
+    if sighting.mentions_me and manners.mentions:
+        return Trigger.MENTION
+    if not from_people:
+        return None
+    if sighting.mentioned_roles & manners.mention_roles:
+        return Trigger.ROLE_MENTION
+    if sighting.replies_to_me and manners.replies:
+        return Trigger.REPLY
+    if sighting.mentions_others:
+        return None
+    if sighting.is_followed and manners.threads is not ThreadHabit.NONE:
+        return Trigger.FOLLOWED
+    if {room.id, room.channel} & manners.always_channels:
+        return Trigger.ALWAYS
+    if any(pattern.search(sighting.text) for pattern in manners.keywords):
+        return Trigger.KEYWORD
+    return None
+
+
+def may_talk(sighting: Sighting, manners: Manners) -> bool:
+    """Owners, admins and the other accounts of this process always; others when there is no list, or when they are on
+    it, themselves or by a role.
+    """
+    if sighting.is_resident:
+        return True
+    if roles_of(sighting.author_id, sighting.author_roles, manners) & {RoleName.OWNER, RoleName.ADMIN}:
+        return True
+    users = manners.scope.users | sighting.allowed_users
+    roles = manners.scope.roles | sighting.allowed_roles
+    if not users and not roles:
+        return True
+    return sighting.author_id in users or bool(sighting.author_roles & roles)
+
+
+def roles_of(user_id: str, platform_roles: frozenset[str], manners: Manners) -> frozenset[str]:
+    """What a platform user is to Denizen: owner, admin or member; and `role:ID` for each role of the platform."""
+    names = {f"role:{role}" for role in platform_roles} | {RoleName.MEMBER.value}
+    if user_id in manners.owners:
+        names |= {RoleName.OWNER.value, RoleName.ADMIN.value}
+    if user_id in manners.admins or platform_roles & manners.admin_roles:
+        names.add(RoleName.ADMIN.value)
+    return frozenset(names)

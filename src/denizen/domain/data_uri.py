@@ -1,0 +1,194 @@
+"""Data URIs and result markers: taken out of a text, so that no model reads them and no person sees them.
+
+What becomes of the payloads is the caller's affair: the end of a turn makes attachments of them, what is stored or sent
+to a model goes without. Inventory L7, L9. Linear in the text's length.
+"""
+
+from __future__ import annotations
+
+import binascii
+import html
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn, cast
+from urllib.parse import unquote, unquote_to_bytes
+
+from denizen.domain.json import JsonObject
+from denizen.domain.markup import Span, replace_spans
+
+MAX_BYTES = 8 * 1024 * 1024
+
+# A colon is no part of a parameter, so that a run of beginnings without an end is read once only.
+_HEAD = (
+    r"data:(?:(?:application|audio|chemical|font|image|message|model|multipart|text|video)/[\w.+-]++"
+    r"|(?=;[^:,]{0,80}base64,))(?:;[\w.+-]++(?:=[^:;,\s\"'()<>]*+)?+)*+,"
+)
+_LINKED = rf"""
+    {_HEAD}(?:
+        (?<=;base64,)[\w+/=%\s-]*+(?=[)>"'])
+      | \s*+<svg(?:(?!</svg>|data:).)*+</svg>
+      | (?:[^\s()<>]++|\([^\s()]*+\))*+
+    )
+"""
+_URI = re.compile(
+    rf"""
+      !?\[(?P<label>[^\[\]\n]*+)\]\([ ]?<?(?P<linked>{_LINKED})>?(?:\s*+(?:"[^"\n]*+"|'[^'\n]*+'))?\s?\)?
+    | <img\b(?P<attributes>(?:[^<>"']++|"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z))*+)(?:>|\Z)
+    | (?<=")(?P<double>{_HEAD}[^"\n]++)(?=")
+    | (?<=')(?P<single>{_HEAD}[^'\n]++)(?=')
+    | (?<!\w)(?P<bare>{_HEAD}[^\s<>"'`()\[\]{{}}|]*(?<![.,;:!?*~]))
+    """,
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+_PARTS = re.compile(rf"(?P<head>{_HEAD})(?P<payload>.*)", re.DOTALL | re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*+(?:"([^"]*+)"?|'([^']*+)'?|([^\s"'>]++))""")
+_FRAME = "\U0001f5bc"
+_MARKER = re.compile(rf"{_FRAME}(?:\ufe0f?[A-Z][A-Z0-9_]*+{_FRAME})++\ufe0f?[ \t]*+(?:\n[ \t]*+(?=\{{))?")
+_ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "plain": "txt", "mpeg": "mp3", "octet-stream": "bin", "x-icon": "ico"}
+_SHOWN = frozenset({"image", "audio", "video"})
+_SAYS_NOTHING = re.compile(
+    r"(?:(?:an?|the|your|alt|base64|data|embedded|generated|inline)\W+)*"
+    r"(?:alt|data|figure|graphic|image|img|photo|pic|picture|text|uri|url)?\W*\d*(?:\.\w{2,5})?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DataUri:
+    """A payload with its media type, without parameters, and a file name that is unique in its text."""
+
+    media_type: str
+    data: bytes
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutUris:
+    """A text and what was taken out. `dropped` counts what was too large, `malformed` what could not be decoded."""
+
+    text: str
+    uris: tuple[DataUri, ...] = ()
+    dropped: int = 0
+    malformed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unmarked:
+    """A text without result markers, and the objects that stood behind them, in order."""
+
+    text: str
+    results: tuple[JsonObject, ...] = ()
+
+
+def extract_data_uris(text: str, *, max_bytes: int = MAX_BYTES) -> WithoutUris:
+    """Takes out data URIs: markdown images and links, `<img>`, in quotes, and bare ones, also within code.
+
+    Of an image or a link its own words stay, unless they say nothing (`image`). What is malformed or larger than
+    `max_bytes` is taken out as well.
+    """
+    edits: list[tuple[Span, str]] = []
+    uris: list[DataUri] = []
+    names: dict[str, int] = {}
+    dropped = malformed = 0
+    for span, uri, label in _find_uris(text):
+        words = "" if _SAYS_NOTHING.fullmatch(label) or "data:" in label.lower() else label
+        edits.append((span, words))
+        media_type, data = _decode(uri, max_bytes)
+        if data is None:
+            dropped += 1
+        elif not data:
+            malformed += 1
+        else:
+            uris.append(DataUri(media_type, data, _choose_name(words, media_type, names)))
+    return WithoutUris(replace_spans(text, edits), tuple(uris), dropped, malformed)
+
+
+def strip_markers(text: str) -> Unmarked:
+    """Takes out result markers, `🖼️NAME🖼️` and the JSON object behind each (inventory L9).
+
+    Behind a marker whose object cannot be read, the rest of the line goes too.
+    """
+    results: list[JsonObject] = []
+    edits: list[tuple[Span, str]] = []
+    place = 0
+    while marker := _MARKER.search(text, place):
+        place = marker.end()
+        if text.startswith("{", place):
+            value, place = _read_object(text, place)
+            results += [value] if value is not None else []
+        edits.append(((marker.start(), place), ""))
+    return Unmarked(replace_spans(text, edits), tuple(results))
+
+
+def _find_uris(text: str) -> Iterator[tuple[Span, str, str]]:
+    """Where each stands, with what holds it; the URI itself; and the words that it has."""
+    if "data:" not in text.lower():
+        return
+    for match in _URI.finditer(text):
+        kind = match.lastgroup or ""
+        if kind == "attributes":
+            values = {each[1].lower(): each[2] or each[3] or each[4] or "" for each in _ATTRIBUTE.finditer(match[kind])}
+            source = values.get("src", "").strip()
+            if _PARTS.match(source):
+                yield match.span(), source, html.unescape(values.get("alt", "")).strip()
+        else:
+            yield match.span(), match[kind], (match["label"] or "").strip()
+
+
+def _decode(uri: str, max_bytes: int) -> tuple[str, bytes | None]:
+    """The media type and the bytes: none of them when they are malformed or there are none, None for too many."""
+    parts = _PARTS.match(uri)
+    if parts is None:
+        return "", b""
+    head, payload = parts["head"][5:-1].lower(), parts["payload"]
+    media_type = head.split(";", 1)[0] or "text/plain"
+    is_base64 = head.endswith(";base64")
+    # No byte takes more than three characters, line breaks aside: this need not be decoded to be found too large.
+    if len(payload) > 4 * max_bytes + 8:
+        return media_type, None
+    try:
+        data = _decode_base64(payload) if is_base64 else unquote_to_bytes(html.unescape(payload))
+    except ValueError:
+        return media_type, b""
+    return media_type, data if len(data) <= max_bytes else None
+
+
+def _decode_base64(payload: str) -> bytes:
+    """Either alphabet, with or without padding, line breaks and percent signs. Raises ValueError for anything else."""
+    plain = "".join((unquote(payload) if "%" in payload else payload).split()).rstrip("=")
+    plain = plain.replace("-", "+").replace("_", "/")
+    return binascii.a2b_base64(plain + "=" * (-len(plain) % 4), strict_mode=True)
+
+
+def _choose_name(words: str, media_type: str, taken: dict[str, int]) -> str:
+    """Letters of ASCII only: a platform would change others, and a card could no longer refer to the file."""
+    kind, _, form = media_type.partition("/")
+    ending = _ENDINGS.get(form, re.sub(r"[^a-z0-9]", "", form)[:8] or "bin")
+    plain = unicodedata.normalize("NFKD", words.lower().removesuffix(f".{ending}")).encode("ascii", "ignore").decode()
+    stem = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:60] or (kind if kind in _SHOWN else "file")
+    name = f"{stem}.{ending}"
+    while name in taken:
+        taken[stem] = taken.get(stem, 1) + 1
+        name = f"{stem}-{taken[stem]}.{ending}"
+    taken[name] = 1
+    return name
+
+
+def _read_object(text: str, start: int) -> tuple[JsonObject | None, int]:
+    """The JSON object that begins here, and its end; without one the end of the line."""
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        end = text.find("\n", start)
+        return None, end if end >= 0 else len(text)
+    return cast("JsonObject", value), end
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER: json.JSONDecoder = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -1,0 +1,105 @@
+"""What goes out to a platform: pieces of an answer with their files, and the record that makes each go out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, TurnId, derive
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """Bytes with a name, sent along."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """A card below a text. `image` is an https URL, or `attachment://NAME` for a file that is sent along."""
+
+    title: str = ""
+    text: str = ""
+    url: str = ""
+    image: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """Opens `url`, or says `value` to the agent as if the one who presses it had written that."""
+
+    label: str
+    url: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What one platform message holds. Nobody is pinged but the users and roles named here (inventory CW8)."""
+
+    text: str = ""
+    embeds: tuple[Embed, ...] = ()
+    files: tuple[File, ...] = ()
+    buttons: tuple[Button, ...] = ()
+    ping_users: frozenset[str] = field(default_factory=frozenset[str])
+    ping_roles: frozenset[str] = field(default_factory=frozenset[str])
+
+
+class DeliveryKind(StrEnum):
+    ANSWER = "answer"
+    NOTICE = "notice"
+    """About a failure or a refusal."""
+    PREVIEW = "preview"
+    """What the agent is doing; replaced by the answer."""
+    REACTION = "reaction"
+    """An emoji on the message that was answered; it is the text of the content."""
+
+
+class DeliveryState(StrEnum):
+    PENDING = "pending"
+    SENDING = "sending"
+    """Tried; whether it arrived is known only when it is SENT. After a crash one looks before trying again."""
+    SENT = "sent"
+    FAILED = "failed"
+    WITHDRAWN = "withdrawn"
+    """Not wanted any more, or deleted on the platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One platform message that an agent owes, or sent. `position` orders those of a turn from 0.
+
+    `id` derives from turn, kind and position; `nonce` from `id`: the same piece has the same nonce in every process.
+    `reply_to` is the platform message that the piece answers, `ticket` a short-lived right to answer a command,
+    `platform_id` what the platform called it once it was sent.
+    """
+
+    id: str
+    turn_id: TurnId
+    position: int
+    kind: DeliveryKind
+    agent: AgentName
+    place: Place
+    content: Content
+    created_at: datetime
+    reply_to: str = ""
+    ticket: str = ""
+    state: DeliveryState = DeliveryState.PENDING
+    platform_id: str = ""
+    attempts: int = 0
+    failure: str = ""
+
+    @property
+    def nonce(self) -> str:
+        """At most 25 characters, as Discord wants it."""
+        return derive("n", self.id)[:25]
+
+
+def delivery_id(turn_id: TurnId, kind: DeliveryKind, position: int) -> str:
+    return derive("dlv", turn_id, kind, str(position))

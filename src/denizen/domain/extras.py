@@ -1,0 +1,115 @@
+"""What a tool's result shows to people besides its text: images, files, cards and buttons (inventory L9).
+
+The `data` of a result has, all of them optional:
+
+    images   [{"url": "https://... or data:...", "title": "", "links": {"north": "https://..."}}]
+    files    [{"url": "data:...", "name": "report.csv"}]
+    embeds   [{"title": "", "text": "", "url": "", "image": "https://...", "fields": {"name": "value"}}]
+    buttons  [{"label": "Yes", "value": "Yes, do it"}] or [{"label": "Open", "url": "https://..."}]
+
+What does not have this form is left out: it was made by a tool, and an answer must not fail because of it.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from denizen.domain.data_uri import DataUri, extract_data_uris
+from denizen.domain.delivery import Button, Content, Embed, File
+
+MAX_EMBEDS = 10
+MAX_FILES = 10
+MAX_BUTTONS = 25
+_WEB = ("https://", "http://")
+
+
+def extras_of(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri] = ()) -> tuple[Content, ...]:
+    """One content for each image, and one for everything else, which comes first when there is anything in it.
+
+    `uris` are data URIs that stood in the answer itself.
+    """
+    images: list[Content] = []
+    embeds: list[Embed] = []
+    files: list[File] = []
+    buttons: list[Button] = []
+    for data in results:
+        images += [found for row in _rows(data, "images") if (found := _image(row, len(images)))]
+        embeds += [_embed(row) for row in _rows(data, "embeds")]
+        files += [found for row in _rows(data, "files") if (found := _file(row))]
+        buttons += [found for row in _rows(data, "buttons") if (found := _button(row))]
+    images += [_shown(_named(uri, len(images) + at), "", ()) for at, uri in enumerate(uris)]
+    rest = Content("", tuple(embeds[:MAX_EMBEDS]), tuple(files[:MAX_FILES]), tuple(buttons[:MAX_BUTTONS]))
+    if rest == Content():
+        return tuple(images)
+    if len(images) == 1 and not rest.embeds and not rest.files:
+        return (Content("", images[0].embeds, images[0].files, rest.buttons),)
+    return (rest, *images)
+
+
+def _rows(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    rows = data.get(name)
+    if not isinstance(rows, list):
+        return []
+    return [cast("Mapping[str, Any]", row) for row in cast("list[object]", rows) if isinstance(row, Mapping)]
+
+
+def _text(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _pairs(row: Mapping[str, Any], name: str) -> tuple[tuple[str, str], ...]:
+    value = row.get(name)
+    if not isinstance(value, Mapping):
+        return ()
+    pairs = cast("Mapping[object, object]", value)
+    return tuple((str(key), item) for key, item in pairs.items() if isinstance(item, str) and item)
+
+
+def _image(row: Mapping[str, Any], number: int) -> Content | None:
+    url, title = _text(row, "url"), _text(row, "title")
+    links = tuple((name, f"[open]({link})") for name, link in _pairs(row, "links") if link.startswith(_WEB))
+    if url.startswith(_WEB):
+        return Content("", (Embed(title, image=url, fields=links),))
+    found = extract_data_uris(url).uris
+    return _shown(_named(found[0], number), title, links) if found else None
+
+
+def _shown(file: File, title: str, fields: tuple[tuple[str, str], ...]) -> Content:
+    """A picture is shown in a card; anything else is only sent along."""
+    if not file.media_type.startswith("image/"):
+        return Content("", files=(file,))
+    return Content("", (Embed(title, image=f"attachment://{file.name}", fields=fields),), (file,))
+
+
+def _file(row: Mapping[str, Any]) -> File | None:
+    found = extract_data_uris(_text(row, "url")).uris
+    if not found:
+        return None
+    name = "".join(c if c.isalnum() or c in "._-" else "-" for c in _text(row, "name"))[-80:]
+    return File(name or _named(found[0], 0).name, found[0].media_type, found[0].data)
+
+
+def _named(uri: DataUri, number: int) -> File:
+    ending = mimetypes.guess_extension(uri.media_type) or ".bin"
+    return File(f"image-{number + 1}{ending}", uri.media_type, uri.data)
+
+
+def _embed(row: Mapping[str, Any]) -> Embed:
+    url, image = _text(row, "url"), _text(row, "image")
+    return Embed(
+        _text(row, "title")[:256],
+        _text(row, "text")[:4000],
+        url if url.startswith(_WEB) else "",
+        image if image.startswith(_WEB) else "",
+        tuple((name[:256], value[:1024]) for name, value in _pairs(row, "fields"))[:25],
+    )
+
+
+def _button(row: Mapping[str, Any]) -> Button | None:
+    label, url, value = _text(row, "label")[:80], _text(row, "url"), _text(row, "value")
+    if not label or not (value or url.startswith(_WEB)):
+        return None
+    return Button(label, url if url.startswith(_WEB) else "", value)

@@ -1,0 +1,154 @@
+"""The archive in the store: the mirror of a platform's messages, with edits and deletions. Part of a unit of work.
+
+Several accounts see the same post: whoever comes first adds it. Times come from the platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from denizen.domain.room import Post, PostVersion, Room
+
+
+class OptOutKind(StrEnum):
+    """Whose posts are not kept. A channel counts for its threads too."""
+
+    USER = "user"
+    ROLE = "role"
+    CHANNEL = "channel"
+
+
+@dataclass(frozen=True, slots=True)
+class PostHit:
+    post: Post
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class PostCount:
+    """`key` is a room's id, an author's id or a UTC day, as asked; `name` the author's latest name, else empty."""
+
+    key: str
+    name: str
+    posts: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorCount:
+    """What is kept of one author: posts, deleted ones too, and messages in sessions that were not forgotten."""
+
+    posts: int
+    messages: int
+
+
+class CountBy(StrEnum):
+    ROOM = "room"
+    AUTHOR = "author"
+    DAY = "day"
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """How far back a room is mirrored. `oldest` is the oldest post fetched so far, empty before the first page."""
+
+    platform: str
+    room: str
+    oldest: str = ""
+    fetched: int = 0
+    is_complete: bool = False
+
+
+class Archive(Protocol):
+    """Deleted posts stay for the audit trail, without being listed, found or counted; what is forgotten is gone, with
+    its versions, its words in the index, and its copies in sessions.
+    """
+
+    async def put_room(self, room: Room) -> None:
+        """Adds it or renews what is known of it."""
+        ...
+
+    async def find_room(self, platform: str, room_id: str) -> Room | None: ...
+
+    async def list_rooms(self, platform: str, *, guild: str = "") -> Sequence[Room]: ...
+
+    async def put(self, posts: Sequence[Post]) -> int:
+        """Returns how many were new. A known post with another text keeps the old text as a version and takes the new
+        one, unless it was edited later than the given one; a deleted post stays deleted. The same twice is once.
+        """
+        ...
+
+    async def mark_deleted(self, platform: str, post_ids: Sequence[str], *, at: datetime) -> int:
+        """Returns how many of them were here and not deleted yet."""
+        ...
+
+    async def find(self, platform: str, post_id: str) -> Post | None:
+        """Deleted ones too (`deleted_at` says so)."""
+        ...
+
+    async def list_posts(
+        self, platform: str, room: str, *, before: str = "", after: str = "", limit: int = 50
+    ) -> Sequence[Post]:
+        """Oldest first: the newest `limit` before `before`, or with `after` the oldest `limit` after it."""
+        ...
+
+    async def list_versions(self, platform: str, post_id: str) -> Sequence[PostVersion]:
+        """The earlier texts, oldest first; empty for a post that was never edited."""
+        ...
+
+    async def search(
+        self,
+        words: str,
+        *,
+        platform: str,
+        rooms: Sequence[str],
+        author: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 10,
+    ) -> Sequence[PostHit]:
+        """Posts of these rooms that contain all the words (any case), newest first. `author` is an id."""
+        ...
+
+    async def count(
+        self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20
+    ) -> Sequence[PostCount]:
+        """Most posts first; by DAY newest day first."""
+        ...
+
+    async def count_author(self, platform: str, author_id: str) -> AuthorCount: ...
+
+    async def total(self, platform: str) -> int:
+        """How many posts are here, deleted ones left out."""
+        ...
+
+    async def forget_author(self, platform: str, author_id: str) -> int:
+        """Every post of theirs and its versions; their messages in sessions lose their text. Returns how many posts."""
+        ...
+
+    async def forget_room(self, platform: str, room_id: str) -> int:
+        """Every post of the room and of its threads, likewise."""
+        ...
+
+    async def forget_posts(self, platform: str, post_ids: Sequence[str]) -> int:
+        """These posts, likewise."""
+        ...
+
+    async def forget_before(self, platform: str, before: datetime, *, limit: int) -> int:
+        """The oldest `limit` posts from before that time, likewise: retention, a piece at a time."""
+        ...
+
+    async def opt_out(self, platform: str, kind: OptOutKind, key: str, *, now: datetime) -> None: ...
+
+    async def opt_in(self, platform: str, kind: OptOutKind, key: str) -> None: ...
+
+    async def list_opt_outs(self, platform: str, kind: OptOutKind) -> frozenset[str]: ...
+
+    async def find_backfill(self, platform: str, room: str) -> Backfill | None: ...
+
+    async def put_backfill(self, backfill: Backfill) -> None: ...
+
+    async def list_backfills(self, platform: str) -> Sequence[Backfill]: ...

@@ -1,0 +1,226 @@
+"""A channel: one account of one agent on a platform, and who hears of what happens there.
+
+Implemented by `adapters/discord`; the engine's `Resident` is the listener. Nothing here knows a vendor.
+
+Errors of a `Channel`: Unavailable when the platform does not answer (try again), NotFound when the thing is gone,
+NotAllowed when the account may not, InvalidInput when the platform refuses the content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from denizen.domain.conversation import Place
+from denizen.domain.delivery import Content
+from denizen.domain.ids import AgentName
+from denizen.domain.message import Part
+from denizen.domain.principal import Principal
+from denizen.domain.room import Post, Room
+
+LoadParts = Callable[[], Awaitable[tuple[Part, ...]]]
+"""The whole question: its text with what it replies to, and what hangs on it (pictures, text files, PDF). Called only
+for messages that are answered.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A message as one account sees it.
+
+    `mentions_me` means an explicit @ in the text; `replies_to_me` a platform reply to one of the account's messages.
+    `question` is the text without the account's own mentions, empty when there is nothing else. `mentions_others` means
+    an explicit @ of somebody else. `is_mine` is a message of this account itself, `is_edit`
+    one that was there before with another text. `roles` are the author's role ids on the platform.
+    """
+
+    post: Post
+    room: Room
+    question: str
+    load_parts: LoadParts
+    roles: frozenset[str] = field(default_factory=frozenset[str])
+    mentions_me: bool = False
+    mentions_others: bool = False
+    mentioned_roles: frozenset[str] = field(default_factory=frozenset[str])
+    replies_to_me: bool = False
+    is_mine: bool = False
+    is_edit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOption:
+    """`choices` are offered as they are; `suggests` asks the listener while the user types (autocomplete)."""
+
+    name: str
+    description: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    suggests: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """A slash command. With `groups`, options belong to the subcommands, which it names. Names are lower case.
+
+    `public`: its answer is meant for everybody in the room, so waiting for it is shown to everybody.
+    """
+
+    name: str
+    description: str
+    options: tuple[CommandOption, ...] = ()
+    groups: tuple[CommandSpec, ...] = ()
+    admin_only: bool = False
+    public: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCall:
+    """A command that somebody gave, with its subcommand in `group`. `id` is unique on the platform; `ticket` is the
+    right to answer it, empty when it was typed as text. `target` is the message that it was given about, if any.
+    """
+
+    id: str
+    name: str
+    group: str
+    options: Mapping[str, str]
+    room: Room
+    author_id: str
+    author_name: str
+    roles: frozenset[str]
+    created_at: datetime
+    ticket: str = ""
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandReply:
+    """`private` replies are seen by their user only, where the platform can do that. `is_pending` means that a turn
+    was opened, whose answer will be delivered with the call's ticket. `is_failure` means that what was asked for was
+    not done; the text says why.
+    """
+
+    text: str = ""
+    private: bool = True
+    is_pending: bool = False
+    is_failure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A button of one of the account's messages was pressed: its user says `value`."""
+
+    id: str
+    message_id: str
+    value: str
+    room: Room
+    author_id: str
+    author_name: str
+    roles: frozenset[str]
+    created_at: datetime
+
+
+class Listener(Protocol):
+    """Hears of what happens on one account. The adapter calls these one after another for each room; what they raise
+    is logged by the adapter, and never ends the account.
+    """
+
+    @property
+    def commands(self) -> Sequence[CommandSpec]:
+        """What the platform should offer now."""
+        ...
+
+    async def on_ready(self, rooms: Sequence[Room]) -> None:
+        """The account is connected afresh (not resumed): what happened since is unknown. `rooms` it can read now."""
+        ...
+
+    async def on_message(self, arrival: Arrival) -> None:
+        """A new message, or one with a new text (`is_edit`). The same may come twice."""
+        ...
+
+    async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None: ...
+
+    async def on_room(self, room: Room) -> None:
+        """A room is new, or has another name."""
+        ...
+
+    async def on_room_gone(self, platform: str, room_id: str) -> None: ...
+
+    async def on_command(self, call: CommandCall) -> CommandReply: ...
+
+    async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
+        """At most 25 completions."""
+        ...
+
+    async def on_press(self, press: Press) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Who can be pinged in a place: display and user names, and role names, to ids."""
+
+    users: Mapping[str, str] = field(default_factory=dict[str, str])
+    roles: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Channel(Protocol):
+    """What the engine can do through one account."""
+
+    @property
+    def platform(self) -> str: ...
+
+    @property
+    def agent(self) -> AgentName: ...
+
+    @property
+    def user_id(self) -> str:
+        """The account's own id on the platform."""
+        ...
+
+    async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
+        """Sends one message and returns its id. The same nonce soon after gives the earlier message again. A reply to
+        a message that is gone becomes a plain message. With a ticket that still holds it answers the command.
+        """
+        ...
+
+    async def edit(self, place: Place, message_id: str, content: Content) -> None: ...
+
+    async def delete(self, place: Place, message_id: str) -> None:
+        """Deleting what is gone is no error."""
+        ...
+
+    async def react(self, place: Place, message_id: str, emoji: str, *, on: bool = True) -> None: ...
+
+    def typing(self, place: Place) -> AbstractAsyncContextManager[None]:
+        """Shows typing until the block ends, whatever ends it; renewed before it fades. A fault in showing it is
+        logged, and does not disturb the block.
+        """
+        ...
+
+    async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
+        """The thread of that message, made when it has none."""
+        ...
+
+    async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
+        """Oldest first: the newest `limit` before `before`, or the oldest `limit` after `after`."""
+        ...
+
+    async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
+        """Oldest first, the oldest `limit` after `after`: what was missed."""
+        ...
+
+    async def find_names(self, place: Place, text: str) -> Names:
+        """Those whom an @Name in the text may mean. Empty when the platform cannot say now."""
+        ...
+
+    async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
+        """Rooms that `principal` and everybody who reads `place` may see (promise 3), by permissions of this moment.
+        When it cannot be known, only what is sure.
+        """
+        ...
+
+    async def may_moderate(self, room_id: str, principal: Principal) -> bool:
+        """Whether the principal may delete others' messages there; False when it cannot be known."""
+        ...
