@@ -4,11 +4,18 @@
         @pytest.fixture
         async def store(self) -> AsyncIterator[Store]: ...
 
-The tests are in the modules `store_contract_*`, one for each group of promises of `denizen.ports.store`.
+The tests are in the modules `store_contract_*`, one for each group of promises of `denizen.ports.store`,
+`archive` and `reception`.
 """
 
 from __future__ import annotations
 
+from denizen.testing.store_contract_forgetting import ForgettingContract
+from denizen.testing.store_contract_outbox import OutboxContract
+from denizen.testing.store_contract_post_search import PostSearchContract
+from denizen.testing.store_contract_posts import PostContract
+from denizen.testing.store_contract_reception import ReceptionContract
+from denizen.testing.store_contract_rooms import RoomContract
 from denizen.testing.store_contract_settings import SettingsContract
 from denizen.testing.store_contract_talk import TalkContract
 from denizen.testing.store_contract_texts import TextContract
@@ -18,5 +25,17 @@ from denizen.testing.store_contract_units import UnitContract
 __all__ = ["StoreContract"]
 
 
-class StoreContract(TalkContract, TextContract, TurnContract, SettingsContract, UnitContract):
+class StoreContract(
+    TalkContract,
+    TextContract,
+    TurnContract,
+    SettingsContract,
+    RoomContract,
+    PostContract,
+    PostSearchContract,
+    ForgettingContract,
+    ReceptionContract,
+    OutboxContract,
+    UnitContract,
+):
     """All of it."""

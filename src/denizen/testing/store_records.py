@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from denizen.domain.conversation import Conversation, Place, Session
+from denizen.domain.delivery import Content, Delivery, DeliveryKind, delivery_id
 from denizen.domain.ids import AgentName, CallId, MessageId, TurnId
 from denizen.domain.message import Author, Message, Part, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.room import Post, Room
 from denizen.domain.tool import Origin, Tier
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
@@ -18,6 +20,7 @@ from denizen.ports.store import Store
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 PLACE = Place("discord", "general")
 AGENT = AgentName("denizen")
+PLATFORM = "discord"
 ANA = Principal(PrincipalKind.PLATFORM_USER, "1", "Ana", frozenset({"mod", "member"}))
 USAGE = Usage(1000, 50, 900, 100, Decimal("0.00123456"), 1)
 
@@ -85,3 +88,23 @@ def call_of(turn: Turn, step: int, position: int) -> CallRecord:
         cached=False,
         created_at=at(step + position / 10),
     )
+
+
+def room_of(key: str, *, parent: str = "", guild: str = "g1") -> Room:
+    """A channel."""
+    return Room(PLATFORM, key, f"room {key}", guild=guild, parent=parent)
+
+
+def post_of(key: str, text: str = "", *, room: str = "10", author: str = "1", hours: float | None = None) -> Post:
+    """A post. When nothing else is given it says its id, and was written as many minutes after noon."""
+    written_at = at(int(key) / 60 if hours is None else hours)
+    return Post(PLATFORM, key, room, Author(author, f"user {author}"), text or f"post {key}", written_at)
+
+
+def delivery_of(
+    turn: str, position: int = 0, *, kind: DeliveryKind = DeliveryKind.ANSWER, content: Content | None = None
+) -> Delivery:
+    """One that is pending, at `PLACE`."""
+    key = TurnId(turn)
+    text = f"{turn} {kind} {position}"
+    return Delivery(delivery_id(key, kind, position), key, position, kind, AGENT, PLACE, content or Content(text), NOON)

@@ -25,8 +25,9 @@ from denizen.adapters.store.sqlite import Sqlite
 from denizen.adapters.store.tables import metadata
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention
-from denizen.domain.ids import MessageId
-from denizen.testing.store_records import open_talk, said
+from denizen.domain.ids import ConversationId, MessageId
+from denizen.domain.mirror import FORGOTTEN
+from denizen.testing.store_records import NOON, open_talk, post_of, said
 
 pytest_plugins = ["tests.postgres"]
 
@@ -35,7 +36,7 @@ NEXT = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "0002", "{head}"
+revision, down_revision = "0003", "{head}"
 
 def upgrade():
     op.add_column("conversations", sa.Column("topic", sa.Text(), nullable=False, server_default="-"))
@@ -55,8 +56,8 @@ def history(tmp_path: Path) -> Callable[[str], History]:
     def make(more: str = "pass") -> History:
         folder = tmp_path / "migrations"
         shutil.copytree(HISTORY.folder, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-        (folder / "versions" / "0002_next.py").write_text(NEXT.format(head=HEAD, more=more))
-        return History(folder, "0002")
+        (folder / "versions" / "0003_next.py").write_text(NEXT.format(head=HEAD, more=more))
+        return History(folder, "0003")
 
     return make
 
@@ -92,9 +93,9 @@ def compare(dialect: Dialect, history: History = HISTORY) -> list[object]:
 
     def is_ours(_object: object, name: str | None, kind: str, *_rest: object) -> bool:
         return (
-            not (name or "").startswith("message_words")
+            not (name or "").startswith(("message_words", "post_words"))
             and name not in {REVISION_TABLE, "lexemes"}
-            and ((kind, name) != ("index", "ix_messages_lexemes"))
+            and (kind, name) not in {("index", "ix_messages_lexemes"), ("index", "ix_posts_lexemes")}
         )
 
     with dialect.engine.connect() as connection:
@@ -170,7 +171,7 @@ async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
     await fill(f"sqlite:///{path}")
     before = dump(path)
     migrate(Sqlite(path), history("pass"))
-    kept = tmp_path / "store.db.before-0002"
+    kept = tmp_path / "store.db.before-0003"
     assert "topic" in columns(path)
     assert dump(kept) == before
     assert kept.stat().st_mode & 0o077 == 0
@@ -179,7 +180,7 @@ async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
     with pytest.raises(NeedsAttention) as refusal:
         await open_store(f"sqlite:///{path}", clock=SystemClock())
     assert refusal.value.code == "store_newer"
-    assert "before-0002" in refusal.value.fix
+    assert "before-0003" in refusal.value.fix
 
     kept.replace(path)
     for suffix in ("-wal", "-shm"):
@@ -237,3 +238,43 @@ def test_a_file_of_another_program_is_refused_and_not_touched(tmp_path: Path) ->
     assert refusal.value.code == "store_foreign"
     assert "recipes" in refusal.value.why
     assert dump(path) == before
+
+
+FIRST = History(HISTORY.folder, "0001")
+OLD_CONVERSATION = """
+INSERT INTO conversations (id, platform, channel, thread, title, created_at) VALUES ('c', 'discord', 'general', '', '',
+'{noon}')
+"""
+OLD_MESSAGE = """
+INSERT INTO messages (id, conversation_id, sequence, created_at, role, author_id, author_name, author_is_bot,
+platform_id, parts, meta, words) VALUES ('m', 'c', 0, '{noon}', 'user', '1', 'Ana', false, '77',
+'[{{"kind":"text","text":"needle"}}]', '{{}}', 'needle')
+"""
+
+
+async def upgrade_from_first(dialect: Dialect, url: str, noon: str) -> None:
+    migrate(dialect, FIRST)
+    with dialect.engine.begin() as connection:
+        for row in (OLD_CONVERSATION, OLD_MESSAGE):
+            connection.exec_driver_sql(row.format(noon=noon))
+    store = await open_store(url, clock=SystemClock())
+    async with store.work() as work:
+        (hit,) = await work.messages.search("needle", conversation_ids=[ConversationId("c")])
+        assert (hit.message.text, hit.message.created_at) == ("needle", NOON)
+        assert await work.archive.put([post_of("77", "needle")]) == 1
+        assert await work.archive.forget_posts("discord", ["77"]) == 1
+        assert (await work.messages.get(MessageId("m"))).parts == FORGOTTEN
+    await store.aclose()
+
+
+@pytest.mark.anyio
+async def test_a_store_of_the_first_schema_is_upgraded_with_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    await upgrade_from_first(Sqlite(path), f"sqlite:///{path}", "2026-11-21 12:00:00.000000")
+    assert (tmp_path / f"store.db.before-{HEAD}").exists()
+
+
+@on_postgres
+@pytest.mark.anyio
+async def test_a_store_of_the_first_schema_on_postgres_is_upgraded_with_what_is_in_it(postgres_url: str) -> None:
+    await upgrade_from_first(Postgres(sa.make_url(postgres_url)), postgres_url, "2026-11-21 12:00:00+00:00")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
+from denizen.adapters.store.archive import SqlArchive
 from denizen.adapters.store.conversations import SqlConversations
 from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.generations import SqlGenerations
@@ -12,6 +13,8 @@ from denizen.adapters.store.lane import Lane
 from denizen.adapters.store.lanes import Lanes
 from denizen.adapters.store.ledger import SqlLedger
 from denizen.adapters.store.messages import SqlMessages
+from denizen.adapters.store.outbox import SqlOutbox
+from denizen.adapters.store.reception import SqlReception
 from denizen.adapters.store.sessions import SqlSessions
 from denizen.adapters.store.turns import SqlTurns
 from denizen.adapters.store.unit import Unit
@@ -54,6 +57,18 @@ class SqlWork:
     @property
     def user_settings(self) -> SqlUserSettings:
         return SqlUserSettings(self._unit)
+
+    @property
+    def archive(self) -> SqlArchive:
+        return SqlArchive(self._unit)
+
+    @property
+    def reception(self) -> SqlReception:
+        return SqlReception(self._unit)
+
+    @property
+    def outbox(self) -> SqlOutbox:
+        return SqlOutbox(self._unit)
 
 
 class Database:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import sqlalchemy as sa
@@ -47,7 +48,14 @@ class Dialect(Protocol):
     @property
     def search(self) -> sa.Select[Any]:
         """Messages that contain all words, newest first; parameters `query` (see `query_of`), `conversations` (see
-        `conversations_of`) and `limit`.
+        `list_of`) and `limit`.
+        """
+        ...
+
+    @property
+    def search_posts(self) -> sa.Select[Any]:
+        """Posts that contain all words, newest first; parameters `query`, `platform`, `rooms` (see `list_of`), `author`
+        (empty for anybody), `since`, `until` and `limit`.
         """
         ...
 
@@ -59,8 +67,16 @@ class Dialect(Protocol):
         """The search for all of these, in the database's own syntax. `words` are letters and digits only."""
         ...
 
-    def conversations_of(self, ids: Sequence[str]) -> object:
-        """The parameter `conversations` of `search`."""
+    def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+        """Whether the column is one of any number of values, the parameter of that name (see `list_of`)."""
+        ...
+
+    def list_of(self, values: Sequence[str]) -> object:
+        """The parameter for `among`. The values are as the column keeps them."""
+        ...
+
+    def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+        """The UTC day, as `2026-11-21`."""
         ...
 
     def explain(self, error: DBAPIError) -> DenizenError | None:

@@ -13,7 +13,7 @@ from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.tables import MESSAGE, messages, sessions
 from denizen.adapters.store.unit import Unit
 from denizen.domain.errors import NotFound
-from denizen.domain.ids import ConversationId, MessageId, SessionId
+from denizen.domain.ids import ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Author, Message, Role, parts_from_json, parts_to_json
 from denizen.domain.words import excerpt_of, words_of
 from denizen.ports.store import Hit
@@ -30,6 +30,13 @@ _TAIL = (
     .limit(sa.bindparam("limit"))
 )
 _LOCK = sa.select(sessions.c.id).where(sessions.c.id == sa.bindparam("session")).with_for_update(key_share=True)
+
+
+_FORGET_TURN = (
+    sa.update(messages)
+    .where(messages.c.turn_id == sa.bindparam("turn"))
+    .values({"session_id": None, "sequence": 0, "words": ""})
+)
 
 
 @cache
@@ -78,13 +85,16 @@ class SqlMessages:
 
         return await self._unit.read(job)
 
+    async def forget_turn(self, turn_id: TurnId) -> None:
+        await self._unit.write(lambda connection: connection.execute(_FORGET_TURN, {"turn": turn_id}))
+
     async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
         wanted, dialect = words_of(words), self._unit.dialect
         if not wanted or not conversation_ids or limit < 1:
             return []
         bounds = {
             "query": dialect.query_of(wanted),
-            "conversations": dialect.conversations_of(conversation_ids),
+            "conversations": dialect.list_of(conversation_ids),
             "limit": limit,
         }
 

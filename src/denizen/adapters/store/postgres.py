@@ -6,6 +6,7 @@ Every wait has an end: units of work are shielded against cancellation, so the s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -14,8 +15,9 @@ from sqlalchemy import event
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError
 
+from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
-from denizen.adapters.store.tables import MESSAGE, messages
+from denizen.adapters.store.tables import MESSAGE, POST, THERE, messages, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -43,11 +45,28 @@ MIGRATION_LOCK = 4_403_914_762_231_553
 _QUERY = sa.func.plainto_tsquery(
     sa.literal_column("'denizen_words'::regconfig"), sa.bindparam("query", type_=sa.Text())
 )
+
+
+def _among(column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+    return column == sa.any_(sa.bindparam(name, type_=ARRAY(sa.Text())))
+
+
 _SEARCH = (
     sa.select(*MESSAGE)
     .where(sa.literal_column("messages.lexemes").op("@@")(_QUERY))
-    .where(messages.c.conversation_id == sa.any_(sa.bindparam("conversations", type_=ARRAY(sa.Text()))))
+    .where(_among(messages.c.conversation_id, "conversations"))
     .order_by(messages.c.created_at.desc(), messages.c.position.desc())
+    .limit(sa.bindparam("limit"))
+)
+
+_AUTHOR = sa.bindparam("author", type_=EscapedText())
+_SEARCH_POSTS = (
+    sa.select(*POST)
+    .where(sa.literal_column("posts.lexemes").op("@@")(_QUERY))
+    .where(posts.c.platform == sa.bindparam("platform"), _among(posts.c.room, "rooms"), THERE)
+    .where(sa.or_(_AUTHOR == "", posts.c.author_id == _AUTHOR))
+    .where(posts.c.created_at >= sa.bindparam("since"), posts.c.created_at < sa.bindparam("until"))
+    .order_by(posts.c.id.desc())
     .limit(sa.bindparam("limit"))
 )
 
@@ -64,6 +83,7 @@ class Postgres:
     readers = 4
     locks_rows = True
     search = _SEARCH
+    search_posts = _SEARCH_POSTS
 
     def __init__(self, url: sa.URL) -> None:
         self._url = url
@@ -83,8 +103,15 @@ class Postgres:
     def query_of(self, words: Sequence[str]) -> str:
         return " ".join(words)
 
-    def conversations_of(self, ids: Sequence[str]) -> object:
-        return list(ids)
+    def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+        return _among(column, name)
+
+    def list_of(self, values: Sequence[str]) -> object:
+        return list(values)
+
+    def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+        in_utc = sa.func.timezone(sa.literal_column("'UTC'"), time)
+        return sa.func.to_char(in_utc, sa.literal_column("'YYYY-MM-DD'"), type_=sa.Text())
 
     def explain(self, error: DBAPIError) -> DenizenError | None:
         return explain(error.orig, self._url)

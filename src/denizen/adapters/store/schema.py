@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0001"
+HEAD = "0002"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

@@ -11,14 +11,16 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from datetime import datetime
 from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
+from denizen.adapters.store.columns import EscapedText, UtcTime
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
-from denizen.adapters.store.tables import MESSAGE, messages
+from denizen.adapters.store.tables import MESSAGE, POST, messages, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 BUSY_TIMEOUT_MS = 5000
@@ -30,19 +32,48 @@ _PRAGMAS = (
     "temp_store=MEMORY",
 )
 
+
+def _among(column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+    values = sa.func.json_each(sa.bindparam(name, type_=sa.Text())).table_valued("value")
+    return column.in_(sa.select(values.c.value))
+
+
 _words = sa.table("message_words", sa.column("rowid", sa.Integer()), sa.column("words", sa.Text()))
-_chosen = sa.func.json_each(sa.bindparam("conversations", type_=sa.Text())).table_valued("value")
 _newest = (messages.c.created_at.desc(), messages.c.position.desc())
 _found = (
     sa.select(messages.c.position)
     .join(_words, _words.c.rowid == messages.c.position)
     .where(_words.c.words.op("MATCH")(sa.bindparam("query", type_=sa.Text())))
-    .where(messages.c.conversation_id.in_(sa.select(_chosen.c.value)))
+    .where(_among(messages.c.conversation_id, "conversations"))
     .order_by(*_newest)
     .limit(sa.bindparam("limit"))
 )
 # The messages themselves are read when it is known which: sorting would carry all of them along.
 _SEARCH = sa.select(*MESSAGE).where(messages.c.position.in_(_found)).order_by(*_newest)
+
+# In plain SQL for its CROSS JOIN, which SQLite takes in the order given. Left to itself it walks through the posts from
+# the newest and looks for the words in each: seconds for a rare word among 100,000 posts, where this takes less than a
+# millisecond, and 50 for a word that all of them have.
+_found_posts = (
+    sa.text(
+        """
+        SELECT posts.position FROM post_words CROSS JOIN posts ON posts.position = post_words.rowid
+        WHERE post_words.words MATCH :query
+          AND posts.platform = :platform AND posts.room IN (SELECT value FROM json_each(:rooms))
+          AND posts.deleted_at IS NULL AND (:author = '' OR posts.author_id = :author)
+          AND posts.created_at >= :since AND posts.created_at < :until
+        ORDER BY posts.id DESC LIMIT :limit
+        """
+    )
+    .bindparams(
+        sa.bindparam("platform", type_=EscapedText()),
+        sa.bindparam("author", type_=EscapedText()),
+        sa.bindparam("since", type_=UtcTime()),
+        sa.bindparam("until", type_=UtcTime()),
+    )
+    .columns(posts.c.position)
+)
+_SEARCH_POSTS = sa.select(*POST).where(posts.c.position.in_(_found_posts)).order_by(posts.c.id.desc())
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -55,6 +86,7 @@ class Sqlite:
     readers = 3
     locks_rows = False
     search = _SEARCH
+    search_posts = _SEARCH_POSTS
 
     def __init__(self, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
@@ -68,8 +100,14 @@ class Sqlite:
     def query_of(self, words: Sequence[str]) -> str:
         return " ".join(f'"{word}"' for word in words)
 
-    def conversations_of(self, ids: Sequence[str]) -> object:
-        return json.dumps(list(ids))
+    def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
+        return _among(column, name)
+
+    def list_of(self, values: Sequence[str]) -> object:
+        return json.dumps(list(values))
+
+    def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+        return sa.func.substr(sa.type_coerce(time, sa.Text()), 1, 10)
 
     def explain(self, error: DBAPIError) -> DenizenError | None:
         return explain(error.orig, self.path)

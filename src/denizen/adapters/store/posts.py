@@ -1,0 +1,205 @@
+"""Posts of a platform: mirrored many at a time, with their earlier texts, and read in the order of their ids.
+
+Called by `archive`. Searching and counting is in `post_search`, removing in `forgetting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.columns import write_id
+from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.tables import POST, THERE, post_versions, posts
+from denizen.domain.message import Author
+from denizen.domain.mirror import plan_renewal
+from denizen.domain.room import Attachment, Post, PostVersion
+from denizen.domain.words import words_of
+
+_ON = posts.c.platform == sa.bindparam("where")
+_CHANGING = [column.name for column in posts.c if column.name not in {"position", "platform", "id"}]
+
+_ONE = sa.select(*POST).where(_ON, posts.c.id == sa.bindparam("which"))
+_IN_ROOM = sa.select(*POST).where(_ON, posts.c.room == sa.bindparam("within"), THERE).limit(sa.bindparam("limit"))
+_VERSIONS = (
+    sa.select(post_versions.c.number, post_versions.c.text, post_versions.c.written_at)
+    .join(posts, posts.c.position == post_versions.c.post)
+    .where(_ON, posts.c.id == sa.bindparam("which"))
+    .order_by(post_versions.c.number)
+)
+_RENEW = (
+    sa.update(posts)
+    .where(posts.c.position == sa.bindparam("which"))
+    .values({name: sa.bindparam(f"new_{name}", type_=posts.c[name].type) for name in _CHANGING})
+)
+_earlier = post_versions.alias()
+_NUMBER = (
+    sa.select(sa.func.coalesce(sa.func.max(_earlier.c.number), 0) + 1)
+    .where(_earlier.c.post == sa.bindparam("post", type_=sa.BigInteger()))
+    .scalar_subquery()
+)
+_KEEP = (
+    sa.insert(post_versions)
+    .values(
+        {
+            "post": sa.bindparam("post", type_=sa.BigInteger()),
+            "number": _NUMBER,
+            "text": sa.bindparam("text"),
+            "written_at": sa.bindparam("written_at"),
+        }
+    )
+    .inline()
+)
+
+
+@cache
+def _known(dialect: Dialect) -> sa.Select[Any]:
+    statement = sa.select(posts.c.position, *POST).where(_ON, dialect.among(posts.c.id, "chosen"))
+    # In one order, so that two who renew the same posts wait for each other one way round only.
+    return statement.order_by(posts.c.id).with_for_update() if dialect.locks_rows else statement
+
+
+@cache
+def _add(insert: InsertInto) -> sa.Executable:
+    return insert(posts).on_conflict_do_nothing(index_elements=[posts.c.platform, posts.c.id]).returning(posts.c.id)
+
+
+@cache
+def _mark(dialect: Dialect) -> sa.Update:
+    return sa.update(posts).where(_ON, dialect.among(posts.c.id, "chosen"), THERE).values(deleted_at=sa.bindparam("at"))
+
+
+@cache
+def _page(*, has_after: bool, has_before: bool) -> sa.Select[Any]:
+    statement = _IN_ROOM.order_by(posts.c.id if has_after else posts.c.id.desc())
+    if has_after:
+        statement = statement.where(posts.c.id > sa.bindparam("after"))
+    if has_before:
+        statement = statement.where(posts.c.id < sa.bindparam("before"))
+    return statement
+
+
+def put_posts(connection: sa.Connection, dialect: Dialect, given: Sequence[Post]) -> int:
+    """Adds and renews them in a few statements; returns how many were new."""
+    new, left = 0, list(given)
+    while left:
+        # Each post once at a time; what is said of it again, or was added by another writer meanwhile, comes next.
+        batch: dict[str, Post] = {}
+        later: list[Post] = []
+        for post in left:
+            if post.platform == left[0].platform and post.id not in batch:
+                batch[post.id] = post
+            else:
+                later.append(post)
+        added, missed = _put_batch(connection, dialect, batch)
+        new += added
+        left = missed + later
+    return new
+
+
+def mark_deleted(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str], at: datetime) -> int:
+    """Returns how many were not deleted yet."""
+    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids]), "at": at}
+    return connection.execute(_mark(dialect), bounds).rowcount
+
+
+def find_post(connection: sa.Connection, platform: str, post_id: str) -> Post | None:
+    row = connection.execute(_ONE, {"where": platform, "which": post_id}).first()
+    return None if row is None else post_of(row)
+
+
+def list_posts(
+    connection: sa.Connection, platform: str, room: str, *, before: str, after: str, limit: int
+) -> list[Post]:
+    """Oldest first. The cost does not depend on how many posts the room has."""
+    bounds: dict[str, Any] = {"where": platform, "within": room, "limit": max(limit, 0)}
+    bounds |= {name: value for name, value in (("before", before), ("after", after)) if value}
+    rows = connection.execute(_page(has_after=bool(after), has_before=bool(before)), bounds).all()
+    return [post_of(row) for row in (rows if after else rows[::-1])]
+
+
+def list_versions(connection: sa.Connection, platform: str, post_id: str) -> list[PostVersion]:
+    """The earlier texts, oldest first."""
+    rows = connection.execute(_VERSIONS, {"where": platform, "which": post_id})
+    return [PostVersion(number, text, written_at) for number, text, written_at in rows]
+
+
+def post_of(row: Sequence[Any]) -> Post:
+    """From a row of `POST`, by position: a name costs a look-up in every row."""
+    (
+        platform, key, room, guild, parent, reply_to, author, name, is_bot,
+        created_at, edited_at, deleted_at, attachments, text,
+    ) = row  # fmt: skip
+    return Post(
+        platform,
+        key,
+        room,
+        Author(author, name, is_bot),
+        text,
+        created_at,
+        guild,
+        parent,
+        reply_to,
+        edited_at,
+        deleted_at,
+        tuple(Attachment(*each) for each in attachments),
+    )
+
+
+def _put_batch(connection: sa.Connection, dialect: Dialect, batch: Mapping[str, Post]) -> tuple[int, list[Post]]:
+    """How many were new, and those that were neither known before nor added here."""
+    platform = next(iter(batch.values())).platform
+    ids = [write_id(key) for key in batch]
+    rows = connection.execute(_known(dialect), {"where": platform, "chosen": dialect.list_of(ids)}).all()
+    known = {row.id: (row.position, post_of(row[1:])) for row in rows}
+    new = [post for key, post in batch.items() if key not in known]
+    added: set[str] = set()
+    if new:
+        new.sort(key=lambda post: write_id(post.id))
+        added = set(connection.execute(_add(dialect.insert), [_row(post) for post in new]).scalars())
+    _renew(connection, [(*known[key], post) for key, post in batch.items() if key in known])
+    return len(added), [post for post in new if post.id not in added]
+
+
+def _renew(connection: sa.Connection, told: Sequence[tuple[int, Post, Post]]) -> None:
+    """Position, post as it is known, and what was told of it now."""
+    changed = [(position, known, plan_renewal(known, given)) for position, known, given in told]
+    renewed = [(position, known, post) for position, known, post in changed if post is not None]
+    earlier = [
+        {"post": position, "text": known.text, "written_at": known.edited_at or known.created_at}
+        for position, known, post in renewed
+        if post.text != known.text
+    ]
+    if earlier:
+        connection.execute(_KEEP, earlier)
+    if renewed:
+        connection.execute(_RENEW, [_new_values(post) | {"which": position} for position, _, post in renewed])
+
+
+def _new_values(post: Post) -> dict[str, Any]:
+    row = _row(post)
+    return {f"new_{name}": row[name] for name in _CHANGING}
+
+
+def _row(post: Post) -> dict[str, Any]:
+    return {
+        "platform": post.platform,
+        "id": post.id,
+        "room": post.room,
+        "guild": post.guild,
+        "parent": post.parent,
+        "reply_to": post.reply_to,
+        "author_id": post.author.id,
+        "author_name": post.author.name,
+        "author_is_bot": post.author.is_bot,
+        "created_at": post.created_at,
+        "edited_at": post.edited_at,
+        "deleted_at": post.deleted_at,
+        "attachments": [[each.name, each.media_type, each.size_bytes, each.url] for each in post.attachments],
+        "text": post.text,
+        "words": " ".join(words_of(post.text)),
+    }

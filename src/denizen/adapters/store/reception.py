@@ -1,0 +1,182 @@
+"""Decisions about messages of a platform, how far each room was read, and with whom agents talk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.columns import write_id
+from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.tables import allowed, claims, exchanges, follows, positions
+from denizen.adapters.store.unit import Unit
+from denizen.domain.ids import AgentName
+from denizen.ports.reception import AllowedKind, Claim
+
+
+def _of(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+    return table.c.agent == sa.bindparam("who"), table.c.platform == sa.bindparam("where")
+
+
+_HERE = (exchanges.c.platform == sa.bindparam("where"), exchanges.c.room == sa.bindparam("within"))
+_OF_KIND = (*_of(allowed), allowed.c.kind == sa.bindparam("what"))
+
+_POSITIONS = sa.select(positions.c.room, positions.c.post).where(*_of(positions))
+_FOLLOWED = sa.select(follows.c.thread).where(*_of(follows))
+_UNFOLLOW = sa.delete(follows).where(*_of(follows), follows.c.thread == sa.bindparam("within"))
+_ALLOWED = sa.select(allowed.c.key).where(*_OF_KIND)
+_DISALLOW = sa.delete(allowed).where(*_OF_KIND, allowed.c.key == sa.bindparam("which"))
+_GIVE_BACK = sa.update(exchanges).where(*_HERE, exchanges.c.taken > 0).values(taken=exchanges.c.taken - 1)
+_RESET = sa.delete(exchanges).where(*_HERE)
+_COUNT = sa.select(exchanges.c.taken).where(*_HERE)
+
+_NO_LIMIT = 2**31 - 1  # as many as the column holds
+
+
+@cache
+def _claim(insert: InsertInto) -> sa.Executable:
+    return insert(claims).on_conflict_do_nothing().returning(claims.c.agent, claims.c.platform, claims.c.post)
+
+
+@cache
+def _find_claims(dialect: Dialect) -> sa.Select[Any]:
+    return sa.select(claims).where(*_of(claims), dialect.among(claims.c.post, "chosen"))
+
+
+@cache
+def _add(insert: InsertInto, table: sa.Table) -> sa.Executable:
+    return insert(table).on_conflict_do_nothing().inline()
+
+
+@cache
+def _put_position(insert: InsertInto) -> sa.Executable:
+    statement = insert(positions)
+    return statement.on_conflict_do_update(
+        index_elements=list(positions.primary_key),
+        set_={"post": statement.excluded.post},
+        where=statement.excluded.post > positions.c.post,
+    ).inline()
+
+
+@cache
+def _take(insert: InsertInto) -> sa.Executable:
+    return (
+        insert(exchanges)
+        .on_conflict_do_update(
+            index_elements=list(exchanges.primary_key),
+            set_={"taken": exchanges.c.taken + 1},
+            where=exchanges.c.taken < sa.bindparam("most", type_=sa.Integer()),
+        )
+        .values(platform=sa.bindparam("platform"), room=sa.bindparam("room"), taken=1)
+        .returning(exchanges.c.taken)
+    )
+
+
+class SqlReception:
+    """`denizen.ports.reception.Reception`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def claim(self, claims: Sequence[Claim], *, now: datetime) -> Sequence[Claim]:
+        statement = _claim(self._unit.dialect.insert)
+        first: dict[tuple[str, str, str], Claim] = {}
+        for each in claims:
+            first.setdefault((each.agent, each.platform, each.post_id), each)
+        # In one order, so that two who claim the same messages wait for each other one way round only.
+        rows = [_claim_row(first[key], now) for key in sorted(first)]
+
+        def job(connection: sa.Connection) -> list[Claim]:
+            added = {tuple(row) for row in connection.execute(statement, rows)}
+            return [each for key, each in first.items() if key in added]
+
+        return await self._unit.write(job) if rows else []
+
+    async def find_claims(self, agent: AgentName, platform: str, post_ids: Collection[str]) -> Mapping[str, Claim]:
+        dialect = self._unit.dialect
+        chosen = dialect.list_of([write_id(key) for key in post_ids])
+        which = {"who": agent, "where": platform, "chosen": chosen}
+
+        def job(connection: sa.Connection) -> dict[str, Claim]:
+            rows = connection.execute(_find_claims(dialect), which)
+            return {row.post: Claim(row.agent, row.platform, row.post, row.turn_id, row.refusal) for row in rows}
+
+        return await self._unit.read(job)
+
+    async def list_positions(self, agent: AgentName, platform: str) -> Mapping[str, str]:
+        which = {"who": agent, "where": platform}
+        return await self._unit.read(
+            lambda connection: {row.room: row.post for row in connection.execute(_POSITIONS, which)}
+        )
+
+    async def put_positions(self, agent: AgentName, platform: str, positions: Mapping[str, str]) -> None:
+        rows = [
+            {"agent": agent, "platform": platform, "room": room, "post": post}
+            for room, post in sorted(positions.items())
+        ]
+        statement = _put_position(self._unit.dialect.insert)
+        await self._unit.write(lambda connection: connection.execute(statement, rows) if rows else None)
+
+    async def follow(self, agent: AgentName, platform: str, thread: str, *, now: datetime) -> None:
+        row = {"agent": agent, "platform": platform, "thread": thread, "created_at": now}
+        statement = _add(self._unit.dialect.insert, follows)
+        await self._unit.write(lambda connection: connection.execute(statement, row))
+
+    async def unfollow(self, agent: AgentName, platform: str, thread: str) -> None:
+        which = {"who": agent, "where": platform, "within": thread}
+        await self._unit.write(lambda connection: connection.execute(_UNFOLLOW, which))
+
+    async def list_followed(self, agent: AgentName, platform: str) -> frozenset[str]:
+        which = {"who": agent, "where": platform}
+        return await self._unit.read(lambda connection: frozenset(connection.execute(_FOLLOWED, which).scalars()))
+
+    async def allow(
+        self, agent: AgentName, platform: str, kind: AllowedKind, key: str, *, by: str, now: datetime
+    ) -> None:
+        row = {"agent": agent, "platform": platform, "kind": kind.value, "key": key, "allowed_by": by}
+        statement = _add(self._unit.dialect.insert, allowed)
+        await self._unit.write(lambda connection: connection.execute(statement, row | {"created_at": now}))
+
+    async def disallow(self, agent: AgentName, platform: str, kind: AllowedKind, key: str) -> bool:
+        which = {"who": agent, "where": platform, "what": kind.value, "which": key}
+        return await self._unit.write(lambda connection: connection.execute(_DISALLOW, which).rowcount > 0)
+
+    async def list_allowed(self, agent: AgentName, platform: str, kind: AllowedKind) -> frozenset[str]:
+        which = {"who": agent, "where": platform, "what": kind.value}
+        return await self._unit.read(lambda connection: frozenset(connection.execute(_ALLOWED, which).scalars()))
+
+    async def take_exchange(self, platform: str, room: str, *, limit: int | None = None) -> bool:
+        most = _NO_LIMIT if limit is None else limit
+        statement = _take(self._unit.dialect.insert)
+        row = {"platform": platform, "room": room, "most": most}
+
+        def job(connection: sa.Connection) -> bool:
+            return most > 0 and connection.execute(statement, row).scalar() is not None
+
+        return await self._unit.write(job)
+
+    async def give_back_exchange(self, platform: str, room: str) -> None:
+        which = {"where": platform, "within": room}
+        await self._unit.write(lambda connection: connection.execute(_GIVE_BACK, which))
+
+    async def reset_exchanges(self, platform: str, room: str) -> None:
+        which = {"where": platform, "within": room}
+        await self._unit.write(lambda connection: connection.execute(_RESET, which))
+
+    async def count_exchanges(self, platform: str, room: str) -> int:
+        which = {"where": platform, "within": room}
+        return await self._unit.read(lambda connection: connection.execute(_COUNT, which).scalar() or 0)
+
+
+def _claim_row(claim: Claim, now: datetime) -> dict[str, Any]:
+    return {
+        "agent": claim.agent,
+        "platform": claim.platform,
+        "post": claim.post_id,
+        "turn_id": claim.turn_id,
+        "refusal": claim.refusal,
+        "created_at": now,
+    }

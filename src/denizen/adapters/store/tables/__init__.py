@@ -1,0 +1,57 @@
+"""The tables, the same in SQLite and Postgres. What one of the two has beyond them (the index for full-text search) is
+in the migrations.
+
+Every table that is ordered by arrival has a `position`: times of the clock may be equal. No column that takes part in
+a unique key may be NULL, since NULLs never equal each other (inventory CW11): "no thread" is an empty text, and the
+key of open sessions is a partial index.
+"""
+
+from denizen.adapters.store.tables.archive import (
+    POST,
+    THERE,
+    backfills,
+    opt_outs,
+    post_versions,
+    posts,
+    rooms,
+)
+from denizen.adapters.store.tables.outbox import deliveries, delivery_files
+from denizen.adapters.store.tables.reception import allowed, claims, exchanges, follows, positions
+from denizen.adapters.store.tables.registry import metadata
+from denizen.adapters.store.tables.settings import config_generations, user_settings
+from denizen.adapters.store.tables.talk import (
+    MESSAGE,
+    OPEN_SESSION,
+    conversations,
+    messages,
+    sessions,
+)
+from denizen.adapters.store.tables.turns import steps, tool_calls, turns
+
+__all__ = [
+    "MESSAGE",
+    "OPEN_SESSION",
+    "POST",
+    "THERE",
+    "allowed",
+    "backfills",
+    "claims",
+    "config_generations",
+    "conversations",
+    "deliveries",
+    "delivery_files",
+    "exchanges",
+    "follows",
+    "messages",
+    "metadata",
+    "opt_outs",
+    "positions",
+    "post_versions",
+    "posts",
+    "rooms",
+    "sessions",
+    "steps",
+    "tool_calls",
+    "turns",
+    "user_settings",
+]

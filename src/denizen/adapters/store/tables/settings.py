@@ -1,0 +1,26 @@
+"""Generations of the configuration, and what users chose."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime
+from denizen.adapters.store.tables.registry import metadata
+
+config_generations = sa.Table(
+    "config_generations",
+    metadata,
+    sa.Column("number", sa.BigInteger(), primary_key=True, autoincrement=False),
+    sa.Column("digest", sa.Text(), nullable=False),
+    sa.Column("source", EscapedText(), nullable=False),
+    sa.Column("accepted_at", UtcTime(), nullable=False),
+)
+
+user_settings = sa.Table(
+    "user_settings",
+    metadata,
+    sa.Column("principal", EscapedText(), primary_key=True),
+    sa.Column("key", EscapedText(), primary_key=True),
+    sa.Column("value", JsonText(), nullable=False),
+    sa.Column("updated_at", UtcTime(), nullable=False),
+)

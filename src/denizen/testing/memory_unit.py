@@ -1,0 +1,129 @@
+"""The tables of the memory store, one unit of work on them, and what its repositories share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from denizen.domain.conversation import Conversation, Session
+from denizen.domain.delivery import Delivery
+from denizen.domain.errors import NotFound
+from denizen.domain.message import Message
+from denizen.domain.room import Post, PostVersion, Room
+from denizen.domain.turn import CallRecord, Step, Turn
+from denizen.ports.archive import Backfill
+from denizen.ports.reception import Claim
+from denizen.ports.store import GenerationRow
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Pair = tuple[str, str]
+Triple = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class Tables:
+    """In the order of arrival. `tails` has the messages of each session, in order; `hidden` those not searched.
+
+    Keys begin with the agent, where there is one, and the platform.
+    """
+
+    conversations: dict[str, Conversation] = field(default_factory=dict[str, Conversation])
+    sessions: dict[str, Session] = field(default_factory=dict[str, Session])
+    messages: dict[str, Message] = field(default_factory=dict[str, Message])
+    tails: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
+    hidden: dict[str, bool] = field(default_factory=dict[str, bool])
+    turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
+    steps: dict[tuple[str, int], Step] = field(default_factory=dict[tuple[str, int], Step])
+    calls: dict[tuple[str, int, int], CallRecord] = field(default_factory=dict[tuple[str, int, int], CallRecord])
+    generations: list[GenerationRow] = field(default_factory=list[GenerationRow])
+    settings: dict[Pair, str] = field(default_factory=dict[Pair, str])
+    rooms: dict[Pair, Room] = field(default_factory=dict[Pair, Room])
+    posts: dict[Pair, Post] = field(default_factory=dict[Pair, Post])
+    versions: dict[Pair, tuple[PostVersion, ...]] = field(default_factory=dict[Pair, tuple[PostVersion, ...]])
+    backfills: dict[Pair, Backfill] = field(default_factory=dict[Pair, Backfill])
+    opt_outs: dict[Triple, bool] = field(default_factory=dict[Triple, bool])
+    claims: dict[Triple, Claim] = field(default_factory=dict[Triple, Claim])
+    positions: dict[Triple, str] = field(default_factory=dict[Triple, str])
+    follows: dict[Triple, bool] = field(default_factory=dict[Triple, bool])
+    allowed: dict[tuple[str, str, str, str], str] = field(default_factory=dict[tuple[str, str, str, str], str])
+    exchanges: dict[Pair, int] = field(default_factory=dict[Pair, int])
+    deliveries: dict[str, Delivery] = field(default_factory=dict[str, Delivery])
+
+
+class Unit:
+    """The tables, and the way back from every change to them."""
+
+    def __init__(self, tables: Tables, *, write: bool) -> None:
+        self._tables = tables
+        self._write = write
+        self._over = False
+        self._undo: list[Callable[[], object]] = []
+
+    @property
+    def tables(self) -> Tables:
+        if self._over:
+            raise RuntimeError("this unit of work is over")
+        return self._tables
+
+    def check_writes(self) -> None:
+        if not self._write:
+            raise RuntimeError("this unit of work only reads: open it with write=True")
+
+    def put(self, table: dict[K, V], key: K, value: V) -> None:
+        if key in table:
+            self._undo.append(lambda old=table[key]: table.__setitem__(key, old))
+        else:
+            self._undo.append(lambda: table.__delitem__(key))
+        table[key] = value
+
+    def remove(self, table: dict[K, V], *keys: K) -> bool:
+        """False when none was there. Undone, all are where they were: the order is that of arrival."""
+        before = dict(table)
+        found = [key for key in keys if table.pop(key, None) is not None]
+        if found:
+            self._undo.append(lambda: (table.clear(), table.update(before)))
+        return bool(found)
+
+    def append(self, rows: list[V], row: V) -> None:
+        rows.append(row)
+        self._undo.append(rows.pop)
+
+    def end(self, *, keep: bool) -> None:
+        self._over = True
+        while self._undo and not keep:
+            self._undo.pop()()
+
+
+def get_row(rows: Mapping[str, V], key: str, noun: str) -> V:
+    """Raises NotFound."""
+    if key not in rows:
+        raise NotFound(f"There is no {noun} {key}.", code=f"{noun}_not_found")
+    return rows[key]
+
+
+def refer(rows: Mapping[str, object], key: str) -> None:
+    """Raises NotFound, as a foreign key does."""
+    if key not in rows:
+        raise NotFound("What this belongs to does not exist.", code="store_reference", why=f"{key} is not there")
+
+
+def newest_first(rows: Iterable[V], time_of: Callable[[V], datetime], limit: int | None = None) -> list[V]:
+    """Of equal times the last to arrive is the newest."""
+    newest = sorted(rows, key=time_of)[::-1]
+    return newest if limit is None else newest[: max(limit, 0)]
+
+
+def through_json(value: object) -> Any:  # noqa: ANN401 - JSON in, the same JSON out
+    return json.loads(json.dumps(value, allow_nan=False))
+
+
+def in_utc(time: datetime) -> datetime:
+    """Raises ValueError for a time without a zone."""
+    if time.tzinfo is None:
+        raise ValueError(f"a time without a time zone: {time.isoformat()}")
+    return time.astimezone(UTC)

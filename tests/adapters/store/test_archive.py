@@ -1,0 +1,143 @@
+"""What the archive costs in a database, and what is left there of what was forgotten: nothing."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from denizen.adapters.store.database import Database, SqlWork
+from denizen.adapters.store.schema import migrate
+from denizen.adapters.store.sqlite import Sqlite
+from denizen.domain.clock import SystemClock
+from denizen.domain.delivery import Content, DeliveryState, File
+from denizen.domain.message import Author
+from denizen.domain.room import Post
+from denizen.ports.archive import Archive
+from denizen.testing.store_records import PLATFORM, at, delivery_of, post_of
+
+PAGE = [post_of(str(number)) for number in range(1, 101)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[Database]:
+    dialect = Sqlite(path)
+    migrate(dialect)
+    store = Database(dialect, SystemClock())
+    yield store
+    await store.aclose()
+
+
+@contextmanager
+def statements(store: Database) -> Generator[list[str]]:
+    """Those that run within the block, but for the beginning of units."""
+    seen: list[str] = []
+    engine = cast("Sqlite", store._dialect).engine
+
+    def note(*said: object) -> None:
+        if not str(said[2]).startswith("BEGIN"):
+            seen.append(str(said[2]))
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(engine, "before_cursor_execute", note)
+
+
+async def put(store: Database, posts: list[Post]) -> None:
+    async with store.work() as work:
+        await work.archive.put(posts)
+
+
+@pytest.mark.anyio
+async def test_a_page_of_posts_is_a_few_statements_whether_they_are_new_edited_or_known(store: Database) -> None:
+    edits = [replace(post, text="new", edited_at=at(9)) for post in PAGE]
+    await put(store, [post_of("1000")])  # with the first connection come statements of its own
+    for posts, most in ((PAGE, 2), (PAGE, 1), (edits, 3), (edits, 1)):
+        with statements(store) as seen:
+            await put(store, posts)
+        assert len(seen) <= most, seen
+
+
+def driver_of(connection: sa.Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
+async def cost(store: Database, read: Callable[[Archive], Awaitable[Sequence[object]]], found: int) -> int:
+    """How many instructions SQLite takes."""
+    taken = 0
+
+    def count() -> int:
+        nonlocal taken
+        taken += 1
+        return 0
+
+    async with store.work(write=False) as work:
+        unit = cast("SqlWork", work)._unit
+        await unit.read(lambda connection: driver_of(connection).set_progress_handler(count, 1))
+        rows = await read(work.archive)
+        await unit.read(lambda connection: driver_of(connection).set_progress_handler(None, 1))
+    assert len(rows) == found
+    return taken
+
+
+@pytest.mark.anyio
+async def test_what_is_read_costs_the_same_however_much_is_archived(store: Database) -> None:
+    async def costs() -> list[int]:
+        return [
+            await cost(store, lambda archive: archive.search("needle", platform=PLATFORM, rooms=["10"]), 1),
+            await cost(store, lambda archive: archive.search("zebra", platform=PLATFORM, rooms=["10"]), 0),
+            await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", limit=5), 5),
+            await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", after="50", limit=5), 5),
+            await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", before="50", limit=5), 5),
+        ]
+
+    await put(store, [*PAGE, post_of("101", "needle")])
+    few = await costs()
+    await put(store, [post_of(str(number)) for number in range(102, 5000)])
+    for little, much in zip(few, await costs(), strict=True):
+        assert much < little + 500  # where every post was looked at it would be thousands
+
+
+@pytest.mark.anyio
+async def test_the_index_of_words_is_in_order_after_edits_and_has_nothing_of_what_was_forgotten(
+    store: Database, path: Path
+) -> None:
+    secrets = [replace(post, text=f"secret{post.id} draft", author=Author("2", "Bo")) for post in PAGE[:50]]
+    edits = [replace(post, text=f"hidden{post.id}", edited_at=at(9)) for post in secrets]
+    async with store.work() as work:
+        await work.archive.put([*secrets, *PAGE[50:], *edits])
+        await work.archive.mark_deleted(PLATFORM, [post.id for post in PAGE[40:60]], at=at(10))
+        assert await work.archive.forget_author(PLATFORM, "2") == 50
+    await store.aclose()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("INSERT INTO post_words(post_words, rank) VALUES ('integrity-check', 1)")
+        connection.execute("CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, post_words, row)")
+        terms = [row[0] for row in connection.execute("SELECT term FROM temp.vocabulary")]
+        assert not [term for term in terms if term.startswith(("secret", "hidden", "draft"))]
+        assert "post" in terms
+        assert connection.execute("SELECT count(*) FROM post_versions").fetchone() == (0,)
+
+
+@pytest.mark.anyio
+async def test_the_bytes_of_files_are_gone_when_their_delivery_is_final(store: Database, path: Path) -> None:
+    delivery = delivery_of("t1", content=Content(files=(File("a", "image/png", b"bytes"),)))
+    counts: list[int] = []
+    for state in (DeliveryState.SENDING, DeliveryState.SENT):
+        async with store.work() as work:
+            await work.outbox.add([delivery])
+            await work.outbox.update(replace(delivery, state=state))
+        with closing(sqlite3.connect(path)) as connection:
+            counts.append(connection.execute("SELECT count(*) FROM delivery_files").fetchone()[0])
+    assert counts == [1, 0]
