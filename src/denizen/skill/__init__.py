@@ -21,6 +21,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolResult
 from denizen.ports.fetch import Fetched
+from denizen.skill.archived import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
 from denizen.skill.context import Found, History, ToolContext
 from denizen.skill.outcome import ToolError, ToolOutput
 from denizen.skill.param import Param
@@ -30,6 +31,11 @@ from denizen.skill.toolset import SkillServices, SkillToolset
 from denizen.skill.untrusted import quote_untrusted
 
 __all__ = [
+    "ArchiveCount",
+    "ArchiveKey",
+    "ArchiveLookup",
+    "ArchivedEdits",
+    "ArchivedPost",
     "Fetched",
     "Found",
     "History",

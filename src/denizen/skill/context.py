@@ -15,6 +15,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult
 from denizen.ports.fetch import Fetched
+from denizen.skill.archived import ArchiveLookup
 
 K = TypeVar("K")
 
@@ -55,7 +56,8 @@ class ToolContext:
     """The first argument of every tool.
 
     `folder` is this agent's own folder for this skill; it may not exist yet. `idempotency_key` is the same when an
-    interrupted call runs again after a restart: a tool with side effects uses it to do its work once.
+    interrupted call runs again after a restart: a tool with side effects uses it to do its work once. `archive` is None
+    where no messages are archived.
     """
 
     agent: AgentName
@@ -68,6 +70,7 @@ class ToolContext:
     fetch: Fetch
     history: History
     call_tool: CallTool
+    archive: ArchiveLookup | None = None
     options: object = None
 
     def settings(self, kind: type[K]) -> K:

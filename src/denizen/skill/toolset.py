@@ -20,6 +20,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
 from denizen.ports.fetch import Fetcher
 from denizen.ports.toolset import CallScope
+from denizen.skill.archived import ArchiveLookup
 from denizen.skill.context import Found, ToolContext
 from denizen.skill.outcome import to_result
 from denizen.skill.skill import Skill, Tool
@@ -38,6 +39,16 @@ class CallThroughGate(Protocol):
     async def __call__(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult: ...
 
 
+class OpenArchive(Protocol):
+    """The archive as the call of this scope may see it; None where there is none."""
+
+    def __call__(self, scope: CallScope) -> ArchiveLookup | None: ...
+
+
+def _no_archive(scope: CallScope) -> None:
+    del scope
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillServices:
     """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder."""
@@ -47,6 +58,7 @@ class SkillServices:
     folder_of: Callable[[AgentName, str], Path]
     search_history: SearchHistory
     call_tool: CallThroughGate
+    open_archive: OpenArchive = _no_archive
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,7 @@ class SkillToolset:
             fetch=self._services.fetcher.fetch,
             history=_ScopedHistory(self._services, scope),
             call_tool=partial(self._services.call_tool, scope),
+            archive=self._services.open_archive(scope),
             options=self._options,
         )
 

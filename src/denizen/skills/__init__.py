@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from denizen.skill import Skill
 
-BUILTIN: tuple[str, ...] = ("time", "calculator", "web", "weather", "notes", "conversation")
+BUILTIN: tuple[str, ...] = ("time", "calculator", "web", "weather", "notes", "conversation", "archive")
 """Names of modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
 

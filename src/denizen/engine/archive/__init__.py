@@ -1,0 +1,10 @@
+"""The archive at work: posts are mirrored, fetched from the past, forgotten, and looked up.
+
+    mirror      what arrives on a platform is kept, unless somebody opted out
+    backfill    what was written before Denizen came is fetched in the background
+    retention   what is too old goes
+    privacy     what people ask to have forgotten goes, and does not come back
+    lookup      what agents may find, limited to what everybody who reads the answer may see
+
+The rows are in `ports/archive`; what is kept is decided in `domain/archiving`.
+"""

@@ -1,0 +1,223 @@
+"""Looking things up in the archive on behalf of somebody, for tools: search, history, edits, counts.
+
+Every answer is limited to the `view` of the asker at that moment (promise 3). The archive is asked first; the platform
+itself only for a room of which the archive has nothing (inventory V29), and what it gives is mirrored then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from denizen.domain.archiving import link_of
+from denizen.domain.errors import NotAllowed, NotFound
+from denizen.domain.principal import PrincipalKind
+from denizen.domain.room import Post, Room
+from denizen.domain.words import excerpt_of, words_of
+from denizen.engine.archive.mirror import UNKNOWN_ROLES, Mirror, RolesOf
+from denizen.engine.archive.view import View, get_author, label_of, not_here, open_view
+from denizen.engine.channels import Channels
+from denizen.ports.archive import CountBy, PostHit
+from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope
+from denizen.skill import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
+
+FETCHED = 100
+"""Posts of a room that are asked of the platform when the archive has none of it."""
+
+MAX_AUTHORS = 10_000
+
+
+class Lookup:
+    """One for a process. Without `roles_of` posts of the platform are left out while a role is opted out."""
+
+    def __init__(self, store: Store, channels: Channels, mirror: Mirror, *, roles_of: RolesOf | None = None) -> None:
+        self._store = store
+        self._channels = channels
+        self._mirror = mirror
+        self._roles_of = roles_of
+
+    def open(self, scope: CallScope) -> ArchiveLookup:
+        """The archive as this call may see it; see `denizen.skill.ArchiveLookup`. Nothing is asked yet."""
+        return _ScopedLookup(self, scope)
+
+    async def view(self, scope: CallScope) -> View:
+        return await open_view(scope, self._store, self._channels, self._mirror)
+
+    async def search(self, view: View, wanted: _Wanted) -> list[ArchivedPost]:
+        rooms = view.choose(wanted.room)
+        hits = await self._search_archive(view, rooms, wanted)
+        if hits:
+            return [_record(hit.post, view, text=hit.excerpt) for hit in hits if view.sees(hit.post)]
+        likely = view.get_room(wanted.room) if wanted.room.strip() else view.own
+        fetched = await self._fetch_unknown(view, likely) if likely is not None else []
+        words = words_of(wanted.words)
+        found = [post for post in reversed(fetched) if words and wanted.fits(post)]
+        return [_record(post, view, text=excerpt_of(post.text, words)) for post in found[: wanted.limit]]
+
+    async def history(self, view: View, text: str, *, before: str, after: str, limit: int) -> list[ArchivedPost]:
+        room = view.get_room(text)
+        async with self._store.work(write=False) as work:
+            posts = await work.archive.list_posts(view.platform, room.id, before=before, after=after, limit=limit)
+        if not posts:
+            posts = await self._fetch_unknown(view, room, before=before, after=after, limit=limit)
+        return [_record(post, view) for post in posts if view.sees(post)]
+
+    async def around(self, view: View, post_id: str, *, each_side: int) -> list[ArchivedPost]:
+        async with self._store.work(write=False) as work:
+            post = await work.archive.find(view.platform, post_id)
+            if post is not None and view.sees(post) and post.deleted_at is None:
+                page = work.archive.list_posts
+                earlier = await page(view.platform, post.room, before=post.id, limit=each_side)
+                later = await page(view.platform, post.room, after=post.id, limit=each_side)
+                return [_record(shown, view) for shown in (*earlier, post, *later) if view.sees(shown)]
+        fetched = await self._fetch_unknown(view, view.own) if view.own is not None else []
+        places = [place for place, shown in enumerate(fetched) if shown.id == post_id]
+        if not places:
+            raise not_here()
+        return [_record(shown, view) for shown in fetched[max(places[0] - each_side, 0) : places[0] + each_side + 1]]
+
+    async def edits(self, view: View, scope: CallScope, post_id: str) -> ArchivedEdits:
+        async with self._store.work(write=False) as work:
+            post = await work.archive.find(view.platform, post_id)
+            if post is None or not view.sees(post):
+                raise not_here()
+            versions = await work.archive.list_versions(view.platform, post_id)
+        if (versions or post.deleted_at is not None) and not await _may_see_edits(view, scope, post):
+            if post.deleted_at is not None:
+                raise not_here()
+            raise NotAllowed(
+                "Earlier texts of a message are shown only to its author and to moderators.", code="edits_hidden"
+            )
+        return ArchivedEdits(_record(post, view), tuple((version.written_at, version.text) for version in versions))
+
+    async def stats(self, view: View, by: CountBy, text: str, since: datetime | None, limit: int) -> list[ArchiveCount]:
+        rooms = [room.id for room in view.choose(text)]
+        async with self._store.work(write=False) as work:
+            counts = await work.archive.count(by, platform=view.platform, rooms=rooms, since=since, limit=limit)
+        names = {key: label_of(room) for key, room in view.rooms.items()} if by is CountBy.ROOM else {}
+        shown = [count for count in counts if by is not CountBy.AUTHOR or count.key not in view.hidden]
+        return [ArchiveCount(names.get(count.key) or count.name or count.key, count.posts) for count in shown]
+
+    async def _search_archive(self, view: View, rooms: Sequence[Room], wanted: _Wanted) -> Sequence[PostHit]:
+        """Raises NotFound for an author who wrote nothing there, unless none of it is archived."""
+        ids = [room.id for room in rooms]
+        async with self._store.work(write=False) as work:
+            author = ""
+            if wanted.author.strip():
+                authors = await work.archive.count(CountBy.AUTHOR, platform=view.platform, rooms=ids, limit=MAX_AUTHORS)
+                if not authors:
+                    return []
+                author = get_author(wanted.author, [known for known in authors if known.key not in view.hidden])
+            return await work.archive.search(
+                wanted.words,
+                platform=view.platform,
+                rooms=ids,
+                author=author,
+                since=wanted.since,
+                until=wanted.until,
+                limit=wanted.limit,
+            )
+
+    async def _fetch_unknown(
+        self, view: View, room: Room, *, before: str = "", after: str = "", limit: int = FETCHED
+    ) -> list[Post]:
+        """What the platform has of a room of which the archive has nothing, oldest first."""
+        async with self._store.work(write=False) as work:
+            if await work.archive.list_posts(view.platform, room.id, limit=1):
+                return []
+        if view.channel is None:
+            return []
+        try:
+            posts = await view.channel.list_posts(room.id, before=before, after=after, limit=limit)
+        except (NotAllowed, NotFound):  # the account lost the room meanwhile
+            return []
+        authors = {post.author.id for post in posts}
+        roles = UNKNOWN_ROLES if self._roles_of is None else await self._roles_of(room.id, authors)
+        await self._mirror.keep(posts, roles)
+        return await self._mirror.showable(posts, roles)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    words: str
+    room: str
+    author: str
+    since: datetime | None
+    until: datetime | None
+    limit: int
+
+    def fits(self, post: Post) -> bool:
+        author = self.author.strip().strip("<@!>").strip().casefold()
+        return (
+            set(words_of(self.words)) <= set(words_of(post.text))
+            and author in {"", post.author.id, post.author.name.casefold()}
+            and (self.since is None or post.created_at >= self.since)
+            and (self.until is None or post.created_at < self.until)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _ScopedLookup:
+    """`denizen.skill.ArchiveLookup`: each call asks anew what may be seen."""
+
+    lookup: Lookup
+    scope: CallScope
+
+    async def search(
+        self,
+        words: str,
+        *,
+        room: str = "",
+        author: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 20,
+    ) -> Sequence[ArchivedPost]:
+        wanted = _Wanted(words, room, author, since, until, limit)
+        return await self.lookup.search(await self._view(), wanted)
+
+    async def history(
+        self, room: str = "", *, before: str = "", after: str = "", limit: int = 50
+    ) -> Sequence[ArchivedPost]:
+        return await self.lookup.history(await self._view(), room, before=before, after=after, limit=limit)
+
+    async def around(self, post_id: str, *, each_side: int = 5) -> Sequence[ArchivedPost]:
+        return await self.lookup.around(await self._view(), post_id, each_side=each_side)
+
+    async def edits(self, post_id: str) -> ArchivedEdits:
+        return await self.lookup.edits(await self._view(), self.scope, post_id)
+
+    async def stats(
+        self, by: ArchiveKey, *, room: str = "", since: datetime | None = None, limit: int = 20
+    ) -> Sequence[ArchiveCount]:
+        return await self.lookup.stats(await self._view(), CountBy(by), room, since, limit)
+
+    async def _view(self) -> View:
+        return await self.lookup.view(self.scope)
+
+
+async def _may_see_edits(view: View, scope: CallScope, post: Post) -> bool:
+    who = scope.principal
+    if who.kind is PrincipalKind.PLATFORM_USER and who.id == post.author.id:
+        return True
+    return view.channel is not None and await view.channel.may_moderate(post.room, who)
+
+
+def _record(post: Post, view: View, *, text: str = "") -> ArchivedPost:
+    room = view.rooms[post.room]
+    return ArchivedPost(
+        id=post.id,
+        room=label_of(room),
+        room_id=room.id,
+        author=post.author.name,
+        author_id=post.author.id,
+        at=post.created_at,
+        text=text or post.text,
+        link=link_of(post),
+        reply_to=post.reply_to,
+        edited_at=post.edited_at,
+        deleted_at=post.deleted_at,
+        attachments=tuple(attachment.name for attachment in post.attachments),
+    )

@@ -1,0 +1,170 @@
+"""The mirror: what is said on a platform goes into the archive as it comes, with edits and deletions (inventory V28).
+
+The only writer of posts. Reception gives it what arrives, `backfill` what is older, `lookup` what it had to fetch; who
+opted out is honoured here and nowhere else, so that no way around it exists. Opting out is in `privacy`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+
+import anyio
+
+from denizen.domain.archiving import ArchivePolicy, OptOuts, is_opted_out, keeps_post
+from denizen.domain.clock import Clock
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.room import Post, Room
+from denizen.ports.archive import Archive, Backfill, OptOutKind
+from denizen.ports.store import Store, Work
+
+OPT_OUTS_AGE_S = 30.0
+"""How long stored opt-outs are believed; changes made in this process count at once."""
+
+ROOMS_AT_ONCE = 100
+REMEMBERED_DELETIONS = 10_000
+
+Roles = Mapping[str, frozenset[str]]
+"""Author id to role ids; authors whose roles are unknown are missing."""
+RolesOf = Callable[[str, Collection[str]], Awaitable[Roles]]
+"""(room id, author ids) to the roles of those that are known."""
+
+UNKNOWN_ROLES: Roles = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The stored opt-outs of a platform, and when they were read."""
+
+    opt_outs: OptOuts
+    read_at_s: float
+
+
+class Mirror:
+    """One for a process. `policy` is asked each time: it may change while Denizen runs."""
+
+    def __init__(self, store: Store, policy: Callable[[], ArchivePolicy], clock: Clock) -> None:
+        self._store = store
+        self._policy = policy
+        self._clock = clock
+        self._lock = anyio.Lock()
+        self._chosen: dict[str, _Chosen] = {}
+        self._deleted: dict[tuple[str, str], datetime] = {}
+
+    @property
+    def policy(self) -> ArchivePolicy:
+        return self._policy()
+
+    async def keep(
+        self, posts: Sequence[Post], roles_of_author: Roles = UNKNOWN_ROLES, *, progress: Backfill | None = None
+    ) -> int:
+        """Adds posts of one platform, or their new texts, and returns how many were new. `progress` is stored in the
+        same unit of work. A post that nobody opted out of but whose author's roles are unknown is left out as soon as
+        any role is opted out.
+        """
+        if not posts and progress is None:
+            return 0
+        async with self._lock:
+            chosen = await self._load_opt_outs(posts[0].platform) if posts else OptOuts()
+            policy, now = self.policy, self._clock.now()
+            wanted = [
+                post for post in posts if keeps_post(post, roles_of_author.get(post.author.id), policy, chosen, now=now)
+            ]
+            if not wanted and progress is None:
+                return 0
+            async with self._store.work() as work:
+                kept = await _without_forgotten(work, wanted)
+                new = await work.archive.put(kept)
+                await self._repeat_deletions(work.archive, kept)
+                if progress is not None:
+                    await work.archive.put_backfill(progress)
+        return new
+
+    async def delete(self, platform: str, post_ids: Sequence[str]) -> int:
+        """Marks them as deleted, from now on, and returns how many were here. One that comes only afterwards, because
+        its page was on its way, is deleted too.
+        """
+        now = self._clock.now()
+        async with self._lock:
+            self._deleted |= {(platform, post_id): now for post_id in post_ids}
+            for key in list(self._deleted)[:-REMEMBERED_DELETIONS]:
+                del self._deleted[key]
+            async with self._store.work() as work:
+                return await work.archive.mark_deleted(platform, post_ids, at=now)
+
+    async def rooms(self, rooms: Sequence[Room]) -> None:
+        """Adds rooms or renews what is known of them. Rooms are kept whoever opted out: they are names, without which
+        nothing could be found by name.
+        """
+        for start in range(0, len(rooms) if self.policy.enabled else 0, ROOMS_AT_ONCE):
+            async with self._store.work() as work:
+                for room in rooms[start : start + ROOMS_AT_ONCE]:
+                    await work.archive.put_room(room)
+
+    async def load_opt_outs(self, platform: str) -> OptOuts:
+        """What people chose, beyond the policy."""
+        async with self._lock:
+            return await self._load_opt_outs(platform)
+
+    async def showable(self, posts: Sequence[Post], roles_of_author: Roles = UNKNOWN_ROLES) -> list[Post]:
+        """Those of one platform whose authors and rooms did not opt out, nor were forgotten, whether kept or not."""
+        chosen, policy = await self.load_opt_outs(posts[0].platform) if posts else OptOuts(), self.policy
+        left = [post for post in posts if not is_opted_out(post, roles_of_author.get(post.author.id), policy, chosen)]
+        async with self._store.work(write=False) as work:
+            return await _without_forgotten(work, left)
+
+    @asynccontextmanager
+    async def changing(self, platform: str) -> AsyncGenerator[Work]:
+        """A unit of work during which nothing is mirrored, after which opt-outs are read anew. For `privacy`."""
+        async with self._lock:
+            self._chosen.pop(platform, None)
+            async with self._store.work() as work:
+                yield work
+
+    async def set_forgotten(self, work: Work, platform: str, user_id: str) -> None:
+        """What they wrote until now never comes back, whoever brings it. Only within `changing`."""
+        now = self._clock.now()
+        await work.user_settings.put(_settings_of(user_id), _forgotten_key(platform), now.isoformat(), now=now)
+
+    async def _load_opt_outs(self, platform: str) -> OptOuts:
+        known, now_s = self._chosen.get(platform), self._clock.monotonic_s()
+        if known is None or now_s - known.read_at_s > OPT_OUTS_AGE_S:
+            async with self._store.work(write=False) as work:
+                archive = work.archive
+                known = _Chosen(
+                    OptOuts(
+                        await archive.list_opt_outs(platform, OptOutKind.USER),
+                        await archive.list_opt_outs(platform, OptOutKind.ROLE),
+                        await archive.list_opt_outs(platform, OptOutKind.CHANNEL),
+                    ),
+                    now_s,
+                )
+            self._chosen[platform] = known
+        return known.opt_outs
+
+    async def _repeat_deletions(self, archive: Archive, posts: Sequence[Post]) -> None:
+        for post in posts:
+            at = self._deleted.get((post.platform, post.id))
+            if at is not None:
+                await archive.mark_deleted(post.platform, [post.id], at=at)
+
+
+async def _without_forgotten(work: Work, posts: Sequence[Post]) -> list[Post]:
+    until: dict[str, datetime] = {}
+    for post in {post.author.id: post for post in posts}.values():
+        settings = await work.user_settings.get(_settings_of(post.author.id))
+        stored = settings.get(_forgotten_key(post.platform))
+        if isinstance(stored, str):
+            until[post.author.id] = datetime.fromisoformat(stored)
+    return [post for post in posts if post.author.id not in until or post.created_at > until[post.author.id]]
+
+
+def _settings_of(user_id: str) -> str:
+    return Principal(PrincipalKind.PLATFORM_USER, user_id, "").key
+
+
+def _forgotten_key(platform: str) -> str:
+    return f"archive_forgotten_until:{platform}"

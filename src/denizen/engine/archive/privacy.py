@@ -1,0 +1,62 @@
+"""What people and operators take out of the archive: a user's posts, a channel's, from now on or altogether.
+
+Deletion reaches the posts, their earlier versions, the index and the copies in sessions. Called by commands, the web
+and the command line, which decide who may ask for what.
+"""
+
+from __future__ import annotations
+
+from denizen.domain.clock import Clock
+from denizen.engine.archive.mirror import Mirror
+from denizen.ports.archive import Backfill, OptOutKind
+
+
+class Privacy:
+    """Each method returns how many posts it deleted, for the reply, unless it deletes none by its nature."""
+
+    def __init__(self, mirror: Mirror, clock: Clock) -> None:
+        self._mirror = mirror
+        self._clock = clock
+
+    async def forget_user(self, platform: str, user_id: str) -> int:
+        """Everything they wrote until now goes, and is not fetched again; what they write later is kept."""
+        async with self._mirror.changing(platform) as work:
+            await self._mirror.set_forgotten(work, platform, user_id)
+            return await work.archive.forget_author(platform, user_id)
+
+    async def opt_out_user(self, platform: str, user_id: str) -> int:
+        """As `forget_user`, and nothing is kept from now on."""
+        async with self._mirror.changing(platform) as work:
+            await work.archive.opt_out(platform, OptOutKind.USER, user_id, now=self._clock.now())
+            await self._mirror.set_forgotten(work, platform, user_id)
+            return await work.archive.forget_author(platform, user_id)
+
+    async def opt_in_user(self, platform: str, user_id: str) -> None:
+        """What they write is kept again; what was deleted stays so."""
+        async with self._mirror.changing(platform) as work:
+            await work.archive.opt_in(platform, OptOutKind.USER, user_id)
+
+    async def opt_out_channel(self, platform: str, channel: str) -> int:
+        """The posts of the channel and of its threads go, and none are kept from now on."""
+        async with self._mirror.changing(platform) as work:
+            await work.archive.opt_out(platform, OptOutKind.CHANNEL, channel, now=self._clock.now())
+            return await work.archive.forget_room(platform, channel)
+
+    async def opt_in_channel(self, platform: str, channel: str) -> None:
+        """The next backfill begins anew there and in its threads."""
+        async with self._mirror.changing(platform) as work:
+            await work.archive.opt_in(platform, OptOutKind.CHANNEL, channel)
+            known = await work.archive.list_rooms(platform)
+            rooms = {channel} | {room.id for room in known if room.channel == channel}
+            for backfill in await work.archive.list_backfills(platform):
+                if backfill.room in rooms:
+                    await work.archive.put_backfill(Backfill(platform, backfill.room))
+
+    async def opt_out_role(self, platform: str, role_id: str) -> None:
+        """From now on. A post does not say which roles its author had, so nothing is deleted."""
+        async with self._mirror.changing(platform) as work:
+            await work.archive.opt_out(platform, OptOutKind.ROLE, role_id, now=self._clock.now())
+
+    async def opt_in_role(self, platform: str, role_id: str) -> None:
+        async with self._mirror.changing(platform) as work:
+            await work.archive.opt_in(platform, OptOutKind.ROLE, role_id)

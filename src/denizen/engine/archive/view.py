@@ -1,0 +1,124 @@
+"""What one asker may see of a platform at the moment of a call (promise 3): rooms, and the people who wrote in them.
+
+Made anew for each call, from the permissions of that moment. Whatever is not in it does not exist for the asker: the
+error is the same. Used by `lookup` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from denizen.domain.archiving import is_room_opted_out
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.room import Post, Room, RoomKind
+from denizen.engine.archive.mirror import Mirror
+from denizen.engine.channels import Channels
+from denizen.ports.archive import PostCount
+from denizen.ports.channel import Channel
+from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope
+
+MAX_CHOICES = 10
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`own` is the room of the call, when it is among `rooms`. `channel` is the account that answers, if connected.
+    `hidden` are authors who opted out and whose posts may not be gone yet.
+    """
+
+    platform: str
+    rooms: Mapping[str, Room]
+    own: Room | None
+    channel: Channel | None
+    hidden: frozenset[str]
+
+    def get_room(self, text: str) -> Room:
+        """By id, `#name`, `channel > thread` or a part of a name; the room of the call for an empty text. Raises
+        NotFound, and InvalidInput that lists the rooms which are meant alike.
+        """
+        wanted = text.strip().strip("<#>").strip().casefold()
+        if not wanted:
+            if self.own is None:
+                raise not_here()
+            return self.own
+        if wanted in self.rooms:
+            return self.rooms[wanted]
+        return pick(wanted, self.rooms.values(), lambda room: (room.name, label_of(room)), _describe)
+
+    def sees(self, post: Post) -> bool:
+        return post.room in self.rooms and post.author.id not in self.hidden
+
+    def choose(self, text: str) -> Sequence[Room]:
+        """The room of that name, or every room for an empty text."""
+        return [self.get_room(text)] if text.strip() else list(self.rooms.values())
+
+
+async def open_view(scope: CallScope, store: Store, channels: Channels, mirror: Mirror) -> View:
+    """Rooms that the archive knows, that the answering account says may be seen, and that did not opt out. Direct talk
+    is seen only from within. Without a connected account there is only the room of the call. Raises NotFound
+    (`no_archive`) where nothing is archived.
+    """
+    platform, own = scope.place.platform, scope.place.thread or scope.place.channel
+    channel = channels.find(platform, scope.agent)
+    async with store.work(write=False) as work:
+        known = {room.id: room for room in await work.archive.list_rooms(platform)}
+    if not mirror.policy.enabled or (channel is None and own not in known):
+        raise NotFound("There is no archive of messages here.", code="no_archive")
+    known.setdefault(own, Room(platform, own, own, parent=scope.place.channel if scope.place.thread else ""))
+    seen = frozenset({own}) if channel is None else await channel.visible_rooms(scope.place, scope.principal)
+    policy, chosen = mirror.policy, await mirror.load_opt_outs(platform)
+    rooms = {
+        key: room
+        for key, room in known.items()
+        if key in seen
+        and (key == own or room.kind is not RoomKind.DIRECT)
+        and not is_room_opted_out(room, policy, chosen)
+    }
+    return View(platform, rooms, rooms.get(own), channel, policy.opt_outs.users | chosen.users)
+
+
+def get_author(text: str, authors: Sequence[PostCount]) -> str:
+    """The id of an author by id, `@name` or a part of a name, among those who wrote in rooms that may be seen. Raises
+    NotFound, and InvalidInput that lists the people who are meant alike.
+    """
+    wanted = text.strip().strip("<@!>").strip().casefold()
+    for author in authors:
+        if author.key == wanted:
+            return author.key
+    return pick(wanted, authors, lambda author: (author.name,), lambda author: f"{author.name} {author.key}").key
+
+
+def pick(wanted: str, things: Iterable[K], names: Callable[[K], tuple[str, ...]], describe: Callable[[K], str]) -> K:
+    """The only one of that name, else the only one with that in its name; `wanted` is casefolded."""
+    named = [(thing, [name.casefold() for name in names(thing)]) for thing in things]
+    found = [thing for thing, all_names in named if wanted in all_names]
+    found = found or [thing for thing, all_names in named if any(wanted in name for name in all_names)]
+    if not found or not wanted:
+        raise not_here()
+    if len(found) > 1:
+        more = ", …" if len(found) > MAX_CHOICES else ""
+        choices = ", ".join(describe(thing) for thing in found[:MAX_CHOICES])
+        raise InvalidInput("Several have this name.", code="ambiguous_name", fix=f"Give one id of: {choices}{more}")
+    return found[0]
+
+
+def not_here() -> NotFound:
+    """The same for what may not be seen and for what does not exist."""
+    return NotFound("There is no such room, person or message here.", code="not_found_here")
+
+
+def label_of(room: Room) -> str:
+    """How people name it: a thread with its channel."""
+    if room.kind is RoomKind.DIRECT:
+        return room.name or "direct messages"
+    return f"{room.parent_name} > {room.name}" if room.is_thread and room.parent_name else room.name
+
+
+def _describe(room: Room) -> str:
+    guild = f" ({room.guild_name})" if room.guild_name else ""
+    return f"#{label_of(room)}{guild} {room.id}"

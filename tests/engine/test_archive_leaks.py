@@ -1,0 +1,180 @@
+"""The archive leaks nothing: what not everybody who reads the answer may see is answered as if it did not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from denizen.domain.errors import DenizenError, Unavailable
+from denizen.domain.principal import PrincipalKind
+from denizen.domain.room import Post, Room, RoomKind
+from denizen.ports.archive import OptOutKind
+from denizen.skill import ArchiveLookup
+from denizen.testing.memory_channel import MemoryChannel
+from tests.engine.archive_house import BOB, DISCORD, Archived, scope_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.proves("P3")]
+
+Question = Callable[[ArchiveLookup, str], Awaitable[object]]
+
+BY_ROOM: dict[str, Question] = {
+    "search": lambda ask, room: ask.search("door", room=room),
+    "search by author": lambda ask, room: ask.search("door", room=room, author="bea"),
+    "history": lambda ask, room: ask.history(room),
+    "stats": lambda ask, room: ask.stats("author", room=room),
+}
+BY_POST: dict[str, Question] = {
+    "context": lambda ask, post: ask.around(post),
+    "edits": lambda ask, post: ask.edits(post),
+}
+
+
+async def answer(question: Question, ask: ArchiveLookup, what: str) -> object:
+    """All that the asker learns."""
+    try:
+        return await question(ask, what)
+    except DenizenError as error:
+        return (type(error), error.explain(), error.code)
+
+
+@pytest.fixture
+async def house() -> Archived:
+    house = Archived()
+    for room, author in ((house.general, "kim"), (house.staff, "bea"), (house.plans, "bea"), (house.direct, "ana")):
+        house.platform.write(room, author, f"door in {room.name}")
+        post = house.platform.write(room, author, "was red")
+        house.platform.edit(post.id, "red door")
+    await house.mirror_all()
+    return house
+
+
+def posts_of(house: Archived, room: Room) -> list[Post]:
+    return house.platform.list_posts(room.id)
+
+
+@pytest.mark.parametrize("question", BY_ROOM)
+@pytest.mark.parametrize("hidden", ["staff", "plans", "direct"])
+@pytest.mark.parametrize("is_named_by_id", [True, False])
+async def test_an_invisible_room_is_answered_like_one_that_does_not_exist(
+    house: Archived, question: str, hidden: str, is_named_by_id: bool
+) -> None:
+    room = getattr(house, hidden)
+    what = room.id if is_named_by_id else room.name or "direct messages"
+    # Kim sees #staff; but whoever reads #general does not.
+    ask = house.ask("kim", house.general)
+    told = await answer(BY_ROOM[question], ask, what)
+    assert told == await answer(BY_ROOM[question], ask, "no-such-room") == await answer(BY_ROOM[question], ask, "99")
+    assert "list_posts" not in house.ada.asked
+
+
+@pytest.mark.parametrize("question", BY_POST)
+@pytest.mark.parametrize("hidden", ["staff", "plans", "direct"])
+@pytest.mark.parametrize("who", ["kim", "bea"])
+async def test_an_invisible_post_is_answered_like_one_that_does_not_exist(
+    house: Archived, question: str, hidden: str, who: str
+) -> None:
+    ask = house.ask(who, house.general)
+    for post in posts_of(house, getattr(house, hidden)):
+        assert await answer(BY_POST[question], ask, post.id) == await answer(BY_POST[question], ask, "999999")
+
+
+async def test_searches_and_counts_of_everything_leave_invisible_rooms_out(house: Archived) -> None:
+    ask = house.ask("kim", house.general)
+    assert {post.room for post in await ask.search("door")} == {"general"}
+    assert [count.name for count in await ask.stats("room")] == ["general"]
+    assert [(count.name, count.posts) for count in await ask.stats("author")] == [("Kim", 2)]
+    assert [count.posts for count in await ask.stats("day")] == [2]
+
+
+async def test_an_author_who_wrote_only_where_it_is_invisible_is_nobody(house: Archived) -> None:
+    ask = house.ask("kim", house.general)
+
+    def by(author: str) -> Question:
+        return lambda asked, _: asked.search("door", author=author)
+
+    assert await answer(by("Bea"), ask, "") == await answer(by("bea"), ask, "") == await answer(by("nobody"), ask, "")
+
+
+async def test_who_asks_counts_as_well_as_who_reads(house: Archived) -> None:
+    assert {post.room for post in await house.ask("bea", house.staff).search("door")} == {"staff", "staff > plans"} | {
+        "general"
+    }
+    assert {post.room for post in await house.ask("ana", house.staff).search("door")} == {"general"}
+
+
+async def test_direct_talk_is_found_from_within_only(house: Archived) -> None:
+    house.platform.set_readers(house.direct, None)  # even if the platform said that everybody reads it
+    assert {post.room for post in await house.ask("ana", house.general).search("door")} == {"general"}
+    assert {post.room for post in await house.ask("ana", house.direct).search("door")} >= {"direct messages"}
+    other = house.platform.add_room("", RoomKind.DIRECT, readers=["ana", house.ada.user_id])
+    await house.mirror.rooms([other])
+    assert "direct messages" not in {post.room for post in await house.ask("ana", other).search("door")}
+
+
+async def test_permissions_are_those_of_the_moment(house: Archived) -> None:
+    ask, post = house.ask("bea", house.staff), posts_of(house, house.staff)[0]
+    assert await ask.around(post.id)
+    house.platform.set_readers(house.staff, ["kim", house.ada.user_id])
+    assert await answer(BY_POST["context"], ask, post.id) == await answer(BY_POST["context"], ask, "999999")
+    assert {found.room for found in await ask.search("door")} == {"general"}
+
+
+async def test_when_permissions_cannot_be_asked_nothing_is_told(house: Archived) -> None:
+    house.ada.fail("visible_rooms", Unavailable("down"))
+    with pytest.raises(Unavailable):
+        await house.ask("bea", house.staff).search("door")
+
+
+async def test_without_a_connected_account_there_is_only_the_room_of_the_call(house: Archived) -> None:
+    house.channels.remove(house.ada)
+    ask = house.ask("kim", house.staff)
+    assert {post.room for post in await ask.search("door")} == {"staff"}
+    assert await answer(BY_ROOM["history"], ask, "general") == await answer(BY_ROOM["history"], ask, "no-such-room")
+    assert await house.ask("kim", house.general, agent=BOB).search("staff") == []
+
+
+async def test_a_schedule_sees_what_all_readers_of_its_place_see(house: Archived) -> None:
+    scope = scope_of("daily", house.general.place, kind=PrincipalKind.SCHEDULE)
+    assert {post.room for post in await house.lookup.open(scope).search("door")} == {"general"}
+
+
+async def test_another_user_id_of_another_kind_is_not_the_author(house: Archived) -> None:
+    post = house.platform.write(house.general, "kim", "one")
+    await house.mirror.keep([post])
+    await house.mirror.keep([house.platform.edit(post.id, "two")])
+    scope = scope_of("kim", house.general.place, kind=PrincipalKind.WEB_USER)
+    told = await answer(BY_POST["edits"], house.lookup.open(scope), post.id)
+    assert "one" not in str(told)
+
+
+async def test_posts_of_people_and_rooms_that_opted_out_are_hidden_before_they_are_gone(house: Archived) -> None:
+    async with house.store.work() as work:
+        await work.archive.opt_out(DISCORD, OptOutKind.USER, "kim", now=house.clock.now())
+        await work.archive.opt_out(DISCORD, OptOutKind.CHANNEL, house.staff.id, now=house.clock.now())
+    house.restart()
+    assert await house.ask("ana", house.general).search("door") == []
+    assert await house.ask("ana", house.general).history() == []
+    assert await house.ask("ana", house.general).stats("author") == []
+    asked = house.ask("bea", house.staff)
+    assert await answer(BY_ROOM["history"], asked, "staff") == await answer(BY_ROOM["history"], asked, "no-such-room")
+
+
+async def test_a_platform_that_is_asked_is_asked_only_for_visible_rooms() -> None:
+    house = Archived()
+    await house.mirror.rooms(house.rooms())
+    for room in (house.general, house.staff):
+        house.platform.write(room, "kim", f"door in {room.name}")
+    ask = house.ask("kim", house.general)
+    told = await answer(BY_ROOM["history"], ask, "staff")
+    assert told == await answer(BY_ROOM["history"], ask, "no-such-room")
+    assert [post.room for post in await ask.search("door")] == ["general"]
+    assert await house.listed(house.staff) == []
+
+
+async def test_an_account_that_reads_less_than_the_archive_holds_does_not_tell_the_rest(house: Archived) -> None:
+    bob = MemoryChannel(house.platform, BOB)
+    house.channels.add(bob)
+    direct = house.platform.add_room("", RoomKind.DIRECT, readers=["bea", bob.user_id])
+    for place in (direct, house.staff):
+        assert "staff" not in {post.room for post in await house.ask("bea", place, agent=BOB).search("door")}

@@ -1,0 +1,268 @@
+"""The platform in memory behaves like one: what is posted is heard once, seen by those who may, and fails on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+
+from denizen.domain.conversation import Place
+from denizen.domain.delivery import Content
+from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
+from denizen.domain.ids import AgentName
+from denizen.domain.message import TextPart
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.room import Room, RoomKind
+from denizen.engine.channels import Channels
+from denizen.ports.channel import Arrival, Channel, CommandCall, CommandReply, CommandSpec, Listener, Press
+from denizen.testing.memory_channel import MemoryChannel
+from denizen.testing.memory_platform import MemoryPlatform
+
+pytestmark = pytest.mark.anyio
+
+ANA = Principal(PrincipalKind.PLATFORM_USER, "ana", "Ana")
+
+
+@dataclass
+class Ears:
+    """Writes down what it hears."""
+
+    commands: Sequence[CommandSpec] = ()
+    told: list[str] = field(default_factory=list[str])
+    arrivals: list[Arrival] = field(default_factory=list[Arrival])
+    answers: MemoryChannel | None = None
+
+    async def on_ready(self, rooms: Sequence[Room]) -> None:
+        self.told.append(f"ready {' '.join(room.name for room in rooms)}")
+
+    async def on_message(self, arrival: Arrival) -> None:
+        self.arrivals.append(arrival)
+        self.told.append(f"{'edit' if arrival.is_edit else 'message'} {arrival.question}")
+        if self.answers is not None and arrival.mentions_me:
+            await self.answers.post(arrival.room.place, Content("hi"), nonce="n", reply_to=arrival.post.id)
+
+    async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
+        self.told.append(f"delete {' '.join(post_ids)}")
+
+    async def on_room(self, room: Room) -> None:
+        self.told.append(f"room {room.name}")
+
+    async def on_room_gone(self, platform: str, room_id: str) -> None:
+        self.told.append(f"gone {room_id}")
+
+    async def on_command(self, call: CommandCall) -> CommandReply:
+        self.told.append(f"command {call.name}")
+        return CommandReply()
+
+    async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
+        self.told.append(f"suggest {typed}")
+        return ()
+
+    async def on_press(self, press: Press) -> None:
+        self.told.append(f"press {press.value}")
+
+
+@dataclass
+class Scene:
+    platform: MemoryPlatform = field(default_factory=MemoryPlatform)
+
+    def __post_init__(self) -> None:
+        self.platform.add_person("ana", "Ana", roles=["r1"])
+        self.platform.add_role("r1", "crew")
+        self.ada = MemoryChannel(self.platform, AgentName("ada"), name="Ada Lovelace")
+        self.general = self.platform.add_room("general")
+        self.place = self.general.place
+
+
+def test_it_is_a_channel_and_its_listener_a_listener() -> None:
+    channel: Channel = Scene().ada
+    listener: Listener = Ears()
+    assert (channel.platform, channel.agent, channel.user_id) == ("discord", "ada", "bot-ada")
+    assert listener.commands == ()
+
+
+async def test_a_connected_account_hears_everything_in_order_and_itself_too() -> None:
+    scene, ears = Scene(), Ears()
+    ears.answers = scene.ada
+    scene.platform.say(scene.general, "ana", "too early")
+    text = "@Ada Lovelace and @crew hello"
+    post = scene.platform.write(scene.general, "ana", text, parts=(TextPart("more"),))
+    async with anyio.create_task_group() as group:
+        await group.start(scene.ada.run, ears)
+        scene.platform.repeat(post.id)
+        scene.platform.repeat(post.id)
+        scene.platform.edit(post.id, "hello again")
+        scene.platform.delete(post.id)
+        scene.platform.remove_room(scene.platform.add_room("other", room_id="other"))
+        await scene.platform.settled()
+        group.cancel_scope.cancel()
+    assert ears.told == [
+        "ready general",
+        "message and @crew hello",
+        "message and @crew hello",
+        "edit hello again",
+        f"delete {post.id}",
+        "room other",
+        "gone other",
+        "message hi",
+    ]
+    first, answer = ears.arrivals[0], ears.arrivals[-1]
+    assert first.mentions_me and not first.replies_to_me and not first.is_mine
+    assert (first.mentioned_roles, first.roles) == ({"r1"}, {"r1"})
+    assert await first.load_parts() == (TextPart("and @crew hello"), TextPart("more"))
+    assert answer.is_mine
+    scene.platform.say(scene.general, "ana", "too late")
+    await scene.platform.settled()
+    assert len(ears.arrivals) == 4
+
+
+async def test_a_reply_to_the_account_is_seen_as_one_and_missed_messages_can_be_listed() -> None:
+    scene = Scene()
+    mine = await scene.ada.post(scene.place, Content("hi"), nonce="a")
+    reply = scene.platform.say(scene.general, "ana", "thanks", reply_to=mine)
+    arrivals = await scene.ada.list_arrivals(scene.general, after=mine)
+    assert [(arrival.post.id, arrival.replies_to_me) for arrival in arrivals] == [(reply.id, True)]
+
+
+async def test_pages_are_as_the_contract_says() -> None:
+    scene = Scene()
+    ids = [scene.platform.write(scene.general, "ana", str(number)).id for number in range(150)]
+
+    async def page(before: str = "", after: str = "", limit: int = 100) -> list[str]:
+        return [
+            post.id for post in await scene.ada.list_posts(scene.general.id, before=before, after=after, limit=limit)
+        ]
+
+    assert await page() == ids[50:]
+    assert await page(before=ids[50]) == ids[:50]
+    assert await page(after=ids[9]) == ids[10:110]
+    assert await page(before=ids[9], limit=2) == ids[7:9]
+    assert len(await scene.ada.list_arrivals(scene.general, after="")) == 100
+
+
+async def test_the_same_nonce_posts_once_even_when_the_answer_was_lost() -> None:
+    scene = Scene()
+    scene.ada.fail("post", Unavailable("lost"), after=True)
+    with pytest.raises(Unavailable):
+        await scene.ada.post(scene.place, Content("one"), nonce="n1")
+    again = await scene.ada.post(scene.place, Content("one"), nonce="n1")
+    assert [sent.id for sent in scene.ada.sent] == [again]
+    assert await scene.ada.post(scene.place, Content("two"), nonce="n2") != again
+    assert [post.text for post in scene.platform.list_posts(scene.general.id)] == ["one", "two"]
+
+
+async def test_a_failure_happens_as_often_as_it_was_asked_for() -> None:
+    scene = Scene()
+    scene.ada.fail("post", Unavailable("down"), times=2)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await scene.ada.post(scene.place, Content("one"), nonce="n1")
+    assert scene.platform.list_posts(scene.general.id) == []
+    assert await scene.ada.post(scene.place, Content("one"), nonce="n1")
+    assert scene.ada.asked == ["post"] * 3
+
+
+async def test_own_messages_are_edited_and_deleted_and_those_of_others_are_not() -> None:
+    scene = Scene()
+    theirs = scene.platform.write(scene.general, "ana", "hers")
+    mine = await scene.ada.post(scene.place, Content("one"), nonce="n1", reply_to=theirs.id)
+    await scene.ada.edit(scene.place, mine, Content("two"))
+    assert scene.ada.sent[0].content == Content("two")
+    assert scene.ada.sent[0].reply_to == theirs.id
+    with pytest.raises(NotAllowed):
+        await scene.ada.edit(scene.place, theirs.id, Content("mine"))
+    with pytest.raises(NotAllowed):
+        await scene.ada.delete(scene.place, theirs.id)
+    await scene.ada.delete(scene.place, mine)
+    await scene.ada.delete(scene.place, mine)
+    with pytest.raises(NotFound):
+        await scene.ada.edit(scene.place, mine, Content("three"))
+    scene.platform.delete(theirs.id)
+    plain = await scene.ada.post(scene.place, Content("late"), nonce="n2", reply_to=theirs.id)
+    assert scene.ada.sent[-1].id == plain
+    assert scene.ada.sent[-1].reply_to == ""
+
+
+async def test_a_ticket_that_holds_is_answered() -> None:
+    scene = Scene()
+    scene.ada.tickets.add("t1")
+    await scene.ada.post(scene.place, Content("one"), nonce="n1", ticket="t1")
+    scene.ada.tickets.clear()
+    await scene.ada.post(scene.place, Content("two"), nonce="n2", ticket="t1")
+    assert [sent.ticket for sent in scene.ada.sent] == ["t1", ""]
+
+
+@pytest.mark.parametrize(
+    ("place", "content", "error"),
+    [
+        (Place("discord", "no"), Content("one"), NotFound),
+        (Place("discord", "staff"), Content("one"), NotAllowed),
+        (Place("discord", "open"), Content(""), InvalidInput),
+        (Place("discord", "open"), Content("x" * 2001), InvalidInput),
+    ],
+)
+async def test_what_the_platform_refuses_is_not_posted(
+    place: Place, content: Content, error: type[DenizenError]
+) -> None:
+    scene = Scene()
+    scene.platform.add_room("staff", readers=["ana"], room_id="staff")
+    scene.platform.add_room("open", room_id="open")
+    with pytest.raises(error):
+        await scene.ada.post(place, content, nonce="n")
+    assert scene.ada.sent == []
+
+
+async def test_reactions_typing_threads_and_names() -> None:
+    scene = Scene()
+    post = scene.platform.write(scene.general, "ana", "hello")
+    for _ in range(2):
+        await scene.ada.react(scene.place, post.id, "👀")
+    assert scene.platform.reactions[post.id] == [("bot-ada", "👀")]
+    await scene.ada.react(scene.place, post.id, "👀", on=False)
+    assert scene.platform.reactions[post.id] == []
+    with suppress(Unavailable):
+        async with scene.ada.typing(scene.place):
+            assert scene.ada.typing_in == [scene.place]
+            raise Unavailable("the turn failed")
+    assert scene.ada.typing_in == []
+    assert scene.ada.typed == [scene.place]
+    thread = await scene.ada.open_thread(scene.place, post.id, "topic")
+    assert await scene.ada.open_thread(scene.place, post.id, "another") == thread
+    assert (thread.kind, thread.place) == (RoomKind.THREAD, Place("discord", scene.general.id, post.id))
+    names = await scene.ada.find_names(thread.place, "hey @ana and @Crew, not Ada")
+    assert (names.users, names.roles) == ({"Ana": "ana"}, {"crew": "r1"})
+
+
+async def test_rooms_are_visible_when_the_asker_every_reader_and_the_account_see_them() -> None:
+    scene = Scene()
+    staff = scene.platform.add_room("staff", readers=["ana", "bot-ada"])
+    topic = scene.platform.add_room("topic", RoomKind.THREAD, parent=staff)
+    private = scene.platform.add_room("private", RoomKind.PRIVATE_THREAD, parent=staff, readers=["ana"])
+    scene.platform.add_person("bea", "Bea")
+    assert await scene.ada.visible_rooms(scene.place, ANA) == {scene.general.id}
+    assert await scene.ada.visible_rooms(staff.place, ANA) == {scene.general.id, staff.id, topic.id}
+    assert private.id not in await scene.ada.visible_rooms(private.place, ANA)
+    assert await scene.ada.visible_rooms(Place("discord", "no"), ANA) == frozenset()
+    scene.platform.set_moderators(staff, ["ana"])
+    assert await scene.ada.may_moderate(topic.id, ANA)
+    assert not await scene.ada.may_moderate(scene.general.id, ANA)
+    assert not await scene.ada.may_moderate(topic.id, Principal(PrincipalKind.WEB_USER, "ana", "Ana"))
+
+
+async def test_the_registry_knows_one_account_for_an_agent_and_platform() -> None:
+    scene, channels = Scene(), Channels()
+    channels.add(scene.ada)
+    channels.add(scene.ada)
+    assert channels.find("discord", scene.ada.agent) is scene.ada
+    assert channels.find("github", scene.ada.agent) is None
+    twin = MemoryChannel(scene.platform, scene.ada.agent)
+    with pytest.raises(Conflict):
+        channels.add(twin)
+    channels.remove(twin)
+    assert channels.list_platform("discord") == [scene.ada]
+    channels.remove(scene.ada)
+    channels.remove(scene.ada)
+    assert channels.list_platform("discord") == []
