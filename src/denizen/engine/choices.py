@@ -1,0 +1,82 @@
+"""What people chose with commands, and what holds because of it: who answers in a conversation, with which model, and
+from when on an agent knows it. Kept among the user settings of the store.
+
+Set by `engine/commands`; read where turns are opened and where earlier talk is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from enum import StrEnum
+
+from denizen.domain.errors import NotFound
+from denizen.domain.ids import AgentName, ConversationId
+from denizen.ports.model import Models
+from denizen.ports.store import Work
+
+MODEL, MODE = "model", "mode"
+"""Keys among the settings of a principal."""
+
+
+class Mode(StrEnum):
+    """Presets (inventory V17): each is the model alias of the same name."""
+
+    FAST = "fast"
+    CHEAP = "cheap"
+    BALANCED = "balanced"
+    QUALITY = "quality"
+
+
+async def agent_of(
+    work: Work, account: AgentName, conversation_id: ConversationId, *, known: Collection[str]
+) -> AgentName:
+    """Who answers what is said to an account in a conversation: the chosen agent, else the account's own. One that is
+    not configured any more (not `known`) does not count.
+    """
+    chosen = (await work.user_settings.get(f"agent:{conversation_id}")).get(account)
+    return AgentName(str(chosen)) if chosen in known else account
+
+
+async def put_agent(
+    work: Work, account: AgentName, conversation_id: ConversationId, agent: AgentName, *, now: datetime
+) -> None:
+    """The account's own agent is what holds when nothing is kept."""
+    value = None if agent == account else str(agent)
+    await work.user_settings.put(f"agent:{conversation_id}", account, value, now=now)
+
+
+async def model_of(work: Work, principal: str, models: Models) -> str:
+    """The model that a principal (by its key) chose, empty when none: a named model goes before a mode.
+
+    Raises NotFound when what was chosen is not configured any more, and says how to choose again.
+    """
+    settings = await work.user_settings.get(principal)
+    model, mode = str(settings.get(MODEL) or ""), str(settings.get(MODE) or "")
+    chosen = model or mode
+    try:
+        if chosen:
+            models.get(chosen)
+    except NotFound as error:
+        what, fix = ("model", "/model remove") if model else ("mode", "/mode clear")
+        raise NotFound(
+            f"The {what} that you chose, '{chosen}', is not there any more.",
+            code="model_choice_gone",
+            fix=f"Give {fix}, or choose another.",
+        ) from error
+    return chosen
+
+
+async def put_reset(work: Work, agent: AgentName, conversation_id: ConversationId, *, now: datetime) -> None:
+    await work.user_settings.put(f"reset:{conversation_id}", agent, now.isoformat(), now=now)
+
+
+async def reset_at(work: Work, agent: AgentName, conversation_id: ConversationId) -> datetime | None:
+    """The agent knows nothing of what was said there before that time (inventory C19); None when it was never reset."""
+    value = (await work.user_settings.get(f"reset:{conversation_id}")).get(agent)
+    return datetime.fromisoformat(str(value)) if value else None
+
+
+def list_aliases(models: Models) -> list[str]:
+    """The names under which models are offered to everybody."""
+    return sorted({alias for info in models.list_models() for alias in info.aliases})

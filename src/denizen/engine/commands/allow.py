@@ -1,0 +1,139 @@
+"""`/allow`: the list of those who may talk to this account (inventory V24). Without a list, everybody may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.engine.commands.people import find_role, find_user
+from denizen.engine.commands.scene import Command, Given
+from denizen.engine.commands.words import listed, matching, say
+from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
+from denizen.ports.reception import AllowedKind
+from denizen.ports.store import Work
+
+_OPTIONS = (
+    CommandOption("user", "A user: @Name or an id."),
+    CommandOption("role", "A role: @Name or an id."),
+)
+_ENDING = (
+    CommandOption("user", "A user: @Name or an id.", suggests=True),
+    CommandOption("role", "A role: @Name or an id.", suggests=True),
+)
+
+
+async def _allow(given: Given) -> CommandReply:
+    match given.command.group:
+        case "add":
+            return await _add(given)
+        case "remove":
+            return await _remove(given)
+        case _:
+            return await _list(given)
+
+
+async def _add(given: Given) -> CommandReply:
+    kind, key, name = await _whom(given)
+    at, platform = given.at, given.command.room.platform
+    async with given.on.services.store.work() as work:
+        was_open = not await _has_list(work, given)
+        await work.reception.allow(
+            at.account, platform, kind, key, by=at.principal.key, now=given.on.services.clock.now()
+        )
+    note = " The list was empty until now: others may not talk to me any more, admins aside." if was_open else ""
+    return say(f"The {kind} {name} may talk to me.{note}")
+
+
+async def _remove(given: Given) -> CommandReply:
+    kind, key, name = await _whom(given)
+    at, platform = given.at, given.command.room.platform
+    async with given.on.services.store.work() as work:
+        if not await work.reception.disallow(at.account, platform, kind, key):
+            raise _not_there(given, kind, key, name)
+        is_open = not await _has_list(work, given)
+    note = " The list is empty now, so everybody may talk to me." if is_open else ""
+    return say(f"The {kind} {name} is off the list.{note}")
+
+
+def _not_there(given: Given, kind: AllowedKind, key: str, name: str) -> NotFound:
+    scope = given.at.manners.scope
+    if key in (scope.users if kind is AllowedKind.USER else scope.roles):
+        return NotFound(
+            f"The {kind} {name} is allowed by the configuration.",
+            code="allow_configured",
+            why="/allow changes its own list only.",
+            fix="The operator takes it out of denizen.yaml.",
+        )
+    return NotFound(f"The {kind} {name} is not on the list.", code="allow_unknown", fix="See /allow list.")
+
+
+async def _list(given: Given) -> CommandReply:
+    scope = given.at.manners.scope
+    async with given.on.services.store.work(write=False) as work:
+        users, roles = await _load(work, given, AllowedKind.USER), await _load(work, given, AllowedKind.ROLE)
+        is_open = not await _has_list(work, given)
+    if is_open:
+        return say("There is no list: everybody may talk to me here. /allow add begins one.")
+    lines = [
+        "These may talk to me, and admins:",
+        f"- users: {listed(sorted(users))}",
+        f"- roles: {listed(sorted(roles))}",
+    ]
+    if scope.users or scope.roles:
+        lines.append(f"- by the configuration: {listed(sorted(scope.users | scope.roles))}")
+    return say(*lines)
+
+
+async def _has_list(work: Work, given: Given) -> bool:
+    scope = given.at.manners.scope
+    return bool(
+        scope.users
+        or scope.roles
+        or await _load(work, given, AllowedKind.USER)
+        or await _load(work, given, AllowedKind.ROLE)
+    )
+
+
+async def _load(work: Work, given: Given, kind: AllowedKind) -> frozenset[str]:
+    return await work.reception.list_allowed(given.at.account, given.command.room.platform, kind)
+
+
+async def _whom(given: Given) -> tuple[AllowedKind, str, str]:
+    """Kind, id, and what was written."""
+    user, role = given.option("user"), given.option("role")
+    if bool(user) == bool(role):
+        raise InvalidInput(
+            "Name one user or one role.", code="allow_whom", fix=f"Write /allow {given.command.group} user: @Name."
+        )
+    if user:
+        return AllowedKind.USER, await find_user(given, user), user
+    return AllowedKind.ROLE, await find_role(given, role), role
+
+
+async def _suggest_users(given: Given, typed: str) -> Sequence[str]:
+    return await _suggest(given, AllowedKind.USER, typed)
+
+
+async def _suggest_roles(given: Given, typed: str) -> Sequence[str]:
+    return await _suggest(given, AllowedKind.ROLE, typed)
+
+
+async def _suggest(given: Given, kind: AllowedKind, typed: str) -> Sequence[str]:
+    async with given.on.services.store.work(write=False) as work:
+        return matching(typed, sorted(await _load(work, given, kind)))
+
+
+ALLOW = Command(
+    CommandSpec(
+        "allow",
+        "Say who may talk to the agent.",
+        groups=(
+            CommandSpec("add", "Put a user or a role on the list.", _OPTIONS),
+            CommandSpec("remove", "Take a user or a role off the list.", _ENDING),
+            CommandSpec("list", "See who may talk to the agent."),
+        ),
+        admin_only=True,
+    ),
+    _allow,
+    {"user": _suggest_users, "role": _suggest_roles},
+)

@@ -1,0 +1,49 @@
+"""Users and roles as people write them in an option: an id, a mention, or `@Name`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.engine.commands.scene import Given
+
+_USER = re.compile(r"(?:<@!?)?([0-9]+)>?")
+_ROLE = re.compile(r"(?:<@&)?([0-9]+)>?")
+
+
+async def find_user(given: Given, text: str) -> str:
+    """The id of a user. Raises NotFound for a name that nobody here has, InvalidInput for a role."""
+    if match := _USER.fullmatch(text):
+        return match.group(1)
+    names = await given.at.find_names(given.command.room.place, _at(text))
+    if found := _pick(names.users, text):
+        return found
+    if text.startswith("<@&") or _pick(names.roles, text):
+        raise InvalidInput(f"{text} is a role.", code="command_role", fix=f"Write role: {text}.")
+    raise _unknown("user", text)
+
+
+async def find_role(given: Given, text: str) -> str:
+    """The id of a role. Raises NotFound for a name that no role here has."""
+    if match := _ROLE.fullmatch(text):
+        return match.group(1)
+    names = await given.at.find_names(given.command.room.place, _at(text))
+    if found := _pick(names.roles, text):
+        return found
+    raise _unknown("role", text)
+
+
+def _at(text: str) -> str:
+    return f"@{text.removeprefix('@')}"
+
+
+def _pick(names: Mapping[str, str], text: str) -> str:
+    """The one of that name, in any case; written exactly it goes first."""
+    wanted = text.removeprefix("@").strip()
+    folded = {name.casefold(): found for name, found in names.items()}
+    return names.get(wanted) or folded.get(wanted.casefold(), "")
+
+
+def _unknown(noun: str, text: str) -> NotFound:
+    return NotFound(f"I know no {noun} '{text}' here.", code=f"command_{noun}", fix="Write @Name, or the id.")

@@ -1,0 +1,104 @@
+"""`/why`: how a reply came about: model, steps, tools with their verdicts, tokens, cost and time (promise 4).
+
+Only replies of this very room are told about. What tools were called with is for the asker of that turn and admins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from denizen.domain.errors import NotFound
+from denizen.domain.ids import TurnId
+from denizen.domain.turn import CallRecord, Turn
+from denizen.domain.verdict import Decision
+from denizen.engine.commands.scene import Command, Given
+from denizen.engine.commands.words import counted, cut, say, share
+from denizen.engine.queries import Queries, TurnDetail
+from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
+from denizen.ports.store import Work
+
+_RECENT = 20
+"""How far back the last reply is looked for."""
+
+_ARGS_CHARS = 120
+_SAID = {Decision.APPROVE: "approved", Decision.DENY: "denied", Decision.ASK: "asked a human"}
+
+
+async def _why(given: Given) -> CommandReply:
+    named = given.command.target or given.option("message").rstrip("/").rpartition("/")[2]
+    async with given.on.services.store.work(write=False) as work:
+        turn = await _find_named(work, given, named) if named else await _find_last(work, given)
+    detail = await Queries(given.on.runtime, given.on.services).get_turn(turn.id)
+    in_full = given.at.is_admin or turn.principal.key == given.at.principal.key
+    return say(cut("\n".join(_lines(detail, in_full=in_full)), given.at.manners.message_limit))
+
+
+async def _find_named(work: Work, given: Given, message: str) -> Turn:
+    """By the reply, or by the message that it answers. Raises NotFound, also for what was said elsewhere."""
+    platform = given.command.room.platform
+    delivery = await work.outbox.find_by_platform_id(platform, message)
+    key: TurnId | None = delivery.turn_id if delivery else None
+    if key is None:
+        claims = await work.reception.find_claims(given.at.account, platform, [message])
+        key = claims[message].turn_id if message in claims else None
+    turn = await work.turns.find(key) if key else None
+    if turn is None or turn.conversation_id != given.here:
+        raise NotFound(
+            "That message is no reply of mine in this channel.",
+            code="why_message",
+            fix="Name one of my replies by its id or link, or give /why alone for the last one.",
+        )
+    return turn
+
+
+async def _find_last(work: Work, given: Given) -> Turn:
+    mine = {given.agent.name, given.at.account}
+    turns = await work.turns.list_turns(conversation_id=given.here, limit=_RECENT)
+    found = next((turn for turn in turns if turn.agent in mine and turn.status.is_final), None)
+    if found is None:
+        raise NotFound("I have not replied here lately.", code="why_nothing", fix="Name the reply by its id or link.")
+    return found
+
+
+def _lines(detail: TurnDetail, *, in_full: bool) -> Iterator[str]:
+    turn = detail.turn
+    took = f" in {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
+    yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {turn.model or 'none was reached'}."
+    if turn.failure_code:
+        yield f"It failed: {turn.failure_code}."
+    purposes = ", ".join(step.purpose for step in detail.steps)
+    yield f"{counted(len(detail.steps), 'step')}{f' ({purposes})' if purposes else ''}. {_spent(turn)}"
+    if not detail.calls:
+        yield "No tools were used."
+    for record in detail.calls:
+        yield f"- {_call(record, in_full=in_full)}"
+    if detail.calls and not in_full:
+        yield "What the tools were called with is told to who asked, and to admins."
+    yield f"-# Reference: {turn.id}"
+
+
+def _spent(turn: Turn) -> str:
+    usage = turn.usage
+    cached = f" ({share(usage.cache_read_tokens, usage.input_tokens)} cached)" if usage.cache_read_tokens else ""
+    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    return f"Tokens: {usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out; {cost}."
+
+
+def _call(record: CallRecord, *, in_full: bool) -> str:
+    args = cut(json.dumps(record.args, ensure_ascii=False), _ARGS_CHARS).replace("`", "'") if in_full else ""
+    verdict = record.verdict
+    ended = "failed" if record.is_error else "done"
+    how = "from the cache" if record.cached else f"{record.duration_ms} ms"
+    said = f"{_SAID[verdict.decision]}, tier {int(verdict.tier)}: {verdict.reason}"
+    return f"`{record.tool}`{f' `{args}`' if args else ''} {said}; {ended}, {how}"
+
+
+WHY = Command(
+    CommandSpec(
+        "why",
+        "See how a reply came about: model, tools, tokens, cost.",
+        (CommandOption("message", "Id or link of the reply; without it the last one here."),),
+    ),
+    _why,
+)

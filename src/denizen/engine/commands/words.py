@@ -1,0 +1,77 @@
+"""How replies to commands are written: code blocks, tables, lists, bounded texts."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from denizen.ports.channel import CommandReply, CommandSpec
+
+MAX_SUGGESTIONS = 25
+"""What platforms show (inventory T35)."""
+
+_FENCE = "```"
+_BROKEN_FENCE = "``\u200b`"
+"""Looks like a fence and closes none."""
+
+
+def say(*lines: str) -> CommandReply:
+    """A private reply."""
+    return CommandReply("\n".join(lines))
+
+
+def cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
+
+
+def code_block(text: str, *, limit: int) -> str:
+    """The text in a block that it cannot close itself, of at most `limit` characters with its fences."""
+    body = text.replace(_FENCE, _BROKEN_FENCE).strip("\n")
+    room = limit - 2 * len(_FENCE) - 2
+    if len(body) > room:
+        note = f"\n… cut: {len(text)} characters in all"
+        body = body[: max(room - len(note), 0)] + note
+    return f"{_FENCE}\n{body}\n{_FENCE}"
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns of text, the first to the left, the others to the right."""
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(cells))
+        for cells in ([*zip(row, widths, strict=True)] for row in rows)
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 post`, `2 posts`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def share(part: int, whole: int) -> str:
+    return f"{round(100 * part / whole)} %" if whole else "-"
+
+
+def listed(names: Iterable[str], *, none: str = "none") -> str:
+    return ", ".join(f"`{name}`" for name in names) or none
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that was probably meant; empty when none is near."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)), "")
+
+
+def matching(typed: str, names: Iterable[str]) -> list[str]:
+    """Those that begin with what was typed, then those that hold it; as many as platforms show."""
+    wanted = typed.strip().casefold()
+    found = [name for name in names if wanted in name.casefold()]
+    return sorted(found, key=lambda name: not name.casefold().startswith(wanted))[:MAX_SUGGESTIONS]
+
+
+def usage_of(spec: CommandSpec, group: CommandSpec | None = None) -> str:
+    """`/allow add [user] [role]`: how a command is written as text."""
+    options = (group or spec).options
+    name = f"/{spec.name} {group.name}" if group else f"/{spec.name}"
+    words = [f"<{option.name}>" if option.required else f"[{option.name}]" for option in options]
+    return " ".join([name, *words])
