@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from denizen.engine.choices import reset_at
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import Found
@@ -22,8 +23,9 @@ class Recall:
         """Newest first; at most `limit` messages that contain all the words. The turn's own messages are left out."""
         async with self._store.work(write=False) as work:
             hits = await work.messages.search(words, conversation_ids=[scope.conversation_id], limit=limit + 1)
+            reset = await reset_at(work, scope.agent, scope.conversation_id)
         return [
             Found(hit.message.author.name, hit.message.created_at, hit.excerpt)
             for hit in hits
-            if hit.message.turn_id != scope.turn_id
+            if hit.message.turn_id != scope.turn_id and (reset is None or hit.message.created_at > reset)
         ][:limit]

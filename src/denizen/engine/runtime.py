@@ -14,11 +14,16 @@ from dataclasses import dataclass, field
 import anyio
 
 from denizen.domain.agent import Agent
+from denizen.domain.archiving import ArchivePolicy
+from denizen.domain.attention import Manners
+from denizen.domain.commands import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
 from denizen.engine.gate.policy import GatePolicy
 from denizen.ports.model import Models
 from denizen.ports.toolset import Toolset
+
+_USUAL = Manners()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,15 @@ class Generation:
     toolsets: tuple[Toolset, ...]
     policy: GatePolicy = field(default_factory=GatePolicy)
     requests_per_hour: int = 0
+    manners: Mapping[AgentName, Manners] = field(default_factory=dict[AgentName, Manners])
+    archive: ArchivePolicy = field(default_factory=ArchivePolicy)
+    commands: tuple[CustomCommand, ...] = ()
+    programs: Toolset | None = None
+    """What configured commands run; none of `toolsets`, so that no model can ask for it."""
+
+    def manners_of(self, account: AgentName) -> Manners:
+        """How the account of that agent behaves on its platform."""
+        return self.manners.get(account, _USUAL)
 
     def agent(self, name: str) -> Agent:
         """The agent of that name; the default agent for an empty name. Raises NotFound, naming the nearest."""
@@ -46,7 +60,7 @@ class Generation:
         return found
 
     async def aclose(self) -> None:
-        for toolset in self.toolsets:
+        for toolset in (*self.toolsets, *((self.programs,) if self.programs else ())):
             await toolset.aclose()
         await self.models.aclose()
 

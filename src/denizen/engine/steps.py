@@ -84,6 +84,8 @@ class Steps:
         self.call_count = 0
         self.usage = Usage()
         self.answered_by = ""
+        self.shown: list[Mapping[str, Any]] = []
+        """What results show to people, in the order of the calls (`domain/extras`)."""
 
     async def ask(self, request: ModelRequest, purpose: str, *, show: bool = True) -> ModelReply:
         """One model request as a durable step; `show` streams its text to the watchers.
@@ -139,7 +141,10 @@ class Steps:
         named = [(f"tool:{self.number}.{p.position}", p.action) for p in waiting if p.action is not None]
         results = await self._services.durable.gather(*named)
         for p, recorded in zip(waiting, results, strict=True):
-            self._cache[p.key] = _answer_from_json(cast("Mapping[str, Any]", recorded))
+            row = cast("Mapping[str, Any]", recorded)
+            self._cache[p.key] = _answer_from_json(row)
+            if row.get("data") and not row["is_error"]:
+                self.shown.append(row["data"])
         answers = [(p, p.refused or self._cache[p.key]) for p in prepared]
         self.call_count += len(answers)
         for p, answer in answers:

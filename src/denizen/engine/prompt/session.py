@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from denizen.domain.message import FilePart, Message, Part, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage, estimate_tokens
+from denizen.engine.prompt.marks import marked
 
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_IMAGE = 1000
@@ -18,7 +19,7 @@ TOKENS_PER_IMAGE = 1000
 
 def from_stored(messages: Iterable[Message]) -> list[PromptMessage]:
     """Stored messages as a model sees them."""
-    return [PromptMessage(message.role, message.parts) for message in messages if message.parts]
+    return [PromptMessage(message.role, marked(message)) for message in messages if message.parts]
 
 
 def plan_window(messages: Sequence[PromptMessage], *, budget_tokens: int) -> list[PromptMessage]:

@@ -1,0 +1,161 @@
+"""Opening a turn: the message and the turn, written together (steps 1 and 2 of `turn.py`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from denizen.domain.agent import Agent
+from denizen.domain.conversation import Place
+from denizen.domain.delivery import DeliveryState
+from denizen.domain.ids import AgentName, ConversationId, MessageId, TurnId, derive, turn_id
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.message import Message, Role, parts_to_json
+from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
+from denizen.engine.prompt.marks import time_mark
+from denizen.ports.reception import Claim
+from denizen.ports.store import Store, Work
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A turn with what was written next to it, so that the run need not read it again."""
+
+    turn: Turn
+    place: Place
+    trigger: Message
+
+    @property
+    def lane(self) -> str:
+        return lane(self.turn.agent, ConversationId(str(self.turn.options.get("lane") or self.turn.conversation_id)))
+
+    @property
+    def owed(self) -> Owed | None:
+        """Where the reply has to go, when it is owed on a platform."""
+        row = self.turn.options.get("owed")
+        if not isinstance(row, dict):
+            return None
+        old = row.get("supersedes")
+        return Owed(
+            AgentName(str(row["account"])),
+            str(row.get("reply_to", "")),
+            str(row.get("ticket", "")),
+            supersedes=TurnId(str(old)) if old else None,
+        )
+
+
+def lane(agent: str, conversation: ConversationId) -> str:
+    """Turns of one lane run one after another: those of one agent's history."""
+    return f"{agent}\x00{conversation}"
+
+
+def lane_of(agent: str, inbound: Inbound) -> str:
+    return lane(agent, (inbound.session_place or inbound.place).conversation_id)
+
+
+def key_of(agent: Agent, inbound: Inbound) -> TurnId:
+    return turn_id(agent.name, inbound.place.platform, inbound.platform_id)
+
+
+async def open_turn(store: Store, agent: Agent, inbound: Inbound, *, now: datetime) -> tuple[Opened, bool]:
+    """Writes message and turn in one unit of work; False when the same message was opened before. A message that
+    another turn answers already stays with that turn.
+    """
+    key = key_of(agent, inbound)
+    async with store.work() as work:
+        conversation = await work.conversations.put(inbound.place, now=now)
+        claimed = await _claim(work, key, inbound, now)
+        if claimed is not None:
+            turn = await work.turns.get(claimed)
+            at = await work.conversations.get(turn.conversation_id)
+            return Opened(turn, at.place, await work.messages.get(turn.trigger_id)), False
+        home = conversation
+        if inbound.session_place is not None:
+            home = await work.conversations.put(inbound.session_place, now=now)
+        fresh_session = inbound.new_session and await work.turns.find(key) is None
+        begin = work.sessions.renew if fresh_session else work.sessions.current
+        session = await begin(home.id, agent.name, now=now)
+        turn, is_new = await work.turns.open(
+            Turn(
+                key, conversation.id, session.id, agent.name, inbound.principal,
+                MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(inbound),
+            )
+        )  # fmt: skip
+        meta = await _meta(work, agent, turn, inbound)
+        trigger = Message(
+            turn.trigger_id, conversation.id, Role.USER, inbound.author, inbound.parts, created_at=now,
+            session_id=session.id, turn_id=key, platform_id=inbound.platform_id, meta=meta,
+        )  # fmt: skip
+        if is_new:
+            trigger = await work.messages.add(trigger)
+            if inbound.owed and inbound.owed.supersedes:
+                await _supersede(work, inbound.owed.supersedes)
+    return Opened(turn, conversation.place, trigger), is_new
+
+
+async def load_turn(store: Store, key: TurnId) -> Opened:
+    """Raises NotFound."""
+    async with store.work(write=False) as work:
+        turn = await work.turns.get(key)
+        conversation = await work.conversations.get(turn.conversation_id)
+        return Opened(turn, conversation.place, await work.messages.get(turn.trigger_id))
+
+
+async def _claim(work: Work, key: TurnId, inbound: Inbound, now: datetime) -> TurnId | None:
+    """Takes the messages that this turn answers; the turn that has its message already, if there is one."""
+    owed = inbound.owed
+    if owed is None or not owed.answers:
+        return None
+    platform = inbound.place.platform
+    claims = [Claim(owed.account, platform, post, key) for post in owed.answers]
+    taken = await work.reception.claim(claims, now=now)
+    if taken:
+        return None
+    earlier = await work.reception.find_claims(owed.account, platform, owed.answers)
+    others = [claim.turn_id for claim in earlier.values() if claim.turn_id not in (None, key)]
+    return others[0] if others else None
+
+
+async def _supersede(work: Work, old: TurnId) -> None:
+    """The question was asked anew: its earlier form leaves the session, and what was still to be sent is not."""
+    await work.messages.forget_turn(old)
+    for delivery in await work.outbox.list_of_turn(old):
+        if delivery.state is DeliveryState.PENDING:
+            await work.outbox.update(replace(delivery, state=DeliveryState.WITHDRAWN))
+
+
+async def _meta(work: Work, agent: Agent, turn: Turn, inbound: Inbound) -> dict[str, Json]:
+    meta: dict[str, Json] = {}
+    if inbound.shared:
+        meta["speaker"] = inbound.author.name
+    if agent.timestamps is not None:
+        last = await work.messages.list_tail(turn.session_id, limit=1)
+        mark = time_mark(agent.timestamps, turn.opened_at, last[-1].created_at if last else None)
+        if mark:
+            meta["time"] = mark
+    return meta
+
+
+def _options(inbound: Inbound) -> JsonObject:
+    """What the request said beyond its message, as JSON for the turn's record."""
+    session_at = inbound.session_place
+    options: JsonObject = {
+        "model": inbound.model,
+        "instructions": inbound.instructions,
+        "max_output_tokens": inbound.max_output_tokens,
+        "temperature": inbound.temperature,
+        "supplied": [{"role": m.role, "parts": parts_to_json(m.parts)} for m in inbound.supplied],
+        "lane": session_at.conversation_id if session_at else None,
+        "owed": _owed(inbound.owed) if inbound.owed else None,
+    }
+    return {name: value for name, value in options.items() if value not in (None, "", [])}
+
+
+def _owed(owed: Owed) -> JsonObject:
+    row: JsonObject = {
+        "account": owed.account,
+        "reply_to": owed.reply_to,
+        "ticket": owed.ticket,
+        "supersedes": owed.supersedes,
+    }
+    return {name: value for name, value in row.items() if value}

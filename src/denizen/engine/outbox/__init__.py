@@ -1,0 +1,1 @@
+"""What agents owe on platforms: planned when a turn ends, sent once each."""

@@ -1,0 +1,112 @@
+"""The end of a turn as platform messages: cut to fit, with pings, cards and files. Pure.
+
+The first piece is a reply, the others follow (inventory C14). Data URIs and markers are taken out of the text and
+shown as files and cards; nobody is pinged who is not named (L9, CW7, CW8, CW9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from denizen.domain.attention import Manners
+from denizen.domain.conversation import Place
+from denizen.domain.data_uri import extract_data_uris, strip_markers
+from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState, delivery_id
+from denizen.domain.extras import extras_of
+from denizen.domain.pings import link_pings
+from denizen.domain.split import split
+from denizen.domain.turn import Owed, Turn, TurnStatus
+from denizen.engine.outbox.words import failure_text
+from denizen.ports.channel import Names
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Everything that the plan depends on. `earlier` are the messages of the turn that this one supersedes."""
+
+    turn: Turn
+    place: Place
+    owed: Owed
+    manners: Manners
+    names: Names
+    shown: Sequence[Mapping[str, Any]] = ()
+    earlier: Sequence[Delivery] = ()
+
+
+def plan_deliveries(ending: Ending, *, now: datetime) -> list[Delivery]:
+    """Nothing for a turn that was stopped; otherwise the answer's pieces, or a notice and a reaction."""
+    turn, manners = ending.turn, ending.manners
+    match turn.status:
+        case TurnStatus.DONE:
+            contents = plan_contents(turn.reply, ending.names, manners, ending.shown)
+            planned = _in_order(ending, DeliveryKind.ANSWER, contents, now)
+        case TurnStatus.FAILED:
+            text = failure_text(turn, manners)
+            notice = [Content(text)] if manners.failure_text or ending.owed.ticket else []
+            planned = _in_order(ending, DeliveryKind.NOTICE, notice, now)
+            if manners.reactions.failed and ending.owed.reply_to:
+                mark = Content(manners.reactions.failed)
+                planned += _in_order(ending, DeliveryKind.REACTION, [mark], now)
+        case _:
+            return []
+    return _over_earlier(planned, ending.earlier)
+
+
+def plan_contents(text: str, names: Names, manners: Manners, shown: Iterable[Mapping[str, Any]] = ()) -> list[Content]:
+    """A text as messages that fit the platform."""
+    unmarked = strip_markers(text)
+    found = extract_data_uris(unmarked.text)
+    pinged = link_pings(found.text, names.users, roles=names.roles)
+    pieces = split(pinged.text, limit=manners.message_limit, collapse_blank_lines=not manners.keep_blank_lines)
+    users, roles = pinged.user_ids, pinged.role_ids
+    contents = [
+        Content(
+            piece,
+            ping_users=frozenset(user for user in users if f"<@{user}>" in piece),
+            ping_roles=frozenset(role for role in roles if f"<@&{role}>" in piece),
+        )
+        for piece in pieces
+    ]
+    extras = extras_of([*shown, *unmarked.results], found.uris)
+    if not extras:
+        return contents
+    if contents:
+        first, *others = extras
+        last = replace(contents[-1], embeds=first.embeds, files=first.files, buttons=first.buttons)
+        return [*contents[:-1], last, *others]
+    return list(extras)
+
+
+def _in_order(ending: Ending, kind: DeliveryKind, contents: Sequence[Content], now: datetime) -> list[Delivery]:
+    turn, owed = ending.turn, ending.owed
+    return [
+        Delivery(
+            delivery_id(turn.id, kind, position), turn.id, position, kind, owed.account, ending.place, content, now,
+            reply_to=owed.reply_to if position == 0 or kind is DeliveryKind.REACTION else "", ticket=owed.ticket,
+        )
+        for position, content in enumerate(contents)
+    ]  # fmt: skip
+
+
+def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[Delivery]:
+    """The pieces take the place of what was sent before; what is left over of that is taken back (empty content)."""
+    sent = [
+        d for d in earlier if d.state is DeliveryState.SENT and d.kind is not DeliveryKind.REACTION and d.platform_id
+    ]
+    pieces = [d for d in planned if d.kind is not DeliveryKind.REACTION]
+    if not pieces:
+        return planned
+    taken = [replace(piece, platform_id=old.platform_id) for piece, old in zip(pieces, sent, strict=False)]
+    kept = [*taken, *pieces[len(taken) :]]
+    first = pieces[0]
+    surplus = [
+        replace(
+            first, id=delivery_id(first.turn_id, first.kind, number), position=number, content=Content(), reply_to="",
+            platform_id=old.platform_id,
+        )
+        for number, old in enumerate(sent[len(taken) :], len(pieces))
+    ]  # fmt: skip
+    return [*kept, *surplus, *(d for d in planned if d.kind is DeliveryKind.REACTION)]

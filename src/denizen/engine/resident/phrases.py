@@ -1,0 +1,29 @@
+"""What an agent says without a model: refusals, and the head of an answer to what was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from denizen.domain.attention import Refusal
+from denizen.domain.message import Part, TextPart, text_of
+
+NOT_ALLOWED = "I may not talk with you here. Whoever runs me can add you with `/allow add`."
+_SILENT = frozenset({Refusal.EXCHANGES, Refusal.TOO_OLD})
+
+
+def refusal_text(refusal: Refusal, why: str = "") -> str:
+    """Empty for refusals that are not spoken of: a talk among agents ends in silence."""
+    if refusal in _SILENT:
+        return ""
+    return why or NOT_ALLOWED
+
+
+def missed_parts(messages: Sequence[tuple[str, Sequence[Part]]]) -> tuple[Part, ...]:
+    """Several missed messages, by author name and parts, as one question. Their files come behind the text."""
+    lines = [f"- {author}: {text_of(parts).strip()}" for author, parts in messages]
+    head = (
+        "While you were away these messages were addressed to you. Answer all of them in one short reply, "
+        "with a word of apology for the delay:"
+    )
+    files = [part for _, parts in messages for part in parts if not isinstance(part, TextPart)]
+    return (TextPart("\n".join([head, *lines])), *files)
