@@ -31,6 +31,11 @@ agents:
     tools: ["${SECRET}"]
     style: {extra_instructions: "say ${SECRET}"}
     limits: {nudge_text: "${SECRET}"}
+channels:
+  discord:
+    error_message: ${SECRET}
+    accounts: {denizen: {token: "${SECRET}", greeting: "${SECRET}"}}
+commands: {x: {description: "${SECRET}", shell: [curl, "${SECRET}"], prompt: "${SECRET}"}}
 tools: {weather: {token: "${SECRET}", deep: [{x: "${SECRET}"}]}}
 gate: {rules: [{tool: "${SECRET}", action: deny, args: {a: "x"}, reason: "${SECRET}"}]}
 logging: {file: "${SECRET}"}
@@ -51,6 +56,11 @@ PLACES = [
     "models: {providers: {p: {kind: ollama, headers: {A: '${SECRET}\\n'}}}}",
     "gate: {tiers: {a: ${SECRET}}, rules: [{tool: a, action: ${SECRET}, args: {a: '(${SECRET}'}}]}",
     "channels: {web: {enabled: ${SECRET}}}",
+    "channels: {discord: {owners: [${SECRET}], threads: ${SECRET}, reactions: {seen: ${SECRET}}}}",
+    "channels: {discord: {accounts: {denizen: {token: ${SECRET}}, other: ${SECRET}}}}",
+    "channels: {discord: {keywords: ['(${SECRET}'], api_url: ${SECRET}, gateway_url: ${SECRET}}}",
+    "commands: {x: {description: ${SECRET}, prompt: '{{${SECRET}}}', agent: ${SECRET}}}",
+    "agents: {denizen: {timestamps: {zone: ${SECRET}}}}",
     "budgets: {currency: ${SECRET}, user: {per_day_usd: ${SECRET}}}",
     "tools: ${SECRET}",
     "unknown: ${SECRET}",
@@ -76,8 +86,9 @@ def test_a_secret_is_in_no_text_that_is_made_of_the_settings(value: str):
         found = load_settings(Path(folder), {"SECRET": secret, "PERSONA": "a.md"})
     assert found.agents[found.default_agent].persona == (("${PERSONA:-a.md}", "text"),)
     written = digest_input(found.written, found.agents)
-    agents = repr(found.agents)
-    for shown in (repr(found), str(found), repr(found.config), agents, render_settings(found), written, found.digest):
+    platforms = repr((found.discord_accounts, found.discord_endpoints, found.archive, found.commands))
+    texts = (repr(found), str(found), repr(found.config), repr(found.agents), platforms, render_settings(found))
+    for shown in (*texts, written, found.digest):
         assert MARK not in shown
     assert found.secrets.mask(f"a {secret} b") == "a *** b"
 

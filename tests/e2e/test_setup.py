@@ -65,12 +65,45 @@ def test_the_wizard_asks_for_provider_address_and_model_and_ends_with_an_answer_
         wizard.type(f"{provider.server.openai_url}\n")
         wizard.out.await_text(r"Model .*: ")
         wizard.type("tiny\n")
+        wizard.out.await_text(r"Discord too\? \[y/N\]: ")
+        wizard.type("\n")
         provider.requests.await_count(1)
         assert "Next:" not in wizard.out.text, "it is the model's answer that ends it"
         answer.release()
         assert wizard.finish().code == 0
     assert re.search(r"openai-compatible/tiny answers \(.*Next: denizen chat", wizard.out.text, re.DOTALL)
     assert files(home) == FILES
+
+
+def test_the_wizard_tells_how_to_get_a_bot_and_keeps_its_token_out_of_sight(home: Home, provider: Provider) -> None:
+    provider.script(Answer(text="OK"))
+    with home.start_in_terminal("setup") as wizard:
+        kinds = wizard.out.await_text(r"Number \[1\]: ").string
+        found = re.search(r"(\d+)  openai-compatible ", kinds)
+        assert found is not None
+        for prompt, answer in (("", found[1]), (r"Address .*: ", provider.server.openai_url), (r"Model .*: ", "tiny")):
+            wizard.out.await_text(prompt)
+            wizard.type(f"{answer}\n")
+        wizard.out.await_text(r"Discord too\? \[y/N\]: ")
+        wizard.type("y\n")
+        told = wizard.out.await_text(r"Token .*: ").string
+        assert "https://discord.com/developers/applications" in told
+        assert "Message Content Intent" in told
+        wizard.type("typed-bot-token\n")
+        assert wizard.finish().code == 0
+    assert "typed-bot-token" not in wizard.out.text
+    assert files(home) == FILES | {"secrets.env"}
+    assert "DISCORD_TOKEN_DENIZEN=typed-bot-token" in (home.folder / "secrets.env").read_text()
+    assert "token: ${DISCORD_TOKEN_DENIZEN}" in home.config.read_text()
+
+
+def test_setup_without_questions_adds_an_account_by_the_name_of_its_variable(home: Home) -> None:
+    done = home.do("setup", "--non-interactive", "--no-verify", "--discord-token-env", "MY_BOT")
+    assert done.code == 0
+    assert done.told[-1] == f"warning: MY_BOT is not set; add it to {home.folder / 'secrets.env'} or the environment"
+    assert "token: ${MY_BOT}" in home.config.read_text()
+    refused = home.do("setup", "--non-interactive", "--no-verify", "--discord-token-env", "MTIz.abc.def")
+    assert (refused.code, "MTIz" in refused.err) == (2, False)
 
 
 def test_a_wizard_that_is_left_writes_nothing(home: Home) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from denizen.adapters.durable.durable import DbosDurable
@@ -17,10 +17,11 @@ from denizen.adapters.durable.settings import DurableSettings
 from denizen.adapters.models.embedded.progress import Report, report_nothing
 from denizen.adapters.store import open_store
 from denizen.app.choice import ModelChoice
+from denizen.app.community import Community, build_community
 from denizen.app.environment import read_environment
 from denizen.app.generation import Foundations, build_generation
 from denizen.app.model_specs import EmbeddedPool
-from denizen.app.settings import Settings, load_settings
+from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
@@ -41,13 +42,15 @@ LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleNa
 @dataclass(frozen=True, slots=True)
 class Opening:
     """How to open. `durable` is off for commands that only look; `rescue` is on for the long-running server, which
-    takes up what other processes left behind; `report` hears of weights being fetched and loaded.
+    takes up what other processes left behind; `report` hears of weights being fetched and loaded; `simulation` takes
+    the place of the configured Discord accounts.
     """
 
     choice: ModelChoice = field(default_factory=ModelChoice)
     durable: bool = True
     rescue: bool = False
     report: Report = report_nothing
+    simulation: Simulation | None = None
 
 
 @dataclass(slots=True)
@@ -61,6 +64,8 @@ class Denizen:
     turns: Turns
     queries: Queries
     foundations: Foundations
+    community: Community
+    simulation: Simulation | None = None
     operator: Principal = LOCAL
 
     def require_terminal(self) -> None:
@@ -85,7 +90,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
     opening = opening or Opening()
     environment = read_environment()
     make_home(home)
-    settings = load_settings(home, environment, known_tools=BUILTIN)
+    settings = replace(load_settings(home, environment, known_tools=BUILTIN), simulation=opening.simulation)
     clock, runtime = SystemClock(), Runtime()
     async with AsyncExitStack() as stack:
         store = await open_store(settings.store_url, clock=clock)
@@ -93,14 +98,17 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         pool = EmbeddedPool(home, environment, opening.report)
         stack.push_async_callback(pool.aclose)
         gate = Gate(clock)
-        foundations = Foundations(home, clock, pool, Recall(store), NestedCalls(runtime, gate), opening.choice)
+        durable = DbosDurable(DurableSettings(database=_durable_place(settings), rescue=opening.rescue))
+        services = Services(store, durable, Live(), gate, clock)
+        community = build_community(runtime, services)
+        foundations = Foundations(
+            home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open, opening.choice
+        )
         async with store.work() as work:
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
         await runtime.swap(await build_generation(settings, row.number, foundations))
         stack.push_async_callback(runtime.aclose)
-        durable = DbosDurable(DurableSettings(database=_durable_place(settings), rescue=opening.rescue))
-        services = Services(store, durable, Live(), gate, clock)
-        turns = Turns(runtime, services)
+        turns = Turns(runtime, services, outbox=community.outbox)
         if opening.durable:
             await durable.start()
             stack.push_async_callback(durable.aclose)
@@ -109,7 +117,8 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         # What is there now stays: the collector, off since the program began, need not look at it.
         gc.freeze()
         gc.enable()
-        yield Denizen(home, settings, runtime, services, turns, Queries(runtime, services), foundations)
+        queries = Queries(runtime, services)
+        yield Denizen(home, settings, runtime, services, turns, queries, foundations, community, opening.simulation)
 
 
 def make_home(home: Path) -> None:

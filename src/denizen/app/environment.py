@@ -13,6 +13,9 @@ from types import MappingProxyType
 HOME_VARIABLE = "DENIZEN_HOME"
 DEFAULT_HOME = ".denizen"
 """Below the user's home folder."""
+DISCORD_API_VARIABLE = "DENIZEN_DISCORD_API_URL"
+DISCORD_GATEWAY_VARIABLE = "DENIZEN_DISCORD_GATEWAY_URL"
+"""They point the Discord accounts at another server: its REST address and its websocket."""
 
 
 def read_environment() -> Mapping[str, str]:

@@ -9,8 +9,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from denizen.adapters.commands import CommandToolset
 from denizen.adapters.fetch import WebFetcher
 from denizen.app.choice import ModelChoice
+from denizen.app.environment import read_environment
 from denizen.app.model_specs import EmbeddedPool, apply_choice, build_catalog, read_choice
 from denizen.app.settings import Settings
 from denizen.app.settings.schema import GateSection, ToolSection
@@ -24,7 +26,7 @@ from denizen.engine.gate.policy import GatePolicy, RateLimit, Rule
 from denizen.engine.runtime import Generation
 from denizen.engine.toolbox import list_all
 from denizen.ports.toolset import Toolset
-from denizen.skill.toolset import CallThroughGate, SearchHistory, SkillServices, SkillToolset
+from denizen.skill.toolset import CallThroughGate, OpenArchive, SearchHistory, SkillServices, SkillToolset
 from denizen.skills import BUILTIN, load_builtin
 
 _log = logging.getLogger("denizen.app")
@@ -39,6 +41,7 @@ class Foundations:
     embedded: EmbeddedPool
     search_history: SearchHistory
     call_tool: CallThroughGate
+    open_archive: OpenArchive
     choice: ModelChoice
 
 
@@ -57,6 +60,10 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         toolsets=toolsets,
         policy=build_policy(settings.gate),
         requests_per_hour=settings.gate.rate_limits.per_user_per_hour,
+        manners={login.agent: login.manners for login in settings.discord_accounts},
+        archive=settings.archive,
+        commands=settings.commands,
+        programs=_programs(settings, on),
     )
 
 
@@ -85,16 +92,24 @@ def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:
     toolsets: list[Toolset] = []
     for name in BUILTIN:
         section = settings.tools.get(name, ToolSection())
-        if section.enabled:
+        if section.enabled and (name != "archive" or settings.discord_accounts):  # else nothing is ever archived
             services = SkillServices(
                 clock=on.clock,
                 fetcher=WebFetcher(allow_private=_named_servers(section.options)),
                 folder_of=lambda agent, skill: _folder(on.home, agent, skill),
                 search_history=on.search_history,
                 call_tool=on.call_tool,
+                open_archive=on.open_archive,
             )
             toolsets.append(SkillToolset(load_builtin(name), services, section.options))
     return tuple(toolsets)
+
+
+def _programs(settings: Settings, on: Foundations) -> Toolset | None:
+    """What configured commands run, in the home folder and with an environment that holds no secret."""
+    if not any(command.shell for command in settings.commands):
+        return None
+    return CommandToolset(settings.commands, cwd=on.home, environ=read_environment())
 
 
 def _folder(home: Path, agent: AgentName, skill: str) -> Path:

@@ -6,7 +6,8 @@ Called by the watcher, and by whoever changed the file and wants to know what be
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -16,6 +17,9 @@ from denizen.app.generation import build_generation
 from denizen.app.settings import Settings, load_settings
 from denizen.domain.errors import DenizenError
 from denizen.skills import BUILTIN
+
+_AT_START = ("store", "server", "channels.terminal", "channels.web", "channels.api", "logging")
+"""Sections that hold from the next start only."""
 
 _log = logging.getLogger("denizen.app")
 
@@ -30,10 +34,11 @@ class Reloaded:
 
 
 class Reloader:
-    """One reload at a time."""
+    """One reload at a time. `followers` is called after each one that changed something."""
 
-    def __init__(self, denizen: Denizen) -> None:
+    def __init__(self, denizen: Denizen, followers: Callable[[], Awaitable[None]] | None = None) -> None:
         self._denizen = denizen
+        self._followers = followers
         self._lock = anyio.Lock()
 
     async def reload(self) -> Reloaded:
@@ -41,6 +46,7 @@ class Reloader:
         async with self._lock:
             denizen = self._denizen
             settings = load_settings(denizen.home, read_environment(), known_tools=BUILTIN)
+            settings = replace(settings, simulation=denizen.simulation)
             current = denizen.runtime.current.number
             if _is_same(settings, denizen.settings):
                 return Reloaded(current, changed=False)
@@ -48,13 +54,11 @@ class Reloader:
             async with denizen.services.store.work() as work:
                 now = denizen.services.clock.now()
                 await work.generations.add(digest=settings.digest, source="reload", now=now)
-            restart = tuple(
-                name
-                for name in ("store", "server", "channels", "logging")
-                if getattr(settings.config, name) != getattr(denizen.settings.config, name)
-            )
+            restart = tuple(name for name in _AT_START if _section(settings, name) != _section(denizen.settings, name))
             denizen.settings = settings
             await denizen.runtime.swap(generation)
+            if self._followers is not None:
+                await self._followers()
             return Reloaded(generation.number, changed=True, needs_restart=restart)
 
     async def reload_and_tell(self) -> None:
@@ -71,6 +75,13 @@ class Reloader:
             _log.info("configuration reloaded", extra={"generation": done.generation})
         if done.needs_restart:
             _log.warning("changed settings hold after a restart", extra={"sections": ", ".join(done.needs_restart)})
+
+
+def _section(settings: Settings, name: str) -> object:
+    found: object = settings.config
+    for key in name.split("."):
+        found = getattr(found, key)
+    return found
 
 
 def _is_same(new: Settings, old: Settings) -> bool:

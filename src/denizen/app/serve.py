@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from denizen import __version__
+from denizen.app.accounts import Accounts
 from denizen.app.build import Denizen
 from denizen.app.reload import Reloader
 from denizen.app.watch import watch
@@ -37,11 +38,13 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     listener = _listen(host, port)
     url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
     server = _server(denizen, host, lambda: on_ready(url))
-    reloader = Reloader(denizen)
+    accounts = Accounts(denizen)
+    reloader = Reloader(denizen, accounts.follow)
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
             group.start_soon(partial(watch, [denizen.home], reloader.reload_and_tell, catch_up=True))
+            group.start_soon(accounts.run)
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
 

@@ -17,16 +17,22 @@ from denizen.cli.screen import say
 from denizen.domain.errors import DenizenError, NeedsAttention
 
 if TYPE_CHECKING:
+    from denizen.adapters.discord.check import Finding
+    from denizen.adapters.discord.settings import DiscordEndpoints
     from denizen.app.build import Denizen
+    from denizen.app.settings.discord import DiscordLogin
 
 FREE_DISK_BYTES = 500_000_000
 
+_MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
+
 
 @click.command()
-@click.option("--offline", is_flag=True, help="Do not ask the model.")
+@click.option("--offline", is_flag=True, help="Ask neither the model nor Discord.")
 @click.pass_obj
 def command(home: Path, *, offline: bool) -> int:
-    """Check home folder, configuration, store, durable log, tools and model; explain what is wrong and how to fix it.
+    """Check home folder, configuration, store, durable log, tools, model and Discord accounts; explain what is wrong
+    and how to fix it.
 
     The exit code is that of the first failed check.
     """
@@ -50,9 +56,13 @@ async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.ru
         async with open_denizen(home, Opening(report=show_progress)) as denizen:
             click.echo("ok    configuration, store, durable log")
             for warning in denizen.settings.warnings:
-                click.echo(f"warn  {warning}")
+                say(f"warn  {warning}\n{_indent(f'fix: {warning.fix}')}")
             for check in _checks(denizen, offline=offline):
-                first = await _report(check) or first
+                code = await _report(check)
+                first = first or code
+            for login in () if offline else denizen.settings.discord_accounts:
+                code = await _examine_account(login, denizen.settings.discord_endpoints)
+                first = first or code
     except DenizenError as error:
         say(f"FAIL  start\n{_indent(error.explain())}")
         first = first or exit_code(error.family)
@@ -75,6 +85,29 @@ def _checks(denizen: Denizen, *, offline: bool) -> list[Check]:
         names = sorted({agent.model for agent in denizen.queries.list_agents()})
         checks += [Check(f"model {name}", lambda name=name: _model(denizen, name)) for name in names]
     return checks
+
+
+async def _examine_account(login: DiscordLogin, endpoints: DiscordEndpoints) -> int:
+    """What Discord itself says about one account: its token, its intents, its permissions in every channel."""
+    from denizen.adapters.discord.check import check_account
+    from denizen.adapters.discord.settings import AccountSettings
+
+    settings = AccountSettings(login.agent, login.token, endpoints, commands_guild=login.commands_guild)
+    try:
+        findings = await check_account(settings)
+    except DenizenError as error:
+        say(f"FAIL  discord {login.agent}\n{_indent(error.explain())}")
+        return exit_code(error.family)
+    for finding in findings:
+        say(_told(login, finding))
+    failed = any(finding.severity == "error" for finding in findings)
+    return exit_code(NeedsAttention.__name__) if failed else DONE
+
+
+def _told(login: DiscordLogin, finding: Finding) -> str:
+    mark = _MARKS[finding.severity]
+    fix = f"\n{_indent(f'fix: {finding.fix}')}" if finding.fix else ""
+    return f"{mark:<5} discord {login.agent}: {finding.what}{fix}"
 
 
 async def _machine(home: Path) -> str:

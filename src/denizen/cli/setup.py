@@ -1,11 +1,13 @@
-"""`denizen setup`: the home folder, a model, and the proof that it answers (inventory V1)."""
+"""`denizen setup`: the home folder, a model, the proof that it answers (inventory V1), and a Discord account."""
 
 from __future__ import annotations
 
+import functools
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
@@ -32,37 +34,72 @@ _ABOUT = {
     "openai-compatible": "any other server that speaks OpenAI's protocol",
 }
 
+_DISCORD_STEPS = """\
+An agent needs a bot of its own on Discord:
+  1  At https://discord.com/developers/applications make a New Application.
+  2  Under Bot: Reset Token, and copy the token. It is shown only once.
+  3  Under Bot, Privileged Gateway Intents: switch on Message Content Intent (without it the agent reads mentions only)
+     and Server Members Intent (with it, it knows whom an @Name means).
+Afterwards `denizen doctor` shows the link that invites it, and what it is still lacking."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the options say about the model, and the variable of a Discord token; empty when they say nothing."""
+
+    choice: ModelChoice
+    discord_token_env: str
+
+
+def _given_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of a model and --discord-token-env; the command receives them as `given`."""
+
+    @click.option(
+        "--discord-token-env",
+        default="",
+        metavar="VAR",
+        help="Environment variable that holds the token of a Discord bot; the default agent logs in with it.",
+    )
+    @model_options
+    @functools.wraps(command)
+    def with_given(*args: object, choice: ModelChoice, discord_token_env: str, **kwargs: object) -> object:
+        return command(*args, given=_Given(choice, discord_token_env), **kwargs)
+
+    return with_given
+
 
 @click.command()
 @click.option("--non-interactive", is_flag=True, help="Ask nothing: take the options, or the built-in model.")
 @click.option("--if-missing", is_flag=True, help="Do nothing when there is a configuration already.")
 @click.option("--force", is_flag=True, help="Write fresh files; the old denizen.yaml is kept as denizen.yaml.bak.")
 @click.option("--no-verify", is_flag=True, help="Do not ask the model for a completion.")
-@model_options
+@_given_options
 @click.pass_obj
-def command(
-    home: Path, choice: ModelChoice, *, non_interactive: bool, if_missing: bool, force: bool, no_verify: bool
-) -> int:
+def command(home: Path, given: _Given, *, non_interactive: bool, if_missing: bool, force: bool, no_verify: bool) -> int:
     """Create the home folder and connect a model; the model is asked for a real completion before this is done.
 
     \b
     denizen setup                                     asks
     denizen setup --non-interactive                   the built-in model
     denizen setup --non-interactive --provider anthropic --model claude-haiku-4-5 --api-key-env ANTHROPIC_API_KEY
+    denizen setup --non-interactive --discord-token-env DISCORD_TOKEN_DENIZEN
     """
     from denizen.app.settings import CONFIG_FILE
 
     if if_missing and (home / CONFIG_FILE).exists():
         return DONE
-    if non_interactive or choice.is_provider:
-        answers = _answers(choice)
+    if non_interactive or given.choice.is_provider:
+        answers = _answers(given.choice)
     elif sys.stdin.isatty():
-        answers = _ask_all()
+        answers = _ask_model()
+        answers = answers if given.discord_token_env else _ask_discord(answers)
     else:
         raise InvalidInput(
             "There is nobody to ask: standard input is no terminal.",
             fix="Add --non-interactive, with --provider and --model.",
         )
+    if given.discord_token_env:
+        answers = replace(answers, discord_token_env=given.discord_token_env)
     _write(home, answers, force=force)
     if no_verify:
         return DONE
@@ -78,7 +115,7 @@ def _answers(choice: ModelChoice) -> SetupAnswers:
     return replace(answers, kind=choice.kind)
 
 
-def _ask_all() -> SetupAnswers:
+def _ask_model() -> SetupAnswers:
     from denizen.app.settings.schema import KEY_VARIABLES
     from denizen.app.settings.setup import SetupAnswers
 
@@ -99,6 +136,14 @@ def _ask_all() -> SetupAnswers:
             f"API key (empty: read {KEY_VARIABLES[kind]} from the environment)", default="", hide_input=True
         )
     return replace(SetupAnswers(model=model, base_url=base_url, api_key=key), kind=kind)
+
+
+def _ask_discord(answers: SetupAnswers) -> SetupAnswers:
+    if not click.confirm("Shall the agent live on Discord too?", default=False):
+        return answers
+    click.echo(_DISCORD_STEPS)
+    token = click.prompt("Token (empty: without Discord for now)", default="", show_default=False, hide_input=True)
+    return replace(answers, discord_token=token.strip())
 
 
 def _write(home: Path, answers: SetupAnswers, *, force: bool) -> None:

@@ -4,18 +4,21 @@ What others may use is listed here. `load_settings` reads a home folder into `Se
 `render_settings` shows what is in effect; `set_value`, `remove_value` and `write_setup` change the file.
 """
 
+from denizen.app.settings.discord import DiscordLogin
 from denizen.app.settings.edit import parse_path, remove_value, set_value
-from denizen.app.settings.load import CONFIG_FILE, Settings, check, load_settings
+from denizen.app.settings.load import CONFIG_FILE, Settings, Simulation, check, load_settings
 from denizen.app.settings.problem import Problem
 from denizen.app.settings.render import render_settings
 from denizen.app.settings.setup import SetupAnswers, SetupReport, write_setup
 
 __all__ = [
     "CONFIG_FILE",
+    "DiscordLogin",
     "Problem",
     "Settings",
     "SetupAnswers",
     "SetupReport",
+    "Simulation",
     "check",
     "load_settings",
     "parse_path",

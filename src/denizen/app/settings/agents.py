@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 from denizen.app.settings.document import Document
 from denizen.app.settings.interpolation import Interpolated
 from denizen.app.settings.problem import KeyPath, Problem
-from denizen.app.settings.schema import AgentSection
-from denizen.domain.agent import Agent, Limits, Sampling, Style
+from denizen.app.settings.schema import AgentSection, TimestampsSection
+from denizen.domain.agent import Agent, Limits, Sampling, Style, Timestamps
 from denizen.domain.ids import AgentName
 
 AGENTS_FOLDER = "agents"
@@ -88,4 +88,11 @@ def build_agent(name: str, section: AgentSection, persona: tuple[tuple[str, str]
         limits=Limits(**{key: getattr(section.limits, key) for key in type(section.limits).model_fields}),
         style=Style(**{key: getattr(section.style, key) for key in type(section.style).model_fields}),
         sampling=Sampling(**{key: getattr(section.sampling, key) for key in type(section.sampling).model_fields}),
+        session_scope=section.session_scope,
+        recent_messages=section.recent_messages,
+        timestamps=_timestamps(section.timestamps),
     )
+
+
+def _timestamps(section: TimestampsSection) -> Timestamps | None:
+    return Timestamps(section.zone, section.gap_minutes * 60) if section.enabled else None

@@ -90,12 +90,22 @@ def _variable_name(path: KeyPath, noun: str) -> str:
     named = [str(part) for part in path if isinstance(part, str)]
     if path[:1] == ("server",):
         return "DENIZEN_API_KEY"
+    if named[:3] == ["channels", "discord", "accounts"] and len(named) > 3:
+        return discord_variable(named[3])
     owner = named[2] if named[:2] == ["models", "providers"] else named[-2] if len(named) > 1 else ""
     if owner in KEY_VARIABLES and named[-1] == "api_key":
         return KEY_VARIABLES[owner]
     last = noun if noun == "password" else named[-1]
-    text = "".join(char if char.isascii() and char.isalnum() else "_" for char in f"{owner}_{last}")
-    return text.upper().lstrip("_0123456789") or "DENIZEN_SECRET"
+    return _as_variable(f"{owner}_{last}").lstrip("_0123456789") or "DENIZEN_SECRET"
+
+
+def discord_variable(agent: str) -> str:
+    """The usual variable for the token of an agent's account."""
+    return _as_variable(f"discord_token_{agent}")
+
+
+def _as_variable(text: str) -> str:
+    return "".join(char if char.isascii() and char.isalnum() else "_" for char in text).upper()
 
 
 def _bounds(metadata: Sequence[object]) -> str:

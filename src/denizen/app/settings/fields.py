@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, cast
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import (
     AfterValidator,
@@ -24,6 +25,7 @@ from pydantic_core import PydanticCustomError
 
 from denizen.app.secrets import SecretRef
 from denizen.app.settings.interpolation import Interpolated, whole_reference
+from denizen.app.settings.problem import nearest
 
 REFUSED = "refused"
 LITERAL_SECRET = "literal_secret"  # noqa: S105 - the name of an error, not a secret
@@ -53,7 +55,7 @@ class Section(BaseModel):
 
     @property
     def foreign_keys(self) -> frozenset[str]:
-        """Keys that this section cannot have, given its other values."""
+        """Keys that this section does not have, given its other values. They are not shown."""
         return frozenset()
 
 
@@ -65,15 +67,27 @@ def refuse(message: str, fix: str, *, key: str = "") -> PydanticCustomError:
     return PydanticCustomError(REFUSED, "{message}", {"message": message, "fix": fix, "key": key})
 
 
+def at_most(limit_chars: int) -> AfterValidator:
+    """Bounds the length of a text."""
+
+    def check(value: str) -> str:
+        if len(value) > limit_chars:
+            raise refuse(f"must have at most {limit_chars} characters.", "Shorten it.")
+        return value
+
+    return AfterValidator(check)
+
+
+def keep_template(value: object, handler: Handler) -> object:
+    """Around the checks of a text: one that came out of a template stays what it is."""
+    checked: object = handler(value)
+    return value if isinstance(value, Interpolated) else checked
+
+
 def shown(value: object) -> str:
     """A value for an error: what stands in the file, never what came out of the environment."""
     text = value.template if isinstance(value, Interpolated) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _keep_template(value: object, handler: Handler) -> object:
-    checked: object = handler(value)
-    return value if isinstance(value, Interpolated) else checked
 
 
 def _no_flag_int(value: object) -> object:
@@ -119,6 +133,18 @@ def _language(value: str) -> str:
     return value
 
 
+def _zone(value: object, handler: Handler) -> object:
+    checked: object = handler(value)
+    try:
+        ZoneInfo(str(checked))
+    except (KeyError, ValueError, OSError):
+        # What came out of the environment is not compared: the answer would tell what it nearly is.
+        near = "" if isinstance(value, Interpolated) else nearest(str(checked), available_timezones())
+        hint = f"Did you mean '{near}'? " if near else ""
+        raise refuse("this is not a time zone.", f"{hint}Write a name such as UTC or Europe/Berlin.") from None
+    return value if isinstance(value, Interpolated) else checked
+
+
 def _not_empty(value: str) -> str:
     if not value.strip():
         raise refuse("must not be empty.", "Write a value, or take the key out.")
@@ -135,8 +161,14 @@ def _pattern(value: str) -> str:
 
 
 def _http_url(value: str) -> str:
-    if value and not _is_url(value, ("http", "https")):
+    if value and not is_url(value, ("http", "https")):
         raise refuse("must be a web address.", "Write it in full, such as http://127.0.0.1:9100/v1.")
+    return value
+
+
+def _websocket_url(value: str) -> str:
+    if value and not is_url(value, ("ws", "wss")):
+        raise refuse("must be the address of a websocket.", "Write it in full, such as ws://127.0.0.1:9200/gateway.")
     return value
 
 
@@ -159,7 +191,8 @@ def _is_postgres(value: str) -> bool:
         return False
 
 
-def _is_url(value: str, schemes: tuple[str, ...]) -> bool:
+def is_url(value: str, schemes: tuple[str, ...]) -> bool:
+    """Whether this is a full address with one of these schemes and a host."""
     try:
         parts = urlsplit(value)
         return parts.scheme.partition("+")[0] in schemes and bool(parts.hostname) and (parts.port or 1) > 0
@@ -167,16 +200,19 @@ def _is_url(value: str, schemes: tuple[str, ...]) -> bool:
         return False
 
 
-Text = Annotated[str, WrapValidator(_keep_template)]
+Text = Annotated[str, WrapValidator(keep_template)]
 """Any text. One that came out of a template keeps it."""
-SomeText = Annotated[str, AfterValidator(_not_empty), WrapValidator(_keep_template)]
-Name = Annotated[str, AfterValidator(_name), WrapValidator(_keep_template)]
+SomeText = Annotated[str, AfterValidator(_not_empty), WrapValidator(keep_template)]
+Name = Annotated[str, AfterValidator(_name), WrapValidator(keep_template)]
 AgentNameText = Annotated[str, AfterValidator(_agent_name)]
-Language = Annotated[str, AfterValidator(_language), WrapValidator(_keep_template)]
-Pattern = Annotated[str, AfterValidator(_pattern), WrapValidator(_keep_template)]
+Language = Annotated[str, AfterValidator(_language), WrapValidator(keep_template)]
+Pattern = Annotated[str, AfterValidator(_pattern), WrapValidator(keep_template)]
 """A regular expression."""
-HttpUrl = Annotated[str, AfterValidator(_http_url), WrapValidator(_keep_template)]
-StoreUrl = Annotated[str, AfterValidator(_store_url), WrapValidator(_keep_template)]
+HttpUrl = Annotated[str, AfterValidator(_http_url), WrapValidator(keep_template)]
+WebSocketUrl = Annotated[str, AfterValidator(_websocket_url), WrapValidator(keep_template)]
+Zone = Annotated[str, WrapValidator(_zone)]
+"""The IANA name of a time zone."""
+StoreUrl = Annotated[str, AfterValidator(_store_url), WrapValidator(keep_template)]
 Whole = Annotated[int, BeforeValidator(_no_flag_int)]
 Number = Annotated[float, BeforeValidator(_no_flag_float)]
 Secret = Annotated[SecretRef | None, PlainValidator(_read_secret)]

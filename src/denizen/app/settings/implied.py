@@ -1,7 +1,12 @@
-"""What holds without being written: the embedded provider, the three aliases, the agent named `denizen`. Pure."""
+"""What holds without being written: the embedded provider, the three aliases, the agent named `denizen`, and what an
+account on a platform shares with the others. Pure.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from denizen.app.settings.fields import Section
 from denizen.app.settings.references import (
     BUILTIN,
     DEFAULT_AGENT,
@@ -9,7 +14,15 @@ from denizen.app.settings.references import (
     STANDARD_ALIASES,
     Outline,
 )
-from denizen.app.settings.schema import AgentSection, AliasSection, Config, ModelsSection, ProviderSection
+from denizen.app.settings.schema import (
+    AgentSection,
+    AliasSection,
+    ChannelsSection,
+    Config,
+    ModelsSection,
+    ProviderSection,
+)
+from denizen.app.settings.schema_discord import AccountSection, ConductSection
 
 
 def add_implied(config: Config, outline: Outline) -> Config:
@@ -21,7 +34,12 @@ def add_implied(config: Config, outline: Outline) -> Config:
     agents = config.agents or {DEFAULT_AGENT: AgentSection()}
     default = config.default_agent or (DEFAULT_AGENT if DEFAULT_AGENT in agents else next(iter(agents)))
     return config.model_copy(
-        update={"models": _models(config.models, outline), "agents": agents, "default_agent": default}
+        update={
+            "models": _models(config.models, outline),
+            "agents": agents,
+            "default_agent": default,
+            "channels": _channels(config.channels),
+        }
     )
 
 
@@ -37,3 +55,30 @@ def _models(models: ModelsSection, outline: Outline) -> ModelsSection:
         elif found := next((each for each in stand_ins if each in models.aliases), None):
             aliases[name] = models.aliases[found]
     return models.model_copy(update={"providers": providers, "aliases": aliases})
+
+
+def _channels(channels: ChannelsSection) -> ChannelsSection:
+    """Every account with the whole of its conduct."""
+    discord = channels.discord
+    accounts = {name: _filled(account, discord) for name, account in discord.accounts.items()}
+    return channels.model_copy(update={"discord": discord.model_copy(update={"accounts": accounts})})
+
+
+def _filled(account: AccountSection, common: ConductSection) -> AccountSection:
+    """Still telling by its set fields what is its own."""
+    values = {"token": account.token, **_merge(account, common, ConductSection.model_fields)}
+    return AccountSection.model_construct(account.model_fields_set, **values)
+
+
+def _merge(own: Section, common: Section, names: Iterable[str]) -> dict[str, object]:
+    """What stands in a section of one's own counts before what is common to all, also within a group of keys."""
+    values: dict[str, object] = {}
+    for name in names:
+        mine, theirs = getattr(own, name), getattr(common, name)
+        if name not in own.model_fields_set:
+            values[name] = theirs
+        elif isinstance(mine, Section):
+            values[name] = mine.model_copy(update=_merge(mine, theirs, type(mine).model_fields))
+        else:
+            values[name] = mine
+    return values

@@ -17,8 +17,17 @@ from types import MappingProxyType
 
 from pydantic import ValidationError
 
+from denizen.adapters.discord.settings import DiscordEndpoints
 from denizen.app.secrets import SECRETS_FILE, FileSecrets, load_secrets
 from denizen.app.settings.agents import BUILT_IN_PERSONA, Personas, build_agent
+from denizen.app.settings.discord import (
+    DiscordLogin,
+    build_endpoints,
+    build_logins,
+    find_account_problems,
+    find_left_out,
+    is_account_token,
+)
 from denizen.app.settings.document import Document, parse_document
 from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.implied import add_implied
@@ -37,6 +46,8 @@ from denizen.app.settings.schema import (
     ToolSection,
 )
 from denizen.domain.agent import Agent
+from denizen.domain.archiving import ArchivePolicy, OptOuts
+from denizen.domain.commands import CustomCommand
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 
@@ -45,6 +56,14 @@ DATABASE_FILE = "denizen.db"
 
 _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "TZ", "PATH", "TMPDIR", "HOSTNAME"})
 """Variables whose values are no secrets and stand in half of all texts; they are not masked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Accounts on a simulated Discord, which take the place of the configured ones."""
+
+    accounts: tuple[DiscordLogin, ...]
+    endpoints: DiscordEndpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +82,7 @@ class Settings:
     digest: str
     warnings: tuple[Problem, ...] = ()
     written: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False)
+    simulation: Simulation | None = None
 
     @property
     def store_url(self) -> str:
@@ -79,6 +99,44 @@ class Settings:
     @property
     def channels(self) -> ChannelsSection:
         return self.config.channels
+
+    @property
+    def discord_accounts(self) -> tuple[DiscordLogin, ...]:
+        """The accounts that have a token; none when Discord is switched off."""
+        if self.simulation is not None:
+            return self.simulation.accounts
+        return build_logins(self.channels.discord, self.secrets)
+
+    @property
+    def discord_endpoints(self) -> DiscordEndpoints:
+        if self.simulation is not None:
+            return self.simulation.endpoints
+        return build_endpoints(self.channels.discord, self.secrets)
+
+    @property
+    def archive(self) -> ArchivePolicy:
+        section = self.config.archive
+        return ArchivePolicy(
+            enabled=section.enabled,
+            retention_days=section.retention_days,
+            backfill=section.backfill,
+            backfill_limit_per_room=section.backfill_per_room,
+            channels=frozenset(section.channels),
+            opt_outs=OptOuts(
+                users=frozenset(section.opt_out_users),
+                roles=frozenset(section.opt_out_roles),
+                channels=frozenset(section.opt_out_channels),
+            ),
+        )
+
+    @property
+    def commands(self) -> tuple[CustomCommand, ...]:
+        """Those that the operator added, in the order of the file."""
+        sections = self.config.commands.items()
+        return tuple(
+            CustomCommand(name, **{key: getattr(section, key) for key in type(section).model_fields})
+            for name, section in sections
+        )
 
     @property
     def tools(self) -> Mapping[str, ToolSection]:
@@ -157,14 +215,14 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
     outline = draw_outline(expansion.tree)
     needed, warnings = _sort_missing(document, expansion, outline)
     problems = [*needed, *find_plain_secrets(document)]
-    told = {path for path, _ in expansion.missing} | {problem.path for problem in problems}
+    told = {problem.path for problem in problems}
     broken = find_broken_references(document, expansion.tree, known_tools)
     problems += [each for each in broken if each.path not in told]  # nor are they to quote what may be a secret
     for path in expansion.malformed:
         fix = "Write ${NAME} or ${NAME:-default}; for a plain `${` write `$${`."
         problems.append(document.problem(path, "this `${` begins no reference.", fix))
     tree, left_out = _without_unusable_providers(document, expansion, outline)
-    config = _validate(document, tree, expansion, problems)
+    config = _validate(document, tree, problems)
     if config is None:
         return Finding(None, tuple(problems))
     config = add_implied(config, outline)
@@ -173,7 +231,7 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
         AgentName(name): build_agent(name, section, personas.read(name, section))
         for name, section in config.agents.items()
     }
-    problems += personas.problems
+    problems += [*personas.problems, *find_account_problems(document, config.channels.discord, secrets)]
     if problems:
         return Finding(None, tuple(problems))
     settings = Settings(
@@ -183,7 +241,12 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
         default_agent=AgentName(config.default_agent),
         secrets=secrets.knowing(expansion.names - _PLAIN_VARIABLES),
         digest=hashlib.sha256(digest_input(document.tree, agents).encode()).hexdigest(),
-        warnings=(*warnings, *left_out, *_exposed(secrets)),
+        warnings=(
+            *warnings,
+            *left_out,
+            *find_left_out(document, config.channels.discord, secrets),
+            *_exposed(secrets),
+        ),
         written=document.tree,
     )
     return Finding(settings, ())
@@ -195,13 +258,11 @@ def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent])
     return json.dumps([written, personas], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def _validate(
-    document: Document, tree: dict[str, Json], expansion: Expansion, problems: list[Problem]
-) -> Config | None:
-    """The validated file; None and problems otherwise. An error at a place whose variable is missing says nothing new,
-    nor does one where a problem is known already.
+def _validate(document: Document, tree: dict[str, Json], problems: list[Problem]) -> Config | None:
+    """The validated file; None and problems otherwise. An error where a problem is known already, such as a variable
+    that is missing, says nothing new.
     """
-    told = {path for path, _ in expansion.missing} | {problem.path for problem in problems}
+    told = {problem.path for problem in problems}
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
@@ -216,7 +277,7 @@ def _sort_missing(document: Document, expansion: Expansion, outline: Outline) ->
     unneeded: list[Problem] = []
     for path, name in expansion.missing:
         idle = _is_idle(path, expansion.tree, outline)
-        message = f"the variable {name} is not set" + (", but nothing uses this yet." if idle else ".")
+        message = f"the variable {name} is not set" + (_without_it(path) if idle else ".")
         home = document.file.parent
         fix = f"Add a line {name}=... to {home / SECRETS_FILE}, or set it in the environment."
         (unneeded if idle else needed).append(document.problem(path, message, fix, variable=name))
@@ -224,14 +285,18 @@ def _sort_missing(document: Document, expansion: Expansion, outline: Outline) ->
 
 
 def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: Outline) -> bool:
-    """Whether nothing can come to need the value there: a provider that nobody names, a skill that is off."""
+    """Whether one can do without the value there: a provider that nobody names, a skill that is off, a bot's token."""
     if path[:2] == ("models", "providers"):
         return str(path[2]) not in outline.used_providers
     if path[0] == "tools":
         tools = tree["tools"]
         skill = tools.get(str(path[1])) if isinstance(tools, Mapping) else None
         return isinstance(skill, Mapping) and skill.get("enabled") is False
-    return False
+    return is_account_token(path)
+
+
+def _without_it(path: KeyPath) -> str:
+    return f", so '{path[3]}' stays away from Discord." if is_account_token(path) else ", but nothing uses this yet."
 
 
 def _without_unusable_providers(

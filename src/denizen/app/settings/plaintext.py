@@ -1,6 +1,6 @@
 """Secrets that stand in the file where the shape of the settings cannot tell: headers, options of skills, addresses.
 
-The typed secrets (`api_key`, `key`) are checked by their own type. Pure.
+The typed secrets (`api_key`, `key`, `token` of an account) are checked by their own type. Pure.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ _SECRET_KEY = re.compile(
 _PASSWORD_IN_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/@\s:]*:(?P<password>[^/@\s]+)@", re.IGNORECASE)
 _WELL_KNOWN = re.compile(
     r"\b(?:sk-[\w-]{16,}|xai-\w{16,}|gsk_\w{16,}|gh[opsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
-    r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,})"
+    r"|xox[abprs]-[\w-]{10,}|AIza[\w-]{30,}|[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,})"
 )
-"""How the keys of well-known services begin."""
-_TYPED = re.compile(r"models\.providers\.[^.]*\.api_key|server\.api_keys\.\d+\.key")
+"""How the keys of well-known services look."""
+_TYPED = re.compile(
+    r"models\.providers\.[^.]*\.api_key|server\.api_keys\.\d+\.key|channels\.discord\.accounts\.[^.]*(?:\.token)?"
+)
 
 
 def find_plain_secrets(document: Document) -> Iterator[Problem]:

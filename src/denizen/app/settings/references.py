@@ -1,4 +1,5 @@
-"""What has to fit together across sections: aliases and providers, agents and models, tools and skills. Pure.
+"""What has to fit together across sections: aliases and providers, agents and models, accounts and commands and their
+agents, tools and skills. Pure.
 
 It looks at the tree, not at the validated models, so that its findings stand beside the other errors of the file.
 What has the wrong type here is somebody else's finding and is passed over.
@@ -38,6 +39,7 @@ class Outline:
     aliases: frozenset[str]
     agents: tuple[str, ...]
     models: tuple[tuple[KeyPath, str], ...]
+    named_agents: tuple[tuple[KeyPath, str], ...]
 
     @property
     def used_providers(self) -> frozenset[str]:
@@ -58,6 +60,7 @@ def draw_outline(tree: Mapping[str, Json]) -> Outline:
         aliases=frozenset(aliases),
         agents=tuple(agents) or (DEFAULT_AGENT,),
         models=tuple(_agent_models(agents)) if agents else ((("models", "aliases"), "balanced"),),
+        named_agents=tuple(_named_agents(tree)),
     )
 
 
@@ -70,6 +73,10 @@ def find_broken_references(
         yield from _check_target(document, outline, path, text)
     for path, text in outline.models:
         yield from _check_model(document, outline, path, text)
+    for path, name in outline.named_agents:
+        if name not in outline.agents:
+            fix = suggestion(shown(name), outline.agents, noun="agents")
+            yield document.problem(path, f"there is no agent '{shown(name)}'.", fix)
     default = tree.get("default_agent")
     if isinstance(default, str) and default and default not in outline.agents:
         fix = suggestion(shown(default), outline.agents, noun="agents")
@@ -148,6 +155,27 @@ def _agent_models(agents: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
             yield ("agents", name), "balanced"
         elif isinstance(model, str):
             yield ("agents", name, "model"), model
+
+
+def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
+    """Where agents are named outside of `agents`: accounts, what they may switch to, commands."""
+    discord = _group(_group(tree, "channels"), "discord")
+    yield from _switchable(("channels", "discord"), discord)
+    for name, account in _group(discord, "accounts").items():
+        path = ("channels", "discord", "accounts", name)
+        yield path, name
+        yield from _switchable(path, account)
+    for name, command in _group(tree, "commands").items():
+        agent = command.get("agent") if isinstance(command, Mapping) else None
+        if isinstance(agent, str) and agent:
+            yield ("commands", name, "agent"), agent
+
+
+def _switchable(path: KeyPath, section: Json) -> Iterator[tuple[KeyPath, str]]:
+    names = section.get("switchable") if isinstance(section, Mapping) else None
+    for index, name in enumerate(names if isinstance(names, list) else ()):
+        if isinstance(name, str):
+            yield (*path, "switchable", index), name
 
 
 def _group(tree: Mapping[str, Json], key: str) -> Mapping[str, Json]:

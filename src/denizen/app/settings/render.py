@@ -42,8 +42,10 @@ def _mapping(values: Mapping[str, object], written: Json) -> CommentedMap:
         if value is None:
             continue
         known = written.get(name) if isinstance(written, Mapping) else None
-        shown[name] = _value(value, known)
-        if known is None and not (isinstance(shown[name], CommentedMap) and shown[name]):
+        rendered = _value(value, known)
+        shown[name] = rendered
+        is_short_form = isinstance(written, str) and rendered == written
+        if known is None and not is_short_form and not (isinstance(rendered, CommentedMap) and rendered):
             cast("Any", shown).yaml_add_eol_comment(DEFAULT_MARK, name, column=0)
     return shown
 

@@ -24,9 +24,22 @@ from denizen.app.settings.fields import (
     StoreUrl,
     Text,
     Whole,
+    Zone,
     refuse,
 )
-from denizen.domain.agent import CitationFormat, ContextStrategy, Limits, Planning, ResponseStyle
+from denizen.app.settings.schema_commands import CommandName, CommandSection
+from denizen.app.settings.schema_discord import ArchiveSection, DiscordSection
+from denizen.domain.agent import (
+    Agent,
+    CitationFormat,
+    ContextStrategy,
+    Limits,
+    Planning,
+    ResponseStyle,
+    SessionScope,
+    Timestamps,
+)
+from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Tier
@@ -42,7 +55,9 @@ KEY_VARIABLES: dict[str, str] = {
 }
 """The kinds that need a key, with the usual name of its variable."""
 
+_AGENT = Agent(AgentName(""))
 _LIMITS = Limits()
+_TIMESTAMPS = Timestamps()
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::\d+)?|https?://\[[0-9A-Fa-f:]+\](?::\d+)?")
 _MILLION = 1_000_000
 _DAY_S = 86_400
@@ -196,6 +211,16 @@ class StyleSection(Section):
     search_instructions: Text = ""
 
 
+class TimestampsSection(Section):
+    """Lines with the time in what the agent reads (inventory C13)."""
+
+    enabled: bool = Field(default=False, description="Whether a line with the time stands where talk has paused.")
+    zone: Zone = Field(default=_TIMESTAMPS.zone, description="Time zone of these lines, such as Europe/Berlin.")
+    gap_minutes: Number = Field(
+        default=_TIMESTAMPS.gap_s / 60, ge=1, le=_DAY_S / 60, description="How long a pause is, at least."
+    )
+
+
 class AgentSection(Section):
     """`persona` names files below `agents/<name>/`; unset means the usual three, as far as they exist."""
 
@@ -208,6 +233,18 @@ class AgentSection(Section):
     limits: LimitsSection = Field(default_factory=LimitsSection)
     sampling: SamplingSection = Field(default_factory=SamplingSection)
     style: StyleSection = Field(default_factory=StyleSection)
+    session_scope: SessionScope = Field(
+        default=_AGENT.session_scope,
+        description="What one session spans on a platform: a `channel` with its threads, one `thread`, or one `user` "
+        "in all places.",
+    )
+    recent_messages: Whole = Field(
+        default=_AGENT.recent_messages,
+        ge=0,
+        le=100,
+        description="How many messages of the talk around it are told to an agent that was not in it.",
+    )
+    timestamps: TimestampsSection = Field(default_factory=TimestampsSection)
 
 
 class ChannelSection(Section):
@@ -218,6 +255,7 @@ class ChannelsSection(Section):
     terminal: ChannelSection = Field(default_factory=ChannelSection)
     web: ChannelSection = Field(default_factory=ChannelSection)
     api: ChannelSection = Field(default_factory=ChannelSection)
+    discord: DiscordSection = Field(default_factory=DiscordSection)
 
 
 class ToolSection(Section):
@@ -294,6 +332,8 @@ class Config(Section):
     agents: dict[AgentNameText, AgentSection] = Field(default_factory=dict[str, AgentSection])
     default_agent: Text = ""
     channels: ChannelsSection = Field(default_factory=ChannelsSection)
+    archive: ArchiveSection = Field(default_factory=ArchiveSection)
+    commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
     tools: dict[str, ToolSection] = Field(default_factory=dict[str, ToolSection])
     gate: GateSection = Field(default_factory=GateSection)
     budgets: BudgetsSection = Field(default_factory=BudgetsSection)

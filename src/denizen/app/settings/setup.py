@@ -1,7 +1,8 @@
-"""The files of a new home folder, and one more provider in an existing one. What `denizen setup` writes.
+"""The files of a new home folder, and one more provider or Discord account in an existing one. What `denizen setup`
+writes.
 
-Files that exist are kept unless `force` is given; an existing `denizen.yaml` gets the provider added in place, with
-its comments. What would not load is not written; only unset variables are let pass, since they are set elsewhere.
+Files that exist are kept unless `force` is given; an existing `denizen.yaml` gets these added in place, with its
+comments. What would not load is not written; only unset variables are let pass, since they are set elsewhere.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from denizen.adapters.models.settings import Kind
-from denizen.app.secrets import SECRETS_FILE, load_secrets, put_secret
+from denizen.app.secrets import NAME_PATTERN, SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings.agents import AGENTS_FOLDER
+from denizen.app.settings.discord import ACCOUNTS
 from denizen.app.settings.document import find_value
 from denizen.app.settings.edit import parse_config
+from denizen.app.settings.explain import discord_variable
 from denizen.app.settings.files import SECRET_MODE, edit_lock, write_whole
+from denizen.app.settings.interpolation import whole_reference
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
 from denizen.app.settings.problem import dotted, refusal
-from denizen.app.settings.references import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL
+from denizen.app.settings.references import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
 from denizen.app.settings.schema import KEY_VARIABLES
 from denizen.app.settings.splice import splice_value
 from denizen.domain.errors import Conflict, InvalidInput
@@ -55,6 +59,13 @@ agents:
 #   api_keys:
 #     - {name: laptop, key: "${DENIZEN_API_KEY}", roles: [admin]}
 
+# Where agents live: each account is an agent's name with the token of its bot.
+# channels:
+#   discord:
+#     owners: []              # ids of users who may do everything
+#     accounts:
+#       denizen: {token: "${DISCORD_TOKEN_DENIZEN}"}
+
 # Who may call which tool how often. Tiers: 0 harmless, 1 limited, 2 sensitive, 3 dangerous.
 # gate:
 #   tiers: {notes_delete: 3}
@@ -85,6 +96,9 @@ class SetupAnswers:
     `name` is the provider's (its kind when empty); `api_key_env` the variable that holds the key; `api_key` a key that
     was typed, which goes into `secrets.env`. `model` may be empty for the embedded kind only. `alias` gets the model,
     in place of the one that it had; empty adds the provider alone.
+
+    `discord_token_env` is the variable that holds the token of a bot for the default agent, `discord_token` a token
+    that was typed, which goes into `secrets.env`. Both empty: no account.
     """
 
     kind: Kind = "embedded"
@@ -94,6 +108,8 @@ class SetupAnswers:
     api_key_env: str = ""
     api_key: str = field(default="", repr=False)
     alias: str = "balanced"
+    discord_token_env: str = ""
+    discord_token: str = field(default="", repr=False)
 
     @property
     def provider(self) -> str:
@@ -144,9 +160,12 @@ def write_setup(
     with edit_lock(home):
         old = read_config(home)
         text = _add_provider(old if old.strip() and not force else CONFIG_TEMPLATE, home, answers)
-        plan = _plan_secrets(home, answers)
-        held = {**environment, answers.variable: answers.api_key} if answers.api_key else environment
-        finding = examine(home, text, load_secrets(home, held), known_tools)
+        text, token_variable = _add_account(text, home, answers)
+        typed = {answers.variable: answers.api_key, token_variable: answers.discord_token}
+        typed = {name: value for name, value in typed.items() if value}
+        plan = _plan_secrets(home, typed)
+        secrets = load_secrets(home, {**environment, **typed})
+        finding = examine(home, text, secrets, known_tools)
         wrong = [problem for problem in finding.problems if not problem.variable]
         if wrong:
             raise refusal(wrong)
@@ -155,8 +174,10 @@ def write_setup(
         plan.append(_Planned(home / CONFIG_FILE, text, edited=text != old))
         plan += _plan_persona(home, text, force=force)
         written, kept = _write(plan)
-        unset = sorted({problem.variable for problem in finding.problems})
-        return SetupReport(written, kept, tuple(unset))
+        unset = {problem.variable for problem in finding.problems}
+        if token_variable and secrets.find(token_variable) is None:
+            unset.add(token_variable)
+        return SetupReport(written, kept, tuple(sorted(unset)))
 
 
 def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
@@ -188,6 +209,38 @@ def _add_provider(text: str, home: Path, answers: SetupAnswers) -> str:
     return splice_value(text, parse_config(text, home), alias, f"{answers.provider}/{model}")
 
 
+def _add_account(text: str, home: Path, answers: SetupAnswers) -> tuple[str, str]:
+    """The configuration with an account of the default agent, and the variable of its token; empty without one."""
+    if not answers.discord_token_env and not answers.discord_token:
+        return text, ""
+    tree = parse_config(text, home).tree
+    named, agents = tree.get("default_agent"), draw_outline(tree).agents
+    agent = named if isinstance(named, str) and named else DEFAULT_AGENT if DEFAULT_AGENT in agents else agents[0]
+    variable = answers.discord_token_env or discord_variable(agent)
+    if not NAME_PATTERN.fullmatch(variable):
+        raise InvalidInput(
+            "A token is given by the name of its variable, and this is none.",
+            code="setup_incomplete",
+            why="A name has letters, digits and underscores only.",
+            fix=f"Put the token into {home / SECRETS_FILE} as {discord_variable(agent)}=..., and give that name.",
+        )
+    path = (*ACCOUNTS, agent)
+    account = find_value(tree, path)
+    token = account.get("token") if isinstance(account, Mapping) else account
+    if token is None:
+        at = path if account is None else (*path, "token")
+        value: Json = {"token": f"${{{variable}}}"} if account is None else f"${{{variable}}}"
+        return splice_value(text, parse_config(text, home), at, value), variable
+    reference = whole_reference(token) if isinstance(token, str) else None
+    if reference is None or reference.name != variable:
+        raise Conflict(
+            f"The agent '{agent}' has a Discord account already, with another token.",
+            code="account_exists",
+            fix=f"Change {dotted(path)} in {home / CONFIG_FILE}.",
+        )
+    return text, variable
+
+
 def _provider(answers: SetupAnswers) -> dict[str, Json]:
     fields: dict[str, Json] = {"kind": answers.kind}
     if answers.kind == "embedded":
@@ -199,12 +252,14 @@ def _provider(answers: SetupAnswers) -> dict[str, Json]:
     return fields
 
 
-def _plan_secrets(home: Path, answers: SetupAnswers) -> list[_Planned]:
-    if not answers.api_key:
+def _plan_secrets(home: Path, typed: Mapping[str, str]) -> list[_Planned]:
+    if not typed:
         return []
     file = home / SECRETS_FILE
-    old = file.read_text(encoding="utf-8-sig") if file.exists() else ""
-    return [_Planned(file, put_secret(old, answers.variable, answers.api_key), edited=True, mode=SECRET_MODE)]
+    text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
+    for name, value in typed.items():
+        text = put_secret(text, name, value)
+    return [_Planned(file, text, edited=True, mode=SECRET_MODE)]
 
 
 def _plan_persona(home: Path, text: str, *, force: bool) -> list[_Planned]:

@@ -1,0 +1,48 @@
+"""What residents of platforms share in one process: the archive, the outbox, the accounts that are connected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from denizen.domain.archiving import ArchivePolicy
+from denizen.engine.archive.backfill import Backfiller
+from denizen.engine.archive.lookup import Lookup
+from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.privacy import Privacy
+from denizen.engine.archive.retention import Retention
+from denizen.engine.channels import Channels
+from denizen.engine.outbox.outbox import Outbox
+from denizen.engine.resident.privacy import KeptWords
+from denizen.engine.resident.resident import Household
+from denizen.engine.runtime import Runtime
+from denizen.engine.steps import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """Made before the first generation of the configuration is built; what the archive keeps is asked of the current
+    generation each time.
+    """
+
+    channels: Channels
+    outbox: Outbox
+    mirror: Mirror
+    backfiller: Backfiller
+    retention: Retention
+    lookup: Lookup
+    household: Household
+
+
+def build_community(runtime: Runtime, services: Services) -> Community:
+    store, clock, channels = services.store, services.clock, Channels()
+
+    def policy() -> ArchivePolicy:
+        return runtime.current.archive
+
+    mirror = Mirror(store, policy, clock)
+    backfiller = Backfiller(store, mirror, clock)
+    return Community(
+        channels, Outbox(runtime, store, clock, channels), mirror, backfiller, Retention(store, policy, clock),
+        Lookup(store, channels, mirror),
+        Household(services, channels, mirror, backfiller, KeptWords(store, mirror, Privacy(mirror, clock))),
+    )  # fmt: skip
