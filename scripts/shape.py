@@ -34,6 +34,9 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/adapters/durable/rescue.py::Rescuer._run": "job: the next round tries again",
     "src/denizen/adapters/durable/rescue.py::Rescuer._take_over": "job: one bad run must not keep the others waiting",
     "src/denizen/adapters/store/lane.py::Lane.submit.work": "thread: raised again in the task that waits for it",
+    "src/denizen/adapters/discord/hearing.py::hear": "event: a fault in the listener must not end the account",
+    "src/denizen/adapters/discord/requests.py::_Errand.run": "transfer: raised again in the task that waits",
+    "src/denizen/engine/resident/resident.py::Resident._obey_typed": "command: a fault is a reply with a reference",
     "src/denizen/web/errors.py::Boundary.__call__": "request: an unknown fault is an answer with a reference",
 })  # fmt: skip
 """The only functions that may catch everything and go on, each with its reason."""

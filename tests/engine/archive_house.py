@@ -108,7 +108,7 @@ class Archived:
         self.privacy = Privacy(self.mirror, self.clock)
         self.retention = Retention(using, lambda: self.policy, self.clock, sleep=self.clock.sleep)
         self.backfiller = Backfiller(using, self.mirror, self.clock, sleep=self.clock.sleep)
-        self.lookup = Lookup(using, self.channels, self.mirror, roles_of=self.ada.find_roles)
+        self.lookup = Lookup(using, self.channels, self.mirror)
 
     def rooms(self, account: MemoryChannel | None = None) -> list[Room]:
         """Those that the account reads."""

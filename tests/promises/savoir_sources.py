@@ -186,7 +186,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "S34",
         "2.8",
         "On Discord an agent answers a mention and then goes on in the thread.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(
@@ -194,7 +194,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.8",
         "A mention subscribes the agent to its thread, where later messages of people need no mention, and a mention "
         "of a configured role triggers as well.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(
@@ -202,7 +202,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.8",
         "The agent reacts with eyes when it starts and types while it works; at the end the eyes are removed and a "
         "thumbs-up is added.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
 )

@@ -99,7 +99,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V11",
         "1.2",
         "An answer longer than 2000 characters is split, and all of its parts are delivered in order.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(
@@ -107,7 +107,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.2",
         "While a turn works, the conversation shows a live status message that says what the agent is doing and gives "
         "way to the answer.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     # 1.3 LLM layer
@@ -130,7 +130,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V15",
         "1.3",
         "A user's model override applies to that user's turns and never changes anybody else's.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(
@@ -138,7 +138,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.3",
         "`/model` sets, removes and lists users' models, and an override that names no key or base URL inherits the "
         "agent's own credentials.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(
@@ -146,7 +146,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.3",
         "`/mode` can set, clear, show and list the presets fast, cheap, balanced and quality, each of which chooses a "
         "model by cost and latency.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     # 1.4 Security observer and approvals
@@ -201,7 +201,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.5",
         "`/allow add|remove|list` keeps the list of users who may talk to an agent, others are refused, and "
         "administrative commands are for owners only.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(
@@ -234,14 +234,14 @@ VEXAI: tuple[Requirement, ...] = (
         "1.7",
         "The archive mirrors messages as they arrive, backfills older ones in the background at start, has full-text "
         "search, and keeps every edit and deletion where a tool can read them.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(
         "V29",
         "1.7",
         "A search asks the archive first and the platform's API only when the archive has nothing.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     # 1.8 Events, workflows, integrations, agents
@@ -399,7 +399,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.10",
         "Denizen does not have: API keys typed as slash-command options; a command refers to a named credential or "
         "asks in a modal and answers only to its user.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(

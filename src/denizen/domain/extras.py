@@ -7,17 +7,20 @@ The `data` of a result has, all of them optional:
     embeds   [{"title": "", "text": "", "url": "", "image": "https://...", "fields": {"name": "value"}}]
     buttons  [{"label": "Yes", "value": "Yes, do it"}] or [{"label": "Open", "url": "https://..."}]
 
-What does not have this form is left out: it was made by a tool, and an answer must not fail because of it.
+A result of a sprite maker may say `imageUrl` or `image_url` instead, with the other views in `directions`. What does
+not have such a form is left out: it was made by a tool, and an answer must not fail because of it.
 """
 
 from __future__ import annotations
 
 import mimetypes
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from denizen.domain.data_uri import DataUri, extract_data_uris
+from denizen.domain.data_uri import DataUri, extract_data_uris, strip_markers
 from denizen.domain.delivery import Button, Content, Embed, File
+from denizen.domain.json import Json
 
 MAX_EMBEDS = 10
 MAX_FILES = 10
@@ -34,7 +37,7 @@ def extras_of(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri] = ()
     embeds: list[Embed] = []
     files: list[File] = []
     buttons: list[Button] = []
-    for data in results:
+    for data in (_usual(result) for result in results):
         images += [found for row in _rows(data, "images") if (found := _image(row, len(images)))]
         embeds += [_embed(row) for row in _rows(data, "embeds")]
         files += [found for row in _rows(data, "files") if (found := _file(row))]
@@ -46,6 +49,32 @@ def extras_of(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri] = ()
     if len(images) == 1 and not rest.embeds and not rest.files:
         return (Content("", images[0].embeds, images[0].files, rest.buttons),)
     return (rest, *images)
+
+
+def take_out(text: str, data: Mapping[str, Json]) -> tuple[str, Mapping[str, Json]]:
+    """A result's text without the pictures and files in it, and its data with them: they go to people, and neither to
+    a model nor into the record of what it read (inventory L7). Markers of older tools go the same way (L9).
+    """
+    unmarked = strip_markers(text)
+    found = extract_data_uris(unmarked.text)
+    rows: dict[str, list[Json]] = {"images": [], "files": []}
+    for uri in found.uris:
+        kind = "images" if uri.media_type.startswith("image/") else "files"
+        rows[kind].append({"url": f"data:{uri.media_type};base64,{b64encode(uri.data).decode()}", "name": uri.name})
+    for marker in unmarked.results:
+        rows["images"] += cast("list[Json]", _usual(marker).get("images", []))
+    if found.text == text and not any(rows.values()):
+        return text, data
+    more = {kind: [*_rows(data, kind), *added] for kind, added in rows.items() if added}
+    return found.text or "Shown to the user.", {**data, **cast("dict[str, Json]", more)}
+
+
+def _usual(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    url = _text(data, "imageUrl") or _text(data, "image_url")
+    if not url:
+        return data
+    shown = {"url": url, "title": _text(data, "title"), "links": data.get("directions", {})}
+    return {**data, "images": [shown, *_rows(data, "images")]}
 
 
 def _rows(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:

@@ -45,7 +45,10 @@ async def gather(store: Store, opened: Opened, generation: Generation) -> tuple[
     history = plan_window([*earlier, *around, *from_stored([trigger])], budget_tokens=budget)
     temperature = options.get("temperature")
     sampling = agent.sampling if temperature is None else replace(agent.sampling, temperature=float(temperature))
-    scope = CallScope(agent.name, turn.principal, opened.place, turn.conversation_id, turn.session_id, turn.id)
+    account = opened.owed.account if opened.owed else agent.name
+    scope = CallScope(
+        agent.name, turn.principal, opened.place, turn.conversation_id, turn.session_id, turn.id, account=account
+    )
     question = text_of(trigger.parts)
     return TurnContext(turn, generation, agent, model, scope, segments, question, max_output, sampling), history
 

@@ -8,7 +8,7 @@ NotAllowed when the account may not, InvalidInput when the platform refuses the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -219,6 +219,10 @@ class Channel(Protocol):
         """Rooms that `principal` and everybody who reads `place` may see (promise 3), by permissions of this moment.
         When it cannot be known, only what is sure.
         """
+        ...
+
+    async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
+        """The role ids of these users there; those who are not known are missing."""
         ...
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:

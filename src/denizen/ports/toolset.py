@@ -17,7 +17,8 @@ from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """On whose behalf and where a tool runs. `depth` counts calls that a skill made from within a skill.
+    """On whose behalf and where a tool runs. `depth` counts calls that a skill made from within a skill. `account` is
+    the agent whose login on the platform answers, None off platforms.
 
     `idempotency_key` is the same when an interrupted call runs again after a restart.
     """
@@ -31,6 +32,7 @@ class CallScope:
     idempotency_key: str = ""
     depth: int = 0
     chain: tuple[str, ...] = field(default_factory=tuple)
+    account: AgentName | None = None
 
 
 class Toolset(Protocol):

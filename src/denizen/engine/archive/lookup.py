@@ -15,7 +15,7 @@ from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.room import Post, Room
 from denizen.domain.words import excerpt_of, words_of
-from denizen.engine.archive.mirror import UNKNOWN_ROLES, Mirror, RolesOf
+from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.view import View, get_author, label_of, not_here, open_view
 from denizen.engine.channels import Channels
 from denizen.ports.archive import CountBy, PostHit
@@ -30,13 +30,12 @@ MAX_AUTHORS = 10_000
 
 
 class Lookup:
-    """One for a process. Without `roles_of` posts of the platform are left out while a role is opted out."""
+    """One for a process."""
 
-    def __init__(self, store: Store, channels: Channels, mirror: Mirror, *, roles_of: RolesOf | None = None) -> None:
+    def __init__(self, store: Store, channels: Channels, mirror: Mirror) -> None:
         self._store = store
         self._channels = channels
         self._mirror = mirror
-        self._roles_of = roles_of
 
     def open(self, scope: CallScope) -> ArchiveLookup:
         """The archive as this call may see it; see `denizen.skill.ArchiveLookup`. Nothing is asked yet."""
@@ -134,7 +133,7 @@ class Lookup:
         except (NotAllowed, NotFound):  # the account lost the room meanwhile
             return []
         authors = {post.author.id for post in posts}
-        roles = UNKNOWN_ROLES if self._roles_of is None else await self._roles_of(room.id, authors)
+        roles = await view.channel.find_roles(room.id, authors)
         await self._mirror.keep(posts, roles)
         return await self._mirror.showable(posts, roles)
 

@@ -59,12 +59,13 @@ class View:
 
 
 async def open_view(scope: CallScope, store: Store, channels: Channels, mirror: Mirror) -> View:
-    """Rooms that the archive knows, that the answering account says may be seen, and that did not opt out. Direct talk
-    is seen only from within. Without a connected account there is only the room of the call. Raises NotFound
-    (`no_archive`) where nothing is archived.
+    """Rooms that the archive knows, that the answering account says may be seen, and that did not opt out. An archived
+    thread, of which the platform does not tell any more, is seen with its channel; direct talk only from within.
+    Without a connected account there is only the room of the call. Raises NotFound (`no_archive`) where nothing is
+    archived.
     """
     platform, own = scope.place.platform, scope.place.thread or scope.place.channel
-    channel = channels.find(platform, scope.agent)
+    channel = channels.find(platform, scope.account or scope.agent)
     async with store.work(write=False) as work:
         known = {room.id: room for room in await work.archive.list_rooms(platform)}
     if not mirror.policy.enabled or (channel is None and own not in known):
@@ -75,7 +76,7 @@ async def open_view(scope: CallScope, store: Store, channels: Channels, mirror: 
     rooms = {
         key: room
         for key, room in known.items()
-        if key in seen
+        if (key in seen or (channel is not None and room.kind is RoomKind.THREAD and room.parent in seen))
         and (key == own or room.kind is not RoomKind.DIRECT)
         and not is_room_opted_out(room, policy, chosen)
     }

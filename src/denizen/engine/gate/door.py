@@ -9,6 +9,7 @@ import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
+from denizen.domain.extras import take_out
 from denizen.domain.ids import fresh
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
@@ -64,13 +65,15 @@ class Gate:
 
 
 def _recordable(result: ToolResult) -> ToolResult:
-    """Within the bound, and without halves of surrogate pairs: what holds one can be sent to no model, so that a page
+    """As it may be recorded, shown and sent to a model: within the bound; without pictures and files in the text, which
+    go to people instead (inventory L7); and without halves of surrogate pairs, which no model accepts, so that a page
     with such a text would end every later turn of the session.
     """
-    text = result.text[:MAX_RESULT_CHARS].encode("utf-8", "replace").decode()
-    if len(result.text) > MAX_RESULT_CHARS:
-        text += f"\n[cut: the result has {len(result.text)} characters]"
-    return replace(result, text=text)
+    whole, data = take_out(result.text, result.data)
+    text = whole[:MAX_RESULT_CHARS].encode("utf-8", "replace").decode()
+    if len(whole) > MAX_RESULT_CHARS:
+        text += f"\n[cut: the result has {len(whole)} characters]"
+    return replace(result, text=text, data=data)
 
 
 async def _run_tool(tool: BoundTool, call: ToolCall, scope: CallScope) -> ToolResult:

@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from denizen.domain.agent import Agent
 from denizen.domain.attention import Sighting, may_talk
 from denizen.domain.conversation import Place
-from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.room import Room, RoomKind
@@ -31,8 +31,10 @@ from denizen.engine.resident.positions import Positions
 from denizen.engine.resident.receiver import Begun, Desk, Receiver
 from denizen.engine.resident.showing import Showing, Shown
 from denizen.engine.steps import Services
+from denizen.engine.turn import RESUME_LIMIT
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
 
+STORE_PAUSE_S = 1.0
 DONE_SIGN = "\N{WHITE HEAVY CHECK MARK}"
 
 _log = logging.getLogger("denizen.resident")
@@ -112,6 +114,17 @@ class Resident:
         return self._commands.specs(self._desk.account)
 
     async def on_ready(self, rooms: Sequence[Room]) -> None:
+        """New messages wait until this is done, and it is not told again: a store that is away is waited for."""
+        while True:
+            try:
+                await self._take_stock(rooms)
+            except Unavailable as error:
+                _log.warning("account waits for the store", extra={"agent": self._desk.account, "why": error.message})
+                await anyio.sleep(STORE_PAUSE_S)
+            else:
+                return
+
+    async def _take_stock(self, rooms: Sequence[Room]) -> None:
         desk = self._desk
         await self._household.mirror.rooms(rooms)
         if not self._is_settled:
@@ -127,21 +140,23 @@ class Resident:
     async def _settle(self, rooms: Sequence[Room]) -> None:
         """Once, with the first connection: goes on where an earlier process stopped."""
         desk, household = self._desk, self._household
-        self._is_settled = True
         await self._positions.load()
         await self._receiver.load()
         household.channels.add(desk.channel)
         await desk.outbox.sweep_previews(desk.channel)
-        self._tasks.start_soon(desk.outbox.run, desk.channel)
         async with desk.store.work(write=False) as work:
-            for turn in await work.turns.list_turns(status=TurnStatus.OPEN):
-                conversation = await work.conversations.get(turn.conversation_id)
-                self._show_again(turn, conversation.place)
+            turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
+            places = {turn.id: (await work.conversations.get(turn.conversation_id)).place for turn in turns}
+        self._is_settled = True
+        self._tasks.start_soon(desk.outbox.run, desk.channel)
         self._tasks.start_soon(self._backfill, rooms)
+        for turn in turns:
+            self._show_again(turn, places[turn.id])
 
     async def _backfill(self, rooms: Sequence[Room]) -> None:
         try:
-            await self._household.backfiller.run(self._desk.channel, rooms, _ignore)
+            channel = self._desk.channel
+            await self._household.backfiller.run(channel, rooms, _ignore, roles_of=channel.find_roles)
         except DenizenError as error:
             _log.warning("backfill ended", extra={"agent": self._desk.account, "code": error.code})
 

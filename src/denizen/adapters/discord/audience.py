@@ -1,0 +1,218 @@
+"""Who may see what (promise 3): the rooms that an asker and all readers of a place may read, and who moderates.
+
+Permissions are taken from discord.py's mirror of the guild while its gateway is connected. When the mirror does not
+hold all members (`members`), the asker is fetched, and rooms count only when whoever sees the place sees them too,
+whatever roles there are (`visibility.surely_covers`).
+
+A reader is who can view the place: people in a timeout or still being screened, and bots, who may carry on what they
+read. Administrators and the owner read everything, so they take nothing away. The account itself is no reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+import anyio.lowlevel
+import discord
+
+from denizen.adapters.discord.faults import VENDOR_ERRORS
+from denizen.adapters.discord.members import find_member, is_live, knows_all_members, slowly
+from denizen.adapters.discord.names import find_names
+from denizen.adapters.discord.settings import PLATFORM
+from denizen.adapters.discord.visibility import (
+    MANAGE_THREADS,
+    VIEW,
+    Crowd,
+    GuildRoom,
+    Register,
+    Rules,
+    Standing,
+    may,
+    needed_for,
+    room_behind,
+    rules_of,
+    surely_covers,
+)
+from denizen.domain.conversation import Place
+from denizen.domain.principal import Principal, PrincipalKind
+
+__all__ = ["find_names", "find_roles", "may_moderate", "user_id_of", "visible_rooms"]
+
+_DIRECT_TIMEOUT_S = 5.0
+_MAX_FETCHES = 20
+
+
+async def visible_rooms(client: discord.Client, place: Place, principal: Principal) -> frozenset[str]:
+    """Ids of the rooms that the principal and everybody who reads the place may read, by permissions of this moment.
+
+    The place itself is always one. It is the only one for schedules, hooks and users of other platforms, and when
+    nothing can be known. In a guild only rooms of that guild count; in a direct talk its user is the only reader.
+    Threads that are archived are not known here: a public one is as visible as its channel.
+    """
+    if place.platform != PLATFORM:
+        return frozenset()
+    itself = frozenset({place.thread or place.channel})
+    user_id = user_id_of(principal)
+    if user_id is None or not place.channel.isdecimal():
+        return itself
+    channel = client.get_channel(int(place.channel))
+    room = room_behind(channel)
+    if room is not None:
+        return itself | await _rooms_in_guild(client, room, user_id)
+    if channel is None or isinstance(channel, discord.DMChannel):
+        with anyio.move_on_after(_DIRECT_TIMEOUT_S):
+            if await _is_direct_talk(client, int(place.channel), user_id):
+                return itself | await _rooms_of_user(client, user_id)
+    return itself
+
+
+def find_roles(client: discord.Client, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
+    """Role ids of those of whom the mirror knows; outside of a guild nobody has any."""
+    channel = client.get_channel(int(room_id)) if room_id.isdecimal() else None
+    guild = getattr(channel, "guild", None)
+    if not isinstance(guild, discord.Guild):
+        return dict.fromkeys(user_ids, frozenset[str]())
+    members = {key: guild.get_member(int(key)) for key in user_ids if key.isdecimal()}
+    return {
+        key: frozenset(str(role.id) for role in member.roles if not role.is_default())
+        for key, member in members.items()
+        if member is not None
+    }
+
+
+async def may_moderate(client: discord.Client, room_id: str, principal: Principal) -> bool:
+    """Whether they have Manage Messages there now; False when it cannot be known."""
+    user_id = user_id_of(principal)
+    channel = client.get_channel(int(room_id)) if room_id.isdecimal() else None
+    room = room_behind(channel)
+    if user_id is None or room is None or not is_live(client, room.guild):
+        return False
+    member = await find_member(client, room.guild, user_id)
+    return member is not None and room.permissions_for(member).manage_messages
+
+
+def user_id_of(principal: Principal) -> int | None:
+    """The Discord user who asks; None for everybody else."""
+    platform, _, number = principal.id.partition(":")
+    is_user = principal.kind is PrincipalKind.PLATFORM_USER and platform == PLATFORM
+    return int(number) if is_user and number.isdecimal() else None
+
+
+async def _rooms_in_guild(client: discord.Client, place: GuildRoom, user_id: int) -> frozenset[str]:
+    if not is_live(client, place.guild):
+        return frozenset()
+    asker = await find_member(client, place.guild, user_id)
+    # While the asker was fetched, the guild may have been lost, or built anew.
+    room = room_behind(client.get_channel(place.id))
+    if asker is None or room is None:
+        return frozenset()
+    survey = _Survey(room.guild)
+    if not knows_all_members(client, room.guild):
+        return await survey.rooms_for(_Readers.only(survey.standing_of(asker), user_id), covering=room)
+    readers = await survey.readers_of(room, asker, besides=client.user.id if client.user else 0)
+    return await survey.rooms_for(readers)
+
+
+async def _rooms_of_user(client: discord.Client, user_id: int) -> frozenset[str]:
+    """What one user may read in all guilds that they share with the account."""
+    found: set[str] = set()
+    fetches = 0
+    for guild in list(client.guilds):
+        if not is_live(client, guild):
+            continue
+        fetches += not knows_all_members(client, guild)
+        if fetches > _MAX_FETCHES:
+            continue
+        member = await find_member(client, guild, user_id)
+        if member is not None:
+            survey = _Survey(guild)
+            found |= await survey.rooms_for(_Readers.only(survey.standing_of(member), user_id))
+    return frozenset(found)
+
+
+async def _is_direct_talk(client: discord.Client, channel_id: int, user_id: int) -> bool:
+    """Whether the channel is the direct talk with that user. Discord is asked once, the answer is for ever."""
+    try:
+        return (await client.create_dm(discord.Object(user_id))).id == channel_id
+    except VENDOR_ERRORS:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Readers:
+    """Those who must be able to see a room, grouped by what decides about it."""
+
+    by_standing: Mapping[Standing, Sequence[int]]
+    crowd: Crowd
+
+    @classmethod
+    def only(cls, standing: Standing, user_id: int) -> _Readers:
+        return cls({standing: (user_id,)}, Crowd([standing]))
+
+
+class _Survey:
+    """One look at a guild: the rules of its rooms, and what a set of readers may read there."""
+
+    def __init__(self, guild: discord.Guild) -> None:
+        self._guild = guild
+        self._rules = {room.id: rules_of(room) for room in guild.channels if isinstance(room, GuildRoom)}
+        self._register = Register(guild, self._rules.values())
+
+    def standing_of(self, member: discord.Member) -> Standing:
+        return self._register.standing_of(member)
+
+    async def readers_of(self, place: GuildRoom, asker: discord.Member, *, besides: int) -> _Readers:
+        """All who can view the place, and the asker."""
+        groups: dict[Standing, list[int]] = {}
+        async for member in slowly(self._guild.members):
+            if member.id != besides:
+                groups.setdefault(self.standing_of(member), []).append(member.id)
+        rules = self._rules[place.id]
+        groups = {standing: ids for standing, ids in groups.items() if may(rules, standing) & VIEW}
+        groups.setdefault(self.standing_of(asker), []).append(asker.id)
+        return _Readers(groups, Crowd(groups))
+
+    async def rooms_for(self, readers: _Readers, *, covering: GuildRoom | None = None) -> frozenset[str]:
+        """Rooms that all of them may read, and with `covering` only those that all who see that room surely see."""
+        answers: dict[tuple[Rules, int], bool] = {}
+        visible: set[int] = set()
+        for room in [each for each in self._guild.channels if isinstance(each, GuildRoom)]:
+            rules, needed = self._rules.get(room.id), needed_for(room)
+            if rules is None:
+                continue
+            known = answers.get((rules, needed))
+            if known is None:
+                await anyio.lowlevel.checkpoint()
+                known = readers.crowd.may_all(rules, needed) and self._is_covered(rules, covering, needed)
+                answers[rules, needed] = known
+            if known:
+                visible.add(room.id)
+        threads = (
+            thread.id
+            for thread in self._guild.threads
+            if thread.parent_id in visible
+            and (not thread.is_private() or (covering is None and self._is_shared(thread, readers)))
+        )
+        return frozenset(map(str, (*visible, *threads)))
+
+    def _is_covered(self, rules: Rules, place: GuildRoom | None, needed: int) -> bool:
+        if place is None:
+            return True
+        everyone = self._guild.default_role.permissions.value
+        return surely_covers(rules, self._rules[place.id], everyone, needed)
+
+    def _is_shared(self, thread: discord.Thread, readers: _Readers) -> bool:
+        """Whether all of them are in the private thread, or manage threads there.
+
+        Who left it is heard of only by those who see it: without the right to, its list of members may be old.
+        """
+        rules = self._rules[thread.parent_id]
+        if not may(rules, self.standing_of(self._guild.me)) & MANAGE_THREADS:
+            return False
+        inside = {member.id for member in thread.members}
+        return all(
+            bool(may(rules, standing) & MANAGE_THREADS) or all(each in inside for each in ids)
+            for standing, ids in readers.by_standing.items()
+        )

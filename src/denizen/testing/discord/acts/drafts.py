@@ -1,0 +1,107 @@
+"""A message before it is sent, for people, bots and webhooks alike, and whom its text mentions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from denizen.testing.discord.state.access import may
+from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.messages import Attachment, Message, PollDraft, Reference
+from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.permissions import Permission
+from denizen.testing.discord.state.realm import Realm
+
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+_USER = re.compile(r"<@!?(\d+)>")
+_ROLE = re.compile(r"<@&(\d+)>")
+_EVERYONE = re.compile(r"@(?:everyone|here)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedMentions:
+    """Which of the mentions in a text count. `parse` names whole kinds: users, roles, everyone."""
+
+    parse: frozenset[str] = frozenset({"users", "roles", "everyone"})
+    users: frozenset[int] = frozenset()
+    roles: frozenset[int] = frozenset()
+    replied_user: bool = True
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is to be sent. `reference` of kind 0 is a reply, of kind 1 a forward."""
+
+    content: str = ""
+    embeds: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    components: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    attachments: list[Attachment] = field(default_factory=list[Attachment])
+    sticker_ids: Sequence[int] = ()
+    poll: PollDraft | None = None
+    reference: Reference | None = None
+    fail_if_not_exists: bool = True
+    mentions: AllowedMentions = AllowedMentions()
+    nonce: str | int | None = None
+    enforce_nonce: bool = False
+    flags: int = 0
+    tts: bool = False
+
+    @property
+    def empty(self) -> bool:
+        forwards = self.reference is not None and self.reference.kind == 1
+        return not (
+            self.content or self.embeds or self.components or self.attachments or self.sticker_ids or self.poll
+            or forwards
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class MessageEdit:
+    """What is to change; None leaves it. `keep` are ids of attachments that stay, None for all of them."""
+
+    content: str | None = None
+    embeds: list[dict[str, Any]] | None = None
+    components: list[dict[str, Any]] | None = None
+    flags: int | None = None
+    keep: Sequence[int] | None = None
+    files: list[Attachment] = field(default_factory=list[Attachment])
+    mentions: AllowedMentions = AllowedMentions()
+
+    @property
+    def only_flags(self) -> bool:
+        rest = (self.content, self.embeds, self.components, self.keep)
+        return self.flags is not None and all(each is None for each in rest) and not self.files
+
+
+def apply_mentions(realm: Realm, channel: Channel, message: Message, allowed: AllowedMentions) -> None:
+    """Sets whom this message mentions. Code is not looked into; rights decide about roles and @everyone."""
+    text = _CODE.sub("", message.content)
+    message.mentions = _mentioned_users(realm, message, text, allowed)
+    guild = realm.guild_of(channel)
+    loud = guild is not None and (
+        message.webhook_id is not None or may(realm, message.author, channel, Permission.MENTION_EVERYONE)
+    )
+    message.mention_everyone = loud and "everyone" in allowed.parse and bool(_EVERYONE.search(text))
+    message.mention_roles = []
+    if guild is None:
+        return
+    for found in map(int, _ROLE.findall(text)):
+        role = guild.roles.get(found)
+        counts = role is not None and ("roles" in allowed.parse or found in allowed.roles)
+        if counts and role and (loud or role.mentionable) and found not in message.mention_roles:
+            message.mention_roles.append(found)
+
+
+def _mentioned_users(realm: Realm, message: Message, text: str, allowed: AllowedMentions) -> list[User]:
+    found: dict[int, User] = {}
+    for user_id in map(int, _USER.findall(text)):
+        user = realm.users.get(user_id)
+        if user and ("users" in allowed.parse or user_id in allowed.users):
+            found[user_id] = user
+    if allowed.replied_user and message.reference and message.reference.kind == 0 and message.reference.message_id:
+        replied = realm.find_message(message.reference.channel_id, message.reference.message_id)
+        if replied is not None and replied.webhook_id is None and replied.author is not message.author:
+            found.setdefault(replied.author.id, replied.author)
+    return list(found.values())

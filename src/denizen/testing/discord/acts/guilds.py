@@ -1,0 +1,206 @@
+"""Guilds, their roles, members, bans and emojis. What `Guild` offers is unchecked; acts with an actor check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Unpack
+
+from denizen.testing.discord.acts.channels import Channels
+from denizen.testing.discord.state.access import demand_in_guild, demand_rank
+from denizen.testing.discord.state.changes import (
+    BanChanged,
+    ExpressionsChanged,
+    GuildAvailability,
+    GuildChanged,
+    MemberChanged,
+    RoleChanged,
+)  # fmt: skip
+from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.guilds import (
+    Ban,
+    ChannelOptions,
+    Guild,
+    Member,
+    Role,
+    RoleOptions,
+    everyone_role,
+)  # fmt: skip
+from denizen.testing.discord.state.messages import Emoji, Sticker
+from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.permissions import NONE, Permission
+from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.refusals import missing_permissions, unknown
+
+
+class Guilds:
+    """The steward of every guild of a realm, and the checked acts on members and roles."""
+
+    def __init__(self, realm: Realm, channels: Channels) -> None:
+        self._realm = realm
+        self._channels = channels
+
+    def add_guild(self, name: str, owner: User) -> Guild:
+        guild_id = self._realm.ids.fresh()
+        guild = Guild(guild_id, name, owner, self)
+        guild.roles[guild_id] = everyone_role(guild_id)
+        self._realm.guilds[guild_id] = guild
+        self.join(guild, owner, ())
+        return guild
+
+    def add_channel(self, guild: Guild, name: str, **options: Unpack[ChannelOptions]) -> Channel:
+        return self._channels.add(guild, name, **options)
+
+    def add_role(self, guild: Guild, name: str, **options: Unpack[RoleOptions]) -> Role:
+        for role in guild.roles.values():
+            role.position += role.position >= 1
+        role = Role(
+            self._realm.ids.fresh(),
+            name,
+            options.get("permissions", NONE),
+            1,
+            guild.id,
+            color=options.get("color", 0),
+            hoist=options.get("hoist", False),
+            mentionable=options.get("mentionable", False),
+        )
+        guild.roles[role.id] = role
+        self._realm.tell(RoleChanged(guild, role, "created"))
+        return role
+
+    def join(self, guild: Guild, user: User, roles: Sequence[Role | Permission]) -> Member:
+        if user.id in guild.members:
+            return self.set_roles(guild, user, [each for each in roles if isinstance(each, Role)])
+        granted = NONE
+        for each in roles:
+            granted |= each if isinstance(each, Permission) else NONE
+        held = [each.id for each in roles if isinstance(each, Role)]
+        if user.bot:
+            managed = self.add_role(guild, user.name, permissions=granted)
+            managed.bot_id = user.id
+            held.append(managed.id)
+        member = Member(user, guild.id, self._realm.clock.now(), held)
+        guild.members[user.id] = member
+        self._realm.tell(MemberChanged(guild, member, "joined"))
+        return member
+
+    def leave(self, guild: Guild, user: User) -> None:
+        member = self._realm.get_member(guild, user.id)
+        for thread in guild.threads.values():
+            if thread.thread:
+                thread.thread.members.pop(user.id, None)
+        del guild.members[user.id]
+        self._realm.tell(MemberChanged(guild, member, "left"))
+
+    def set_roles(self, guild: Guild, user: User, roles: Sequence[Role]) -> Member:
+        """The managed role of a bot stays."""
+        member = self._realm.get_member(guild, user.id)
+        kept = [each for each in member.roles if guild.roles[each].managed]
+        member.roles = list(dict.fromkeys([each.id for each in roles] + kept))
+        self._realm.tell(MemberChanged(guild, member, "updated"))
+        return member
+
+    def add_emoji(self, guild: Guild, name: str) -> Emoji:
+        emoji = Emoji(name, self._realm.ids.fresh())
+        guild.emojis[emoji.id or 0] = emoji
+        self._realm.tell(ExpressionsChanged(guild, "emojis"))
+        return emoji
+
+    def add_sticker(self, guild: Guild, name: str) -> Sticker:
+        sticker = Sticker(self._realm.ids.fresh(), name, guild.id)
+        guild.stickers[sticker.id] = sticker
+        self._realm.tell(ExpressionsChanged(guild, "stickers"))
+        return sticker
+
+    def set_available(self, guild: Guild, *, available: bool) -> None:
+        guild.available = available
+        self._realm.tell(GuildAvailability(guild))
+
+    def rename(self, actor: User, guild: Guild, name: str) -> None:
+        demand_in_guild(self._realm, actor, guild, Permission.MANAGE_GUILD)
+        guild.name = name
+        self._realm.tell(GuildChanged(guild))
+
+    def create_role(self, actor: User, guild: Guild, name: str, **options: Unpack[RoleOptions]) -> Role:
+        """A bot gives no right that it does not have."""
+        granted = demand_in_guild(self._realm, actor, guild, Permission.MANAGE_ROLES)
+        if options.get("permissions", NONE) & ~granted:
+            raise missing_permissions()
+        return self.add_role(guild, name, **options)
+
+    def edit_role(
+        self, actor: User, guild: Guild, role: Role, name: str | None, **options: Unpack[RoleOptions]
+    ) -> Role:
+        granted = demand_in_guild(self._realm, actor, guild, Permission.MANAGE_ROLES)
+        demand_rank(self._realm, actor, guild, role)
+        if options.get("permissions", NONE) & ~granted:
+            raise missing_permissions()
+        role.name = name or role.name
+        role.permissions = options.get("permissions", role.permissions)
+        role.color = options.get("color", role.color)
+        role.hoist = options.get("hoist", role.hoist)
+        role.mentionable = options.get("mentionable", role.mentionable)
+        self._realm.tell(RoleChanged(guild, role, "updated"))
+        return role
+
+    def delete_role(self, actor: User, guild: Guild, role: Role) -> None:
+        demand_in_guild(self._realm, actor, guild, Permission.MANAGE_ROLES)
+        demand_rank(self._realm, actor, guild, role)
+        if role is guild.everyone or role.managed:
+            raise missing_permissions()
+        del guild.roles[role.id]
+        for channel in guild.channels.values():
+            channel.overwrites.pop(role.id, None)
+        for member in guild.members.values():
+            if role.id in member.roles:
+                member.roles.remove(role.id)
+        self._realm.tell(RoleChanged(guild, role, "deleted"))
+
+    def give_role(self, actor: User, guild: Guild, member: Member, role: Role, *, given: bool) -> None:
+        demand_in_guild(self._realm, actor, guild, Permission.MANAGE_ROLES)
+        demand_rank(self._realm, actor, guild, role)
+        if role is guild.everyone or role.managed:
+            raise missing_permissions()
+        if given == (role.id in member.roles):
+            return
+        if given:
+            member.roles.append(role.id)
+        else:
+            member.roles.remove(role.id)
+        self._realm.tell(MemberChanged(guild, member, "updated"))
+
+    def rename_member(self, actor: User, guild: Guild, member: Member, nick: str | None) -> None:
+        needed = Permission.CHANGE_NICKNAME if member.user is actor else Permission.MANAGE_NICKNAMES
+        demand_in_guild(self._realm, actor, guild, needed)
+        if member.user is not actor:
+            demand_rank(self._realm, actor, guild, member)
+        member.nick = nick or None
+        self._realm.tell(MemberChanged(guild, member, "updated"))
+
+    def time_out(self, actor: User, guild: Guild, member: Member, until: datetime | None) -> None:
+        demand_in_guild(self._realm, actor, guild, Permission.MODERATE_MEMBERS)
+        demand_rank(self._realm, actor, guild, member)
+        member.timeout_until = until
+        self._realm.tell(MemberChanged(guild, member, "updated"))
+
+    def kick(self, actor: User, guild: Guild, member: Member) -> None:
+        demand_in_guild(self._realm, actor, guild, Permission.KICK_MEMBERS)
+        demand_rank(self._realm, actor, guild, member)
+        self.leave(guild, member.user)
+
+    def ban(self, actor: User, guild: Guild, user: User, reason: str | None) -> None:
+        demand_in_guild(self._realm, actor, guild, Permission.BAN_MEMBERS)
+        member = guild.members.get(user.id)
+        if member is not None:
+            demand_rank(self._realm, actor, guild, member)
+        guild.bans[user.id] = Ban(user, reason)
+        self._realm.tell(BanChanged(guild, user, banned=True))
+        if member is not None:
+            self.leave(guild, user)
+
+    def unban(self, actor: User, guild: Guild, user_id: int) -> None:
+        demand_in_guild(self._realm, actor, guild, Permission.BAN_MEMBERS)
+        ban = guild.bans.pop(user_id, None)
+        if ban is None:
+            raise unknown("Ban")
+        self._realm.tell(BanChanged(guild, ban.user, banned=False))

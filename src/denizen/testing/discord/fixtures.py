@@ -1,0 +1,63 @@
+"""pytest fixtures: a running simulation for each test, and a small world to begin with.
+
+pytest_plugins = ["denizen.testing.discord.fixtures"]
+
+@pytest.mark.anyio
+async def test_it_answers(harbour):
+async with my_bot(harbour.discord.api_url, harbour.discord.gateway_url, harbour.ada.token):
+harbour.world.say(harbour.ana, harbour.general, f"{harbour.ada.mention} hello")
+await harbour.discord.until(lambda: harbour.general.texts[-1] == "hi")
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import pytest
+
+from denizen.testing.discord.server import DiscordServer, open_discord
+from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.guilds import Guild
+from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Harbour:
+    """A guild that Ana owns, with Ben, one channel, and a bot that may what @everyone may."""
+
+    discord: DiscordServer
+    guild: Guild
+    general: Channel
+    ana: User
+    ben: User
+    ada: Application
+
+    @property
+    def world(self) -> World:
+        return self.discord.world
+
+
+def build_harbour(server: DiscordServer) -> Harbour:
+    world = server.world
+    ana, ben = world.add_person("Ana"), world.add_person("Ben")
+    guild = world.add_guild("Harbour", owner=ana)
+    guild.join(ben)
+    general = guild.add_channel("general")
+    ada = world.add_application("Ada", owner=ana)
+    guild.join(ada.user)
+    return Harbour(server, guild, general, ana, ben, ada)
+
+
+@pytest.fixture
+async def discord_server() -> AsyncGenerator[DiscordServer, None]:
+    """A simulation with nothing in it."""
+    async with open_discord() as server:
+        yield server
+
+
+@pytest.fixture
+async def harbour(discord_server: DiscordServer) -> Harbour:
+    """A simulation with a small world."""
+    return build_harbour(discord_server)

@@ -1,0 +1,1 @@
+"""The gateway: sessions that survive their connections, and the websocket connections themselves."""

@@ -1,0 +1,265 @@
+"""One websocket connection: HELLO, heartbeats, IDENTIFY, RESUME, requests for members, close codes, compression."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+from aiohttp import WSMessage, WSMsgType, web
+
+from denizen.testing.discord.gateway.members import chunk_members
+from denizen.testing.discord.gateway.sessions import Session, Sessions
+from denizen.testing.discord.gateway.weather import Weather
+from denizen.testing.discord.state import intents as intent_bits
+from denizen.testing.discord.state.intents import Intent
+from denizen.testing.discord.state.people import Application
+from denizen.testing.discord.state.realm import Realm
+
+_TIMED_OUT = 4009
+_CLOSE_S = 2.0
+_SESSION_ENDS = frozenset({1000, 1001})
+"""Close codes of a client that says good-bye for good."""
+
+
+class Connection:
+    """Reads and writes one websocket. Frames go out in order, from one place."""
+
+    def __init__(self, realm: Realm, sessions: Sessions, weather: Weather, url: str) -> None:
+        self._realm = realm
+        self._sessions = sessions
+        self._weather = weather
+        self._url = url
+        self._socket = web.WebSocketResponse(timeout=1.0, autoping=True, compress=False, max_msg_size=0)
+        self._outbox: deque[str | int] = deque()
+        self._wake = anyio.Event()
+        self._compressor: Any = None
+        self._transport: Any = None
+        self.session: Session | None = None
+        self.open = True
+        self._closing = False
+
+    async def serve(self, request: web.Request) -> web.WebSocketResponse:
+        """Lives as long as the connection."""
+        if request.query.get("compress") == "zlib-stream":
+            self._compressor = zlib.compressobj()
+        self._transport = request.transport
+        await self._socket.prepare(request)
+        self._send_op(10, {"heartbeat_interval": round(self._weather.heartbeat.total_seconds() * 1000), "_trace": []})
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._write)
+                await self._read()
+                if self._closing:
+                    tasks.cancel_scope.deadline = anyio.current_time() + _CLOSE_S
+                else:
+                    tasks.cancel_scope.cancel()
+        finally:
+            self._leave()
+        return self._socket
+
+    def send(self, frame: str) -> None:
+        if self.open:
+            self._outbox.append(frame)
+            self.stir()
+
+    def close(self, code: int) -> None:
+        """Closes after what is still to be sent."""
+        if self.open:
+            self.open, self._closing = False, True
+            self._outbox.append(code)
+            self._wake.set()
+
+    def cut(self) -> None:
+        """Breaks the connection without a word."""
+        self.open = False
+        if self.session is not None and self.session.line is self:
+            self.session.line = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def stir(self) -> None:
+        """Goes on writing, unless the gateway is frozen."""
+        if not self._weather.frozen:
+            self._wake.set()
+
+    def reconnect(self) -> None:
+        """Asks the client to come again (op 7)."""
+        self._send_op(7, None)
+
+    def invalidate(self, *, resumable: bool) -> None:
+        """Tells the client that its session is over, or only this connection of it (op 9)."""
+        if self.session is not None and not resumable:
+            self._sessions.forget(self.session)
+            self.session = None
+        self._send_op(9, resumable)
+
+    def _send_op(self, op: int, data: object) -> None:
+        self.send(json.dumps({"op": op, "d": data, "s": None, "t": None}))
+
+    async def _write(self) -> None:
+        while True:
+            while self._outbox and not self._weather.frozen:
+                item = self._outbox.popleft()
+                if isinstance(item, int):
+                    await self._socket.close(code=item)
+                    return
+                try:
+                    await self._send_frame(item)
+                except ConnectionError:
+                    return
+            self._wake = anyio.Event()
+            await self._wake.wait()
+
+    async def _send_frame(self, frame: str) -> None:
+        if self._compressor is None:
+            await self._socket.send_str(frame)
+            return
+        packed = self._compressor.compress(frame.encode()) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
+        await self._socket.send_bytes(packed)
+
+    async def _read(self) -> None:
+        """Until the connection ends, from either side."""
+        while True:
+            message = await self._receive()
+            if message is None:
+                await self._refuse(_TIMED_OUT)
+                return
+            if message.type is WSMsgType.CLOSE and message.data in _SESSION_ENDS:
+                self._end_session()
+            if message.type is not WSMsgType.TEXT:
+                return
+            code = None if self._weather.frozen else self._handle(message.data)
+            if code is not None:
+                await self._refuse(code)
+                return
+
+    async def _receive(self) -> WSMessage | None:
+        """None when the client has been silent for too long."""
+        if not self._weather.zombie_check:
+            return await self._socket.receive()
+        with anyio.move_on_after(self._weather.heartbeat.total_seconds() * 1.5):
+            return await self._socket.receive()
+        return None
+
+    async def _refuse(self, code: int) -> None:
+        self.open = False
+        self._end_session()
+        await self._socket.close(code=code)
+
+    def _handle(self, text: str) -> int | None:
+        """Does what a frame says. A number is the code to close the connection with."""
+        try:
+            frame: dict[str, Any] = json.loads(text)
+            op = frame["op"]
+        except (ValueError, KeyError, TypeError):
+            return 4002
+        data: Any = frame.get("d")
+        match op:
+            case 1:
+                if self._weather.acks:
+                    self._send_op(11, None)
+                return None
+            case 2:
+                return 4005 if self.session is not None else self._identify(data)
+            case 6:
+                return 4005 if self.session is not None else self._resume(data)
+            case 3 | 4 | 8 if self.session is None:
+                return 4003
+            case 3:
+                self._set_presence(data)
+                return None
+            case 4:
+                return None  # there is no voice
+            case 8:
+                return self._chunk(data)
+            case _:
+                return 4001
+
+    def _identify(self, data: Mapping[str, Any]) -> int | None:
+        application = self._application_of(data)
+        if application is None:
+            return 4004
+        number, count = data.get("shard") or (0, 1)
+        wanted = data.get("intents")
+        code = check_intents(application, wanted) or (None if 0 <= number < count else 4010)
+        if code is not None or not isinstance(wanted, int):
+            application.refused_logins.append(code or 4013)
+            return code or 4013
+        self.session = self._sessions.open(application, Intent(wanted), (number, count), self)
+        presence: Mapping[str, Any] = data.get("presence") or {}
+        self._sessions.set_presence(application, presence.get("status") or "online", _activities(presence))
+        self._sessions.greet(self.session, self._url)
+        return None
+
+    def _resume(self, data: Mapping[str, Any]) -> int | None:
+        application = self._application_of(data)
+        if application is None:
+            return 4004
+        session = self._sessions.find(str(data.get("session_id")))
+        if session is None or session.application is not application:
+            self._send_op(9, data=False)
+            return None
+        after = data.get("seq")
+        if not isinstance(after, int) or after > session.sequence:
+            self._sessions.forget(session)
+            return 4007
+        if not session.can_replay(after):
+            self._sessions.forget(session)
+            self._send_op(9, data=False)
+            return None
+        self.session = session
+        self._sessions.resume(session, self, after)
+        return None
+
+    def _application_of(self, data: Mapping[str, Any]) -> Application | None:
+        token = str(data.get("token", "")).removeprefix("Bot ")
+        for application in self._realm.applications.values():
+            if application.token == token:
+                return application
+        return None
+
+    def _set_presence(self, data: Mapping[str, Any]) -> None:
+        if self.session is not None:
+            status = str(data.get("status") or "online")
+            self._sessions.set_presence(self.session.application, status, _activities(data))
+
+    def _chunk(self, data: Mapping[str, Any]) -> int | None:
+        session = self.session
+        if session is None:
+            return 4003
+        everybody = not data.get("user_ids") and not data.get("query") and not data.get("limit")
+        if everybody and not session.intents & Intent.GUILD_MEMBERS:
+            return 4014
+        for chunk in chunk_members(self._realm, session.application, data):
+            session.push("GUILD_MEMBERS_CHUNK", chunk)
+        return None
+
+    def _leave(self) -> None:
+        self.open = False
+        if self.session is not None and self.session.line is self:
+            self.session.line = None
+
+    def _end_session(self) -> None:
+        """Unless another connection has taken it over."""
+        if self.session is not None and self.session.line is self:
+            self.session.line = None
+            self._sessions.forget(self.session)
+
+
+def check_intents(application: Application, wanted: object) -> int | None:
+    """The close code for intents that do not exist (4013) or are not enabled in the portal (4014)."""
+    if not isinstance(wanted, int) or wanted < 0 or wanted & ~intent_bits.KNOWN:
+        return 4013
+    return 4014 if Intent(wanted) & intent_bits.PRIVILEGED & ~application.intents else None
+
+
+def _activities(presence: Mapping[str, Any]) -> list[Any]:
+    given = presence.get("activities")
+    if isinstance(given, list):
+        return [each for each in given if each]  # pyright: ignore[reportUnknownVariableType] - JSON
+    game = presence.get("game")
+    return [game] if game else []

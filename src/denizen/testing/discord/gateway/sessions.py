@@ -1,0 +1,206 @@
+"""Sessions: what a bot has identified as, and the numbered events it was sent, so that it can resume.
+
+A session outlives its connection. Events that come while nobody is connected are kept and replayed.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from denizen.testing.discord.gateway.narration import narrate
+from denizen.testing.discord.gateway.news import Ear, News
+from denizen.testing.discord.gateway.sight import Sight, find_touched
+from denizen.testing.discord.gateway.weather import Weather
+from denizen.testing.discord.payloads.guilds import guild_create_payload
+from denizen.testing.discord.payloads.people import own_user_payload
+from denizen.testing.discord.state.changes import Change, PresenceChanged
+from denizen.testing.discord.state.guilds import Guild
+from denizen.testing.discord.state.intents import Intent, application_flags
+from denizen.testing.discord.state.people import Application
+from denizen.testing.discord.state.realm import Realm
+
+_KEPT = 10_000
+"""How many events a session keeps at most. Who has missed more cannot resume."""
+
+
+class Line(Protocol):
+    """A websocket connection, as a session knows it."""
+
+    def send(self, frame: str) -> None:
+        """Sends as soon as it can; order is kept."""
+        ...
+
+    def close(self, code: int) -> None: ...
+    def cut(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One numbered event as it was sent."""
+
+    sequence: int
+    name: str
+    frame: str
+
+    @property
+    def body(self) -> dict[str, Any]:
+        body: dict[str, Any] = json.loads(self.frame)["d"]
+        return body
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One shard of one bot."""
+
+    id: str
+    application: Application
+    intents: Intent
+    shard: tuple[int, int]
+    weather: Weather
+    sight: Sight
+    line: Line | None = None
+    sequence: int = 0
+    events: list[Event] = field(default_factory=list[Event])
+    held: list[Event] = field(default_factory=list[Event])
+
+    @property
+    def ear(self) -> Ear:
+        return Ear(self.application, self.intents)
+
+    def covers(self, guild_id: int | None) -> bool:
+        number, count = self.shard
+        return (0 if guild_id is None else (guild_id >> 22) % count) == number
+
+    def wants(self, news: News) -> bool:
+        heard = not news.intents or bool(news.intents & self.intents)
+        return heard and self.covers(news.guild_id) and news.reaches(self.ear)
+
+    def push(self, name: str, body: Mapping[str, Any]) -> None:
+        """Numbers an event and sends it, or keeps it for the next connection."""
+        self.sequence += 1
+        frame = json.dumps({"op": 0, "s": self.sequence, "t": name, "d": body})
+        event = Event(self.sequence, name, frame)
+        self.events.append(event)
+        if len(self.events) > _KEPT:
+            del self.events[: _KEPT // 2]
+        if self.weather.holding:
+            self.held.append(event)
+            return
+        self._send(event)
+
+    def release(self) -> None:
+        """Sends what was held back."""
+        held, self.held = self.held, []
+        for event in held:
+            self._send(event)
+
+    def can_replay(self, after: int) -> bool:
+        """Whether every event after that number is still there."""
+        return not self.events or after >= self.events[0].sequence - 1
+
+    def replay(self, after: int) -> None:
+        """Sends all events after that number again, in order."""
+        missed = [event for event in self.events if event.sequence > after]
+        self.held = missed if self.weather.holding else []
+        for event in missed if not self.weather.holding else ():
+            if self.line is not None:
+                self.line.send(event.frame)
+
+    def _send(self, event: Event) -> None:
+        if self.line is None:
+            return
+        for _ in range(2 if self.weather.duplicates_next(event.name) else 1):
+            self.line.send(event.frame)
+
+
+class Sessions:
+    """All sessions, and the ear at the realm that feeds them."""
+
+    def __init__(self, realm: Realm, weather: Weather, noticed: Callable[[], None]) -> None:
+        self._realm = realm
+        self._weather = weather
+        self._noticed = noticed
+        self._sessions: dict[str, Session] = {}
+        self.identified = 0
+        self.resumed = 0
+        realm.subscribe(self._hear)
+
+    @property
+    def all(self) -> list[Session]:
+        return list(self._sessions.values())
+
+    def of(self, application: Application | None) -> list[Session]:
+        """The sessions of one bot, or all of them."""
+        return [each for each in self.all if application in (None, each.application)]
+
+    def open(self, application: Application, intents: Intent, shard: tuple[int, int], line: Line) -> Session:
+        sight = Sight(self._realm, application.user)
+        session = Session(secrets.token_hex(16), application, intents, shard, self._weather, sight, line)
+        self._sessions[session.id] = session
+        self.identified += 1
+        return session
+
+    def greet(self, session: Session, gateway_url: str) -> None:
+        """READY, then each guild of this shard."""
+        application = session.application
+        guilds = [each for each in self._realm.guilds.values() if self._belongs(session, each)]
+        ready = {
+            "v": 10,
+            "user": own_user_payload(application.user),
+            "guilds": [{"id": str(each.id), "unavailable": True} for each in guilds],
+            "session_id": session.id,
+            "resume_gateway_url": gateway_url,
+            "shard": list(session.shard),
+            "application": {"id": str(application.id), "flags": application_flags(application.intents)},
+            "private_channels": [],
+            "session_type": "normal",
+        }
+        session.push("READY", ready)
+        for guild in guilds:
+            if guild.available and session.intents & Intent.GUILDS:
+                session.sight.look(guild)
+                session.push("GUILD_CREATE", guild_create_payload(self._realm, guild, application, session.intents))
+        self._noticed()
+
+    def find(self, session_id: str) -> Session | None:
+        return self._sessions.get(session_id)
+
+    def resume(self, session: Session, line: Line, after: int) -> None:
+        """Takes over the session, replays what was missed and says so."""
+        if session.line is not None and session.line is not line:
+            session.line.close(4000)
+        session.line = line
+        session.replay(after)
+        self.resumed += 1
+        session.push("RESUMED", {"_trace": []})
+        self._noticed()
+
+    def forget(self, session: Session) -> None:
+        """It cannot be resumed any more. A bot without sessions is seen as offline."""
+        if self._sessions.pop(session.id, None) and not self.of(session.application):
+            self.set_presence(session.application, "offline", [])
+        self._noticed()
+
+    def set_presence(self, application: Application, status: str, activities: list[Any]) -> None:
+        self._realm.presences[application.id] = {"status": status, "activities": activities}
+        self._realm.tell(PresenceChanged(application.user))
+
+    def _belongs(self, session: Session, guild: Guild) -> bool:
+        return session.application.id in guild.members and session.covers(guild.id)
+
+    def _hear(self, change: Change) -> None:
+        for news in narrate(change, self._realm):
+            for session in self.all:
+                if session.wants(news):
+                    session.push(news.name, news.body(session.ear))
+        guild, told = find_touched(change, self._realm)
+        if guild is not None:
+            for session in self.all:
+                if session.intents & Intent.GUILDS and self._belongs(session, guild):
+                    for name, body in session.sight.look_again(guild, told):
+                        session.push(name, body)
+        self._noticed()

@@ -1,0 +1,1 @@
+"""Records as the JSON objects of Discord's API v10, for REST answers and gateway events alike."""

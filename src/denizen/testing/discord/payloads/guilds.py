@@ -1,0 +1,151 @@
+"""Guilds, roles, emojis, stickers: over REST, and whole in GUILD_CREATE."""
+
+from __future__ import annotations
+
+from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload
+from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload, user_payload
+from denizen.testing.discord.state.access import permissions_in_guild, sees
+from denizen.testing.discord.state.guilds import Guild, Role
+from denizen.testing.discord.state.intents import Intent
+from denizen.testing.discord.state.messages import Emoji, Sticker
+from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.snowflakes import stamp
+
+
+def role_payload(role: Role) -> Payload:
+    payload: Payload = {
+        "id": str(role.id),
+        "name": role.name,
+        "permissions": str(role.permissions.value),
+        "position": role.position,
+        "color": role.color,
+        "colors": {"primary_color": role.color, "secondary_color": None, "tertiary_color": None},
+        "hoist": role.hoist,
+        "managed": role.managed,
+        "mentionable": role.mentionable,
+        "icon": None,
+        "unicode_emoji": None,
+        "flags": 0,
+    }
+    return payload | {"tags": {"bot_id": str(role.bot_id)}} if role.bot_id else payload
+
+
+def emoji_payload(emoji: Emoji) -> Payload:
+    return {
+        "id": str(emoji.id),
+        "name": emoji.name,
+        "roles": [],
+        "require_colons": True,
+        "managed": False,
+        "animated": emoji.animated,
+        "available": True,
+    }
+
+
+def sticker_payload(sticker: Sticker) -> Payload:
+    return {
+        "id": str(sticker.id),
+        "name": sticker.name,
+        "tags": sticker.tags,
+        "type": 2,
+        "format_type": sticker.format,
+        "description": sticker.description,
+        "available": True,
+        "guild_id": str(sticker.guild_id),
+    }
+
+
+def guild_payload(guild: Guild) -> Payload:
+    return {
+        "id": str(guild.id),
+        "name": guild.name,
+        "icon": None,
+        "description": None,
+        "home_header": None,
+        "splash": None,
+        "discovery_splash": None,
+        "features": [],
+        "banner": None,
+        "owner_id": str(guild.owner.id),
+        "application_id": None,
+        "region": "us-east",
+        "afk_channel_id": None,
+        "afk_timeout": 300,
+        "system_channel_id": None,
+        "system_channel_flags": 0,
+        "widget_enabled": False,
+        "widget_channel_id": None,
+        "verification_level": 0,
+        "roles": [role_payload(each) for each in guild.roles.values()],
+        "default_message_notifications": 0,
+        "mfa_level": 0,
+        "explicit_content_filter": 0,
+        "max_presences": None,
+        "max_members": 500000,
+        "max_stage_video_channel_users": 50,
+        "max_video_channel_users": 25,
+        "vanity_url_code": None,
+        "premium_tier": 0,
+        "premium_subscription_count": 0,
+        "preferred_locale": "en-US",
+        "rules_channel_id": None,
+        "safety_alerts_channel_id": None,
+        "public_updates_channel_id": None,
+        "premium_progress_bar_enabled": False,
+        "nsfw": False,
+        "nsfw_level": 0,
+        "emojis": [emoji_payload(each) for each in guild.emojis.values()],
+        "stickers": [sticker_payload(each) for each in guild.stickers.values()],
+        "incidents_data": None,
+    }
+
+
+def own_guild_payload(realm: Realm, guild: Guild, user: User) -> Payload:
+    """An entry of one's own list of guilds."""
+    return {
+        "id": str(guild.id),
+        "name": guild.name,
+        "icon": None,
+        "banner": None,
+        "owner": guild.owner is user,
+        "permissions": str(permissions_in_guild(realm, guild, user).value),
+        "features": [],
+    }
+
+
+def guild_create_payload(realm: Realm, guild: Guild, application: Application, intents: Intent) -> Payload:
+    """All that a bot learns when a guild becomes available: every channel (of those that it does not see little
+    more than the id), the active threads that it sees, and without the intents only itself among the members and no
+    presences.
+    """
+    bot = application.user
+    everybody = bool(intents & Intent.GUILD_MEMBERS and intents & Intent.GUILD_PRESENCES)
+    members = guild.members.values() if everybody and len(guild.members) < 250 else [guild.members[bot.id]]
+    presences = realm.presences if intents & Intent.GUILD_PRESENCES else ()
+    return guild_payload(guild) | {
+        "joined_at": stamp(guild.members[bot.id].joined_at),
+        "large": len(guild.members) >= 250,
+        "unavailable": False,
+        "member_count": len(guild.members),
+        "members": [member_payload(each) for each in members],
+        "channels": [gateway_channel_payload(realm, each, bot) for each in guild.channels.values()],
+        "threads": [
+            channel_payload(each, bot)
+            for each in guild.threads.values()
+            if each.thread and not each.thread.archived and sees(realm, bot, each)
+        ],
+        "presences": [
+            presence_payload(realm, guild.members[user_id].user, guild.id)
+            for user_id in presences
+            if user_id in guild.members
+        ],
+        "voice_states": [],
+        "stage_instances": [],
+        "guild_scheduled_events": [],
+        "soundboard_sounds": [],
+    }
+
+
+def ban_payload(user: User, reason: str | None) -> Payload:
+    return {"user": user_payload(user), "reason": reason}

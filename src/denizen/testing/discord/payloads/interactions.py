@@ -1,0 +1,124 @@
+"""Interactions as an application gets them, and what a message remembers of the one that it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from denizen.testing.discord.payloads.channels import channel_payload
+from denizen.testing.discord.payloads.guilds import role_payload
+from denizen.testing.discord.payloads.messages import attachment_payload, event_payload, message_payload
+from denizen.testing.discord.payloads.people import (
+    Payload,
+    acting_member_payload,
+    partial_member_payload,
+    user_payload,
+)  # fmt: skip
+from denizen.testing.discord.state.access import permissions_in
+from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.guilds import Guild, Role
+from denizen.testing.discord.state.intents import Intent
+from denizen.testing.discord.state.interactions import Callback, Interaction, InteractionKind
+from denizen.testing.discord.state.messages import Attachment, Message
+from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.realm import Realm
+
+Thing = User | Channel | Role | Attachment | Message
+
+
+def interaction_payload(realm: Realm, interaction: Interaction) -> Payload:
+    """The body of INTERACTION_CREATE."""
+    channel, user, application = interaction.channel, interaction.user, interaction.application
+    guild = realm.guild_of(channel)
+    granted = permissions_in(realm, channel, user)
+    owner = "0" if guild is None else str(guild.id)
+    payload: Payload = {
+        "id": str(interaction.id),
+        "application_id": str(application.id),
+        "type": int(interaction.kind),
+        "token": interaction.token,
+        "version": 1,
+        "data": interaction.data,
+        "channel_id": str(channel.id),
+        "channel": channel_payload(channel, application.user) | {"permissions": str(granted.value)},
+        "app_permissions": str(permissions_in(realm, channel, application.user).value),
+        "locale": "en-US",
+        "entitlements": [],
+        "entitlement_sku_ids": [],
+        "authorizing_integration_owners": {"0": owner},
+        "context": 0 if guild else 1,
+        "attachment_size_limit": realm.rules.file_size_bytes,
+    }
+    if guild is None:
+        payload["user"] = user_payload(user)
+    else:
+        payload |= {
+            "guild_id": str(guild.id),
+            "guild": {"id": str(guild.id), "locale": "en-US", "features": []},
+            "guild_locale": "en-US",
+            "member": acting_member_payload(guild.members[user.id], granted),
+        }
+    if interaction.message is not None:
+        payload["message"] = event_payload(realm, interaction.message, application, Intent.MESSAGE_CONTENT)
+    return payload
+
+
+def metadata_payload(interaction: Interaction) -> Payload:
+    """`interaction_metadata` of the messages that answer it."""
+    payload: Payload = {
+        "id": str(interaction.id),
+        "type": int(interaction.kind),
+        "user": user_payload(interaction.user),
+        "authorizing_integration_owners": {"0": str(interaction.channel.guild_id or 0)},
+    }
+    if interaction.kind is InteractionKind.COMPONENT and interaction.message is not None:
+        payload["interacted_message_id"] = str(interaction.message.id)
+    if interaction.kind is InteractionKind.MODAL and interaction.source is not None:
+        payload["triggering_interaction_metadata"] = metadata_payload(interaction.source)
+    if interaction.kind is InteractionKind.COMMAND:
+        payload |= {"name": interaction.data["name"], "command_type": interaction.data["type"]}
+    return payload
+
+
+def callback_payload(realm: Realm, interaction: Interaction) -> Payload:
+    """The answer to a callback `with_response`."""
+    about: Payload = {"id": str(interaction.id), "type": int(interaction.kind)}
+    kind = interaction.first
+    message = interaction.message if kind is Callback.UPDATE else interaction.original
+    if message is None:
+        return {"interaction": about}
+    about |= {
+        "response_message_id": str(message.id),
+        "response_message_loading": message.loading,
+        "response_message_ephemeral": message.ephemeral,
+        "channel_id": str(interaction.channel.id),
+    }
+    if kind is not Callback.MESSAGE and kind is not Callback.UPDATE:
+        return {"interaction": about}
+    shown = message_payload(realm, message, interaction.application, Intent.MESSAGE_CONTENT)
+    return {"interaction": about, "resource": {"type": int(kind), "message": shown}}
+
+
+def resolved_payload(realm: Realm, guild: Guild | None, application: Application, things: list[Thing]) -> Payload:
+    """What the values of options and selects stand for."""
+    resolved: dict[str, dict[str, Any]] = {}
+
+    def put(group: str, number: int, payload: Payload) -> None:
+        resolved.setdefault(group, {})[str(number)] = payload
+
+    for thing in things:
+        match thing:
+            case User():
+                put("users", thing.id, user_payload(thing))
+                if guild is not None and (member := guild.members.get(thing.id)):
+                    granted = {"permissions": "0"}
+                    put("members", thing.id, partial_member_payload(member) | granted)
+            case Channel():
+                granted = str(permissions_in(realm, thing, application.user).value)
+                put("channels", thing.id, channel_payload(thing, application.user) | {"permissions": granted})
+            case Role():
+                put("roles", thing.id, role_payload(thing))
+            case Attachment():
+                put("attachments", thing.id, attachment_payload(realm, 0, thing) | {"ephemeral": True})
+            case Message():
+                put("messages", thing.id, event_payload(realm, thing, application, Intent.MESSAGE_CONTENT))
+    return resolved

@@ -1,0 +1,212 @@
+"""Messages as one bot gets them. Without the Message Content intent most of what people write is withheld."""
+
+from __future__ import annotations
+
+from denizen.testing.discord.payloads.channels import channel_payload, id_or_none
+from denizen.testing.discord.payloads.people import Payload, partial_member_payload, user_payload, webhook_user_payload
+from denizen.testing.discord.state.intents import Intent
+from denizen.testing.discord.state.messages import (
+    Attachment,
+    Emoji,
+    Message,
+    MessageFlag,
+    Poll,
+    Snapshot,
+    Sticker,
+)  # fmt: skip
+from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.snowflakes import stamp, stamp_or_none
+
+
+def may_read(realm: Realm, message: Message, reader: Application, intents: Intent) -> bool:
+    """Whether content, embeds, attachments, components and poll are given to this bot: with the intent, in direct
+    messages, of its own messages, and of those that mention it.
+    """
+    own = message.author is reader.user or message.application_id == reader.id
+    channel = realm.channels.get(message.channel_id)
+    direct = channel is not None and channel.is_dm
+    return bool(intents & Intent.MESSAGE_CONTENT) or own or direct or reader.user in message.mentions
+
+
+def message_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
+    """As an answer over REST. `intents` are what counts for the content: over REST those enabled in the portal."""
+    payload = basic_payload(realm, message, reader, intents)
+    reference = message.reference
+    if reference is not None and reference.message_id is not None and reference.kind == 0:
+        target = realm.find_message(reference.channel_id, reference.message_id)
+        payload["referenced_message"] = basic_payload(realm, target, reader, intents) if target else None
+    thread = realm.thread_of(message)
+    if thread is not None and message.channel_id != thread.id:
+        payload["thread"] = channel_payload(thread, reader.user)
+    if message.reactions:
+        payload["reactions"] = [
+            {
+                "emoji": emoji_part(each.emoji),
+                "count": len(each.users),
+                "count_details": {"burst": 0, "normal": len(each.users)},
+                "burst_colors": [],
+                "me_burst": False,
+                "me": reader.user in each.users,
+                "burst_me": False,
+                "burst_count": 0,
+            }
+            for each in message.reactions
+        ]
+    return payload
+
+
+def with_nonce(message: Message, payload: Payload) -> Payload:
+    """Only the answer to the send and MESSAGE_CREATE carry the nonce; it is not kept with the message."""
+    return payload if message.nonce is None else payload | {"nonce": message.nonce}
+
+
+def event_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
+    """As in a gateway event: with the guild and the author's membership. Ephemeral messages come without."""
+    payload = message_payload(realm, message, reader, intents)
+    guild = realm.guilds.get(message.guild_id or 0)
+    channel = realm.channels.get(message.channel_id)
+    if channel is not None:
+        payload["channel_type"] = int(channel.kind)
+    if guild is None or message.ephemeral:
+        return payload
+    payload["guild_id"] = str(guild.id)
+    if message.webhook_id is None and (member := guild.members.get(message.author.id)):
+        payload["member"] = partial_member_payload(member)
+    payload["mentions"] = [
+        user_payload(user) | {"member": partial_member_payload(guild.members[user.id])}
+        if user.id in guild.members
+        else user_payload(user)
+        for user in message.mentions
+    ]
+    return payload
+
+
+def basic_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
+    """Without what it refers to, its thread and its reactions."""
+    author = message.author
+    hook = realm.webhooks.get(message.webhook_id or 0)
+    payload: Payload = {
+        "id": str(message.id),
+        "channel_id": str(message.channel_id),
+        "type": int(message.kind),
+        "author": webhook_user_payload(hook.id, author.display_name) if hook else user_payload(author),
+        "content": message.content,
+        "mentions": [user_payload(each) for each in message.mentions],
+        "mention_roles": [str(each) for each in message.mention_roles],
+        "mention_everyone": message.mention_everyone,
+        "attachments": [attachment_payload(realm, message.channel_id, each) for each in message.attachments],
+        "embeds": [] if message.flags & MessageFlag.SUPPRESS_EMBEDS else message.embeds,
+        "components": message.components,
+        "timestamp": stamp(message.timestamp),
+        "edited_timestamp": stamp_or_none(message.edited),
+        "flags": int(message.flags),
+        "pinned": message.pinned,
+        "tts": message.tts,
+    }
+    if message.poll is not None:
+        payload["poll"] = _poll_payload(message.poll, reader.user)
+    if message.snapshots:
+        payload["message_snapshots"] = [_snapshot_payload(realm, message, each) for each in message.snapshots]
+    if not may_read(realm, message, reader, intents):
+        payload |= {"content": "", "embeds": [], "attachments": [], "components": []}
+        payload.pop("poll", None)
+    return payload | _extras(message)
+
+
+def attachment_payload(realm: Realm, channel_id: int, file: Attachment) -> Payload:
+    url = realm.url_of(channel_id, file)
+    payload: Payload = {
+        "id": str(file.id),
+        "filename": file.filename,
+        "size": file.size_bytes,
+        "url": url,
+        "proxy_url": url,
+    }
+    size = _png_size(file.content)
+    optional = {
+        "content_type": file.content_type,
+        "description": file.description,
+        "title": file.title,
+        "duration_secs": file.duration_s,
+        "waveform": file.waveform,
+        "ephemeral": file.ephemeral or None,
+        "width": size[0] if size else None,
+        "height": size[1] if size else None,
+    }
+    return payload | {key: value for key, value in optional.items() if value is not None}
+
+
+def emoji_part(emoji: Emoji) -> Payload:
+    part: Payload = {"id": id_or_none(emoji.id), "name": emoji.name}
+    return part | {"animated": True} if emoji.animated else part
+
+
+def _extras(message: Message) -> Payload:
+    extras: Payload = {}
+    if message.stickers:
+        extras["sticker_items"] = [_sticker_item(each) for each in message.stickers]
+    if message.webhook_id is not None:
+        extras["webhook_id"] = str(message.webhook_id)
+    if message.application_id is not None:
+        extras["application_id"] = str(message.application_id)
+    if message.interaction is not None:
+        extras["interaction_metadata"] = message.interaction
+    if message.position is not None:
+        extras["position"] = message.position
+    reference = message.reference
+    if reference is not None:
+        part: Payload = {"type": reference.kind, "channel_id": str(reference.channel_id)}
+        if reference.message_id is not None:
+            part["message_id"] = str(reference.message_id)
+        if reference.guild_id is not None:
+            part["guild_id"] = str(reference.guild_id)
+        extras["message_reference"] = part
+    return extras
+
+
+def _sticker_item(sticker: Sticker) -> Payload:
+    return {"id": str(sticker.id), "name": sticker.name, "format_type": sticker.format}
+
+
+def _snapshot_payload(realm: Realm, message: Message, snapshot: Snapshot) -> Payload:
+    return {
+        "message": {
+            "type": int(snapshot.kind),
+            "content": snapshot.content,
+            "mentions": [user_payload(each) for each in snapshot.mentions],
+            "mention_roles": [],
+            "attachments": [attachment_payload(realm, message.channel_id, each) for each in snapshot.attachments],
+            "embeds": list(snapshot.embeds),
+            "timestamp": stamp(snapshot.timestamp),
+            "edited_timestamp": stamp_or_none(snapshot.edited),
+            "flags": int(snapshot.flags),
+            "components": [],
+        }
+    }
+
+
+def _poll_payload(poll: Poll, reader: User) -> Payload:
+    answers: list[Payload] = []
+    for number, (text, emoji) in enumerate(poll.answers, 1):
+        media: Payload = {"text": text}
+        answers.append({"answer_id": number, "poll_media": media | ({"emoji": emoji_part(emoji)} if emoji else {})})
+    counts = [
+        {"id": number, "count": len(users), "me_voted": reader in users}
+        for number, users in sorted(poll.votes.items())
+        if users
+    ]
+    return {
+        "question": {"text": poll.question},
+        "answers": answers,
+        "expiry": stamp(poll.expiry),
+        "allow_multiselect": poll.multiple,
+        "layout_type": 1,
+        "results": {"answer_counts": counts, "is_finalized": poll.finalized},
+    }
+
+
+def _png_size(content: bytes) -> tuple[int, int] | None:
+    if not content.startswith(b"\x89PNG\r\n\x1a\n") or len(content) < 24:
+        return None
+    return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")

@@ -1,0 +1,65 @@
+"""The log of REST requests, and the faults that a test puts in their way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import anyio
+
+When = Literal["before", "after"]
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One REST request. `status` is 0 while it is open or when its connection was dropped. `route` is the template."""
+
+    method: str
+    path: str
+    route: str
+    application_id: int | None = None
+    body: Any = None
+    status: int = 0
+    answer: Any = None
+    applied: bool = False
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} -> {self.status or 'no answer'}{'' if self.applied else ' (not applied)'}"
+
+
+@dataclass(slots=True, eq=False)
+class Fault:
+    """What happens to the next `left` requests that match: before they are applied, or after.
+
+    With a `status` they are answered so, with `drop` their connection breaks, otherwise they only wait until `release`.
+    """
+
+    method: str
+    route: re.Pattern[str]
+    left: int
+    when: When
+    status: int | None = None
+    number: int = 0
+    drop: bool = False
+    delay_s: float = 0
+    gate: anyio.Event | None = None
+    reached: anyio.Event = field(default_factory=anyio.Event)
+    met: int = 0
+
+    def matches(self, request: Request) -> bool:
+        if self.left <= 0 or self.method not in ("", request.method):
+            return False
+        return bool(self.route.search(request.path) or self.route.search(request.route))
+
+    def release(self) -> None:
+        """Lets go what waits here, and whatever comes later."""
+        self.left = 0
+        if self.gate is not None:
+            self.gate.set()
+
+    async def wait_reached(self) -> None:
+        """Until the first request has come to this fault."""
+        await self.reached.wait()

@@ -1,0 +1,170 @@
+"""The REST API on aiohttp: who asks, rate limits, faults, the body, the handler of the route, the answer, the log."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import anyio
+from aiohttp import BodyPartReader, web
+from aiohttp.multipart import MultipartReader
+
+from denizen.testing.discord.acts.acts import Acts
+from denizen.testing.discord.requests import Fault, Request, When
+from denizen.testing.discord.rest.call import Call, Created, Handler, Route
+from denizen.testing.discord.rest.limits import Limits
+from denizen.testing.discord.state.messages import Attachment
+from denizen.testing.discord.state.people import Application
+from denizen.testing.discord.state.refusals import RefusedError, unauthorized
+
+PREFIX = "/api/v10"
+_FILE = re.compile(r"files\[(\d+)\]")
+_IDS = re.compile(r"\{(\w+_id)\}")
+_JSON = "application/json"
+
+
+class Api:
+    """The routes, served. Handlers run without interruption, so each request is applied wholly or not at all."""
+
+    def __init__(self, acts: Acts, limits: Limits, faults: Sequence[Fault], noticed: Callable[[], None]) -> None:
+        self.requests: list[Request] = []
+        self.gateway_url = ""
+        self._acts = acts
+        self._limits = limits
+        self._faults = faults
+        self._noticed = noticed
+
+    def mount(self, router: web.UrlDispatcher, routes: Sequence[Route]) -> None:
+        for route in routes:
+            router.add_route(route.method, PREFIX + _IDS.sub(r"{\1:\\d+}", route.template), self._serve(route))
+        router.add_route("*", PREFIX + "/{rest:.*}", self._unknown)
+
+    def _serve(self, route: Route) -> Callable[[web.Request], Any]:
+        async def serve(request: web.Request) -> web.StreamResponse:
+            path = request.path.removeprefix(PREFIX)
+            record = Request(request.method, path, route.template, query=dict(request.query))
+            self.requests.append(record)
+            return await self._answer(route, request, record)
+
+        return serve
+
+    async def _unknown(self, request: web.Request) -> web.StreamResponse:
+        path = request.path.removeprefix(PREFIX)
+        self.requests.append(Request(request.method, path, "", status=404, query=dict(request.query)))
+        return _respond(404, {"message": "404: Not Found", "code": 0}, {})
+
+    async def _answer(self, route: Route, request: web.Request, record: Request) -> web.StreamResponse:
+        application = self._asker(request)
+        record.application_id = application.id if application else None
+        ruling = self._limits.rule(
+            record.method, route.template, record.path, request.match_info, request.headers.get("Authorization", "")
+        )
+        if ruling.retry_after_s is not None:
+            return self._finish(record, 429, ruling.body, ruling.headers)
+        record.body, files = await _read_body(request)
+        reason = request.headers.get("X-Audit-Log-Reason")
+        call = Call(
+            self._acts, application, request.match_info, record.query, record.body, files, reason, self.gateway_url
+        )  # fmt: skip
+        if (broken := await self._meet("before", request, record)) is not None:
+            return broken
+        status, body = self._handle(route, call)
+        record.applied = status < 400
+        if (broken := await self._meet("after", request, record)) is not None:
+            return broken
+        return self._finish(record, status, body, ruling.headers)
+
+    def _handle(self, route: Route, call: Call) -> tuple[int, object]:
+        try:
+            if not route.open and call.asker is None:
+                raise unauthorized()
+            return _status_of(route.handler, call)
+        except RefusedError as refusal:
+            return refusal.status, refusal.body
+
+    async def _meet(self, when: When, request: web.Request, record: Request) -> web.StreamResponse | None:
+        """Whatever fault stands in the way here. None goes on."""
+        for fault in list(self._faults):
+            if fault.when != when or not fault.matches(record):
+                continue
+            fault.left -= 1
+            fault.met += 1
+            fault.reached.set()
+            self._noticed()
+            if fault.delay_s:
+                await anyio.sleep(fault.delay_s)
+            if fault.gate is not None:
+                await fault.gate.wait()
+            if fault.drop:
+                if request.transport is not None:
+                    request.transport.abort()
+                return web.Response(status=499)
+            if fault.status is not None:
+                body = {"message": f"{fault.status}: scripted fault", "code": fault.number}
+                return self._finish(record, fault.status, body, {})
+        return None
+
+    def _asker(self, request: web.Request) -> Application | None:
+        token = request.headers.get("Authorization", "").removeprefix("Bot ")
+        for application in self._acts.realm.applications.values():
+            if token and application.token == token:
+                return application
+        return None
+
+    def _finish(self, record: Request, status: int, body: object, headers: Mapping[str, str]) -> web.StreamResponse:
+        record.status, record.answer = status, body
+        self._noticed()
+        return _respond(status, body, headers)
+
+
+def _status_of(handler: Handler, call: Call) -> tuple[int, object]:
+    answer = handler(call)
+    if isinstance(answer, Created):
+        return 201, answer.body
+    return (204, None) if answer is None else (200, answer)
+
+
+def _respond(status: int, body: object, headers: Mapping[str, str]) -> web.Response:
+    """JSON without a charset: discord.py takes anything else for text."""
+    if status == 204:
+        return web.Response(status=204, headers=dict(headers))
+    return web.Response(status=status, body=json.dumps(body).encode(), content_type=_JSON, headers=dict(headers))
+
+
+async def _read_body(request: web.Request) -> tuple[Any, Mapping[int, Attachment]]:
+    """The JSON of a body and its files by number. A body that is no JSON is answered by the form (50035)."""
+    if request.content_type == _JSON:
+        text = await request.text()
+        return _parse(text) if text else None, {}
+    if request.content_type.startswith("multipart/"):
+        return await _read_parts(await request.multipart())
+    return None, {}
+
+
+async def _read_parts(reader: MultipartReader) -> tuple[Any, Mapping[int, Attachment]]:
+    fields: dict[str, Any] = {}
+    body: Any = None
+    files: dict[int, Attachment] = {}
+    while (part := await reader.next()) is not None:
+        if not isinstance(part, BodyPartReader):
+            continue
+        content = bytes(await part.read(decode=True))
+        found = _FILE.fullmatch(part.name or "")
+        if found is not None:
+            kind = part.headers.get("Content-Type")
+            known = None if kind == "application/octet-stream" else kind
+            files[int(found[1])] = Attachment(part.filename or "file", content, known)
+        elif part.name == "payload_json":
+            body = _parse(content.decode())
+        elif part.name:
+            fields[part.name] = content.decode(errors="replace")
+    return (fields or None) if body is None else body, files
+
+
+def _parse(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,291 @@
+"""Routes of channels: reading, changing, deleting; overwrites, invites and webhooks of a channel."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, cast
+
+from denizen.testing.discord.payloads.channels import channel_payload, invite_payload
+from denizen.testing.discord.payloads.people import webhook_payload
+from denizen.testing.discord.rest.call import Call, Created, Route
+from denizen.testing.discord.rest.form import Form
+from denizen.testing.discord.state.access import demand, demand_in_guild, sees, shows
+from denizen.testing.discord.state.changes import InviteChanged, WebhooksChanged
+from denizen.testing.discord.state.channels import Channel, ChannelKind, ForumTag, Overwrite, ThreadState
+from denizen.testing.discord.state.guilds import ChannelOptions, Guild
+from denizen.testing.discord.state.permissions import NONE, P
+from denizen.testing.discord.state.realm import Invite, Realm, Webhook
+from denizen.testing.discord.state.refusals import unknown
+
+_CHANNEL = "/channels/{channel_id}"
+_OVERWRITE = f"{_CHANNEL}/permissions/{{target_id}}"
+_MAX_SLOWMODE_S = 21600
+_MAX_TOPIC = {ChannelKind.FORUM: 4096, ChannelKind.MEDIA: 4096}
+
+
+def read(call: Call) -> object:
+    return channel_payload(call.channel(), call.bot)
+
+
+def modify(call: Call) -> object:
+    channel = call.channel()
+    if channel.is_thread:
+        _modify_thread(call, channel)
+    else:
+        _modify_channel(call, channel)
+    return channel_payload(channel, call.bot)
+
+
+def delete(call: Call) -> object:
+    channel = call.channel()
+    payload = channel_payload(channel, call.bot)
+    call.acts.channels.delete(call.bot, channel)
+    return payload
+
+
+def _modify_channel(call: Call, channel: Channel) -> None:
+    form = call.form
+    guild = call.realm.guild_of(channel)
+    name = form.text("name", 100)
+    topic = form.text("topic", _MAX_TOPIC.get(channel.kind, 1024))
+    slowmode_s = form.integer("rate_limit_per_user", 0, _MAX_SLOWMODE_S)
+    position = form.integer("position")
+    overwrites = _read_overwrites(form)
+    parent = _category(form, guild)
+    tags = [_read_tag(call.realm, each) for each in form.forms("available_tags", 20)]
+    form.check()
+
+    def change(target: Channel) -> None:
+        target.name = name or target.name
+        target.topic = topic if form.has("topic") else target.topic
+        target.slowmode_s = slowmode_s if slowmode_s is not None else target.slowmode_s
+        target.position = position if position is not None else target.position
+        target.nsfw = form.flag("nsfw", default=target.nsfw)
+        target.parent = parent if form.has("parent_id") else target.parent
+        if form.given("permission_overwrites"):
+            target.overwrites = {each.id: each for each in overwrites}
+        if form.given("available_tags"):
+            target.tags = tags
+        target.default_auto_archive_min = (
+            form.integer("default_auto_archive_duration") or target.default_auto_archive_min
+        )
+
+    call.acts.channels.modify(call.bot, channel, change)
+
+
+def _modify_thread(call: Call, thread: Channel) -> None:
+    form = call.form
+    name = form.text("name", 100)
+    slowmode_s = form.integer("rate_limit_per_user", 0, _MAX_SLOWMODE_S)
+    duration = form.integer("auto_archive_duration", 60, 10080)
+    tags = form.snowflakes("applied_tags")
+    form.check()
+
+    def change(target: Channel, state: ThreadState) -> None:
+        target.name = name or target.name
+        target.slowmode_s = slowmode_s if slowmode_s is not None else target.slowmode_s
+        state.archived = form.flag("archived", default=state.archived)
+        state.locked = form.flag("locked", default=state.locked)
+        state.invitable = form.flag("invitable", default=state.invitable)
+        state.auto_archive_min = duration or state.auto_archive_min
+        state.tags = tags if form.given("applied_tags") else state.tags
+
+    call.acts.threads.modify(call.bot, thread, change)
+
+
+def list_of_guild(call: Call) -> object:
+    """Only channels that the bot sees, and their categories."""
+    shown = [each for each in call.guild().channels.values() if shows(call.realm, call.bot, each)]
+    return [channel_payload(each, call.bot) for each in shown]
+
+
+def create(call: Call) -> object:
+    guild, form = call.guild(), call.form
+    name = form.text("name", 100, required=True) or ""
+    kind = ChannelKind(form.integer("type") or 0)
+    options: ChannelOptions = {
+        "kind": kind.name.lower(),
+        "category": _category(form, guild),
+        "overwrites": _read_overwrites(form),
+        "slowmode_s": form.integer("rate_limit_per_user", 0, _MAX_SLOWMODE_S) or 0,
+        "nsfw": form.flag("nsfw"),
+        "tags": [str(each.text("name", 20)) for each in form.forms("available_tags", 20)],
+    }
+    topic = form.text("topic", _MAX_TOPIC.get(kind, 1024))
+    if topic is not None:
+        options["topic"] = topic
+    form.check()
+    return Created(channel_payload(call.acts.channels.create(call.bot, guild, name, **options), call.bot))
+
+
+def move_many(call: Call) -> object:
+    guild = call.guild()
+    demand_in_guild(call.realm, call.bot, guild, P.MANAGE_CHANNELS)
+    bodies = cast("list[object]", call.body) if isinstance(call.body, list) else []
+    forms = [Form(each, str(index)) for index, each in enumerate(bodies)]
+    for form in forms:
+        channel = guild.channels.get(form.snowflake("id", required=True) or 0)
+        if channel is None:
+            raise unknown("Channel")
+        position = form.integer("position")
+        form.check()
+
+        def change(target: Channel, position: int | None = position) -> None:
+            target.position = target.position if position is None else position
+
+        call.acts.channels.modify(call.bot, channel, change)
+    return None
+
+
+def set_overwrite(call: Call) -> object:
+    channel, form = call.channel(), call.form
+    allow, deny = form.permissions("allow") or NONE, form.permissions("deny") or NONE
+    kind = form.integer("type", 0, 1)
+    form.check()
+    overwrite = Overwrite(call.id("target_id"), kind or 0, allow, deny)
+    call.acts.channels.set_overwrite(call.bot, channel, overwrite)
+    return None
+
+
+def delete_overwrite(call: Call) -> object:
+    call.acts.channels.delete_overwrite(call.bot, call.channel(), call.id("target_id"))
+    return None
+
+
+def create_invite(call: Call) -> object:
+    channel, form = call.channel(P.CREATE_INSTANT_INVITE), call.form
+    age = form.integer("max_age", 0, 604800)
+    uses = form.integer("max_uses", 0, 100) or 0
+    temporary = form.flag("temporary")
+    form.check()
+    code = secrets.token_urlsafe(6)
+    invite = Invite(code, channel, call.bot, 86400 if age is None else age, uses, temporary, call.realm.ids.fresh())
+    call.realm.invites[code] = invite
+    shown = invite_payload(call.realm, invite)
+    call.realm.tell(InviteChanged(channel, _told(shown), "created"))
+    return shown
+
+
+def list_invites(call: Call) -> object:
+    channel = call.channel(P.MANAGE_CHANNELS)
+    return [invite_payload(call.realm, each) for each in call.realm.invites.values() if each.channel is channel]
+
+
+def list_guild_invites(call: Call) -> object:
+    guild = call.guild()
+    demand_in_guild(call.realm, call.bot, guild, P.MANAGE_GUILD)
+    invites = [each for each in call.realm.invites.values() if each.channel.guild_id == guild.id]
+    return [invite_payload(call.realm, each) for each in invites]
+
+
+def read_invite(call: Call) -> object:
+    return invite_payload(call.realm, _invite(call))
+
+
+def delete_invite(call: Call) -> object:
+    invite = _invite(call)
+    demand(call.realm, call.bot, invite.channel, P.MANAGE_CHANNELS)
+    shown = invite_payload(call.realm, invite)
+    del call.realm.invites[invite.code]
+    call.realm.tell(InviteChanged(invite.channel, {"code": invite.code}, "deleted"))
+    return shown
+
+
+def create_webhook(call: Call) -> object:
+    channel, form = call.channel(P.MANAGE_WEBHOOKS), call.form
+    name = form.text("name", 80, required=True) or ""
+    form.check()
+    hook = Webhook(call.realm.ids.fresh(), secrets.token_urlsafe(48), name, channel, call.bot, call.application.id)
+    call.realm.webhooks[hook.id] = hook
+    call.realm.tell(WebhooksChanged(channel))
+    return webhook_payload(hook)
+
+
+def list_webhooks(call: Call) -> object:
+    channel = call.channel(P.MANAGE_WEBHOOKS)
+    return [webhook_payload(each) for each in call.realm.webhooks.values() if each.channel is channel]
+
+
+def list_guild_webhooks(call: Call) -> object:
+    guild = call.guild()
+    demand_in_guild(call.realm, call.bot, guild, P.MANAGE_WEBHOOKS)
+    return [webhook_payload(each) for each in call.realm.webhooks.values() if each.channel.guild_id == guild.id]
+
+
+def read_webhook(call: Call) -> object:
+    return webhook_payload(_webhook(call))
+
+
+def delete_webhook(call: Call) -> object:
+    hook = _webhook(call)
+    del call.realm.webhooks[hook.id]
+    call.realm.tell(WebhooksChanged(hook.channel))
+    return None
+
+
+def _webhook(call: Call) -> Webhook:
+    hook = call.realm.webhooks.get(call.id("webhook_id"))
+    if hook is None:
+        raise unknown("Webhook")
+    demand(call.realm, call.bot, hook.channel, P.MANAGE_WEBHOOKS)
+    return hook
+
+
+def _invite(call: Call) -> Invite:
+    invite = call.realm.invites.get(call.path["code"])
+    if invite is None or not sees(call.realm, call.bot, invite.channel):
+        raise unknown("Invite")
+    return invite
+
+
+def _told(shown: dict[str, Any]) -> dict[str, Any]:
+    return {key: shown[key] for key in ("code", "created_at", "inviter", "max_age", "max_uses", "temporary", "uses")}
+
+
+def _category(form: Form, guild: Guild | None) -> Channel | None:
+    number = form.snowflake("parent_id")
+    if number is None:
+        return None
+    parent = guild.channels.get(number) if guild else None
+    if parent is None or parent.kind is not ChannelKind.CATEGORY:
+        form.fault("parent_id", "CHANNEL_PARENT_INVALID", "Category does not exist")
+    return parent
+
+
+def _read_overwrites(form: Form) -> list[Overwrite]:
+    return [
+        Overwrite(
+            each.snowflake("id", required=True) or 0,
+            each.integer("type", 0, 1) or 0,
+            each.permissions("allow") or NONE,
+            each.permissions("deny") or NONE,
+        )
+        for each in form.forms("permission_overwrites", 100)
+    ]
+
+
+def _read_tag(realm: Realm, form: Form) -> ForumTag:
+    number = form.snowflake("id") or realm.ids.fresh()
+    return ForumTag(number, form.text("name", 20, required=True) or "", form.flag("moderated"))
+
+
+ROUTES = (
+    Route("GET", _CHANNEL, read),
+    Route("PATCH", _CHANNEL, modify),
+    Route("DELETE", _CHANNEL, delete),
+    Route("GET", "/guilds/{guild_id}/channels", list_of_guild),
+    Route("POST", "/guilds/{guild_id}/channels", create),
+    Route("PATCH", "/guilds/{guild_id}/channels", move_many),
+    Route("PUT", _OVERWRITE, set_overwrite),
+    Route("DELETE", _OVERWRITE, delete_overwrite),
+    Route("POST", f"{_CHANNEL}/invites", create_invite),
+    Route("GET", f"{_CHANNEL}/invites", list_invites),
+    Route("GET", "/guilds/{guild_id}/invites", list_guild_invites),
+    Route("GET", "/invites/{code}", read_invite),
+    Route("DELETE", "/invites/{code}", delete_invite),
+    Route("POST", f"{_CHANNEL}/webhooks", create_webhook),
+    Route("GET", f"{_CHANNEL}/webhooks", list_webhooks),
+    Route("GET", "/guilds/{guild_id}/webhooks", list_guild_webhooks),
+    Route("GET", "/webhooks/{webhook_id}", read_webhook),
+    Route("DELETE", "/webhooks/{webhook_id}", delete_webhook),
+)

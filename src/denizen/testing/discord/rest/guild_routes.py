@@ -1,0 +1,229 @@
+"""Routes of guilds: the guild itself, members, roles, bans, emojis, stickers."""
+
+from __future__ import annotations
+
+from denizen.testing.discord.payloads.guilds import (
+    ban_payload,
+    emoji_payload,
+    guild_payload,
+    role_payload,
+    sticker_payload,
+)  # fmt: skip
+from denizen.testing.discord.payloads.people import member_payload
+from denizen.testing.discord.rest.call import Call, Route
+from denizen.testing.discord.rest.form import Form
+from denizen.testing.discord.state.access import demand_in_guild
+from denizen.testing.discord.state.guilds import Guild, Member, Role, RoleOptions, find_members
+from denizen.testing.discord.state.intents import Intent
+from denizen.testing.discord.state.permissions import P
+from denizen.testing.discord.state.refusals import missing_access, unknown
+
+_GUILD = "/guilds/{guild_id}"
+_MEMBERS = f"{_GUILD}/members"
+_ROLES = f"{_GUILD}/roles"
+
+
+def read(call: Call) -> object:
+    guild = call.guild()
+    counts = {"approximate_member_count": len(guild.members), "approximate_presence_count": len(guild.members)}
+    wants = call.switch("with_counts")
+    return guild_payload(guild) | (counts if wants else {})
+
+
+def modify(call: Call) -> object:
+    guild, form = call.guild(), call.form
+    name = form.text("name", 100)
+    form.check()
+    call.acts.guilds.rename(call.bot, guild, name or guild.name)
+    return guild_payload(guild)
+
+
+def read_member(call: Call) -> object:
+    return member_payload(call.realm.get_member(call.guild(), call.id("user_id")))
+
+
+def list_members(call: Call) -> object:
+    """Only for applications with the members intent enabled (50001), by id."""
+    guild = call.guild()
+    if not call.application.intents & Intent.GUILD_MEMBERS:
+        raise missing_access()
+    limit, after = call.number("limit", 1, 1, 1000), call.snowflake("after") or 0
+    found = sorted((each for each in guild.members.values() if each.user.id > after), key=lambda each: each.user.id)
+    return [member_payload(each) for each in found[:limit]]
+
+
+def search_members(call: Call) -> object:
+    limit = call.number("limit", 1, 1, 1000)
+    return [member_payload(each) for each in find_members(call.guild(), call.query.get("query", ""), limit)]
+
+
+def modify_member(call: Call) -> object:
+    guild, form = call.guild(), call.form
+    member = call.realm.get_member(guild, call.id("user_id"))
+    nick, until = form.text("nick", 32), form.moment("communication_disabled_until")
+    roles = form.snowflakes("roles")
+    form.check()
+    if form.has("nick"):
+        call.acts.guilds.rename_member(call.bot, guild, member, nick)
+    if form.has("communication_disabled_until"):
+        call.acts.guilds.time_out(call.bot, guild, member, until)
+    if form.given("roles"):
+        _change_roles(call, guild, member, roles)
+    return member_payload(member)
+
+
+def _change_roles(call: Call, guild: Guild, member: Member, wanted: list[int]) -> None:
+    kept = [each for each in member.roles if guild.roles[each].managed]
+    for role_id in [each for each in member.roles if each not in wanted and each not in kept]:
+        call.acts.guilds.give_role(call.bot, guild, member, guild.roles[role_id], given=False)
+    for role_id in [each for each in wanted if each not in member.roles]:
+        call.acts.guilds.give_role(call.bot, guild, member, _role(guild, role_id), given=True)
+
+
+def modify_me(call: Call) -> object:
+    guild, form = call.guild(), call.form
+    nick = form.text("nick", 32)
+    form.check()
+    member = guild.members[call.bot.id]
+    if form.has("nick"):
+        call.acts.guilds.rename_member(call.bot, guild, member, nick)
+    return member_payload(member)
+
+
+def kick(call: Call) -> object:
+    guild = call.guild()
+    call.acts.guilds.kick(call.bot, guild, call.realm.get_member(guild, call.id("user_id")))
+    return None
+
+
+def give_role(call: Call) -> object:
+    return _give(call, given=True)
+
+
+def take_role(call: Call) -> object:
+    return _give(call, given=False)
+
+
+def _give(call: Call, *, given: bool) -> None:
+    guild = call.guild()
+    member = call.realm.get_member(guild, call.id("user_id"))
+    call.acts.guilds.give_role(call.bot, guild, member, _role(guild, call.id("role_id")), given=given)
+
+
+def _role(guild: Guild, role_id: int) -> Role:
+    role = guild.roles.get(role_id)
+    if role is None:
+        raise unknown("Role")
+    return role
+
+
+def list_roles(call: Call) -> object:
+    return [role_payload(each) for each in call.guild().roles.values()]
+
+
+def read_role(call: Call) -> object:
+    return role_payload(_role(call.guild(), call.id("role_id")))
+
+
+def create_role(call: Call) -> object:
+    guild, form = call.guild(), call.form
+    name, options = form.text("name", 100), _role_options(form)
+    form.check()
+    return role_payload(call.acts.guilds.create_role(call.bot, guild, name or "new role", **options))
+
+
+def modify_role(call: Call) -> object:
+    guild, form = call.guild(), call.form
+    name, options = form.text("name", 100), _role_options(form)
+    form.check()
+    role = _role(guild, call.id("role_id"))
+    return role_payload(call.acts.guilds.edit_role(call.bot, guild, role, name, **options))
+
+
+def delete_role(call: Call) -> object:
+    guild = call.guild()
+    call.acts.guilds.delete_role(call.bot, guild, _role(guild, call.id("role_id")))
+    return None
+
+
+def _role_options(form: Form) -> RoleOptions:
+    options: RoleOptions = {}
+    permissions, color = form.permissions("permissions"), form.integer("color", 0, 0xFFFFFF)
+    colors = form.inner("colors")
+    if color is None and colors is not None:
+        color = colors.integer("primary_color", 0, 0xFFFFFF)
+    if permissions is not None:
+        options["permissions"] = permissions
+    if color is not None:
+        options["color"] = color
+    if form.given("hoist"):
+        options["hoist"] = form.flag("hoist")
+    if form.given("mentionable"):
+        options["mentionable"] = form.flag("mentionable")
+    return options
+
+
+def list_bans(call: Call) -> object:
+    guild = call.guild()
+    demand_in_guild(call.realm, call.bot, guild, P.BAN_MEMBERS)
+    return [ban_payload(each.user, each.reason) for each in guild.bans.values()]
+
+
+def read_ban(call: Call) -> object:
+    guild = call.guild()
+    demand_in_guild(call.realm, call.bot, guild, P.BAN_MEMBERS)
+    ban = guild.bans.get(call.id("user_id"))
+    if ban is None:
+        raise unknown("Ban")
+    return ban_payload(ban.user, ban.reason)
+
+
+def ban(call: Call) -> object:
+    call.acts.guilds.ban(call.bot, call.guild(), call.realm.get_user(call.id("user_id")), call.reason)
+    return None
+
+
+def unban(call: Call) -> object:
+    call.acts.guilds.unban(call.bot, call.guild(), call.id("user_id"))
+    return None
+
+
+def list_emojis(call: Call) -> object:
+    return [emoji_payload(each) for each in call.guild().emojis.values()]
+
+
+def list_stickers(call: Call) -> object:
+    return [sticker_payload(each) for each in call.guild().stickers.values()]
+
+
+def read_sticker(call: Call) -> object:
+    for guild in call.realm.guilds.values():
+        if sticker := guild.stickers.get(call.id("sticker_id")):
+            return sticker_payload(sticker)
+    raise unknown("Sticker")
+
+
+ROUTES = (
+    Route("GET", _GUILD, read),
+    Route("PATCH", _GUILD, modify),
+    Route("GET", f"{_MEMBERS}/search", search_members),
+    Route("PATCH", f"{_MEMBERS}/@me", modify_me),
+    Route("GET", _MEMBERS, list_members),
+    Route("GET", f"{_MEMBERS}/{{user_id}}", read_member),
+    Route("PATCH", f"{_MEMBERS}/{{user_id}}", modify_member),
+    Route("DELETE", f"{_MEMBERS}/{{user_id}}", kick),
+    Route("PUT", f"{_MEMBERS}/{{user_id}}/roles/{{role_id}}", give_role),
+    Route("DELETE", f"{_MEMBERS}/{{user_id}}/roles/{{role_id}}", take_role),
+    Route("GET", _ROLES, list_roles),
+    Route("POST", _ROLES, create_role),
+    Route("GET", f"{_ROLES}/{{role_id}}", read_role),
+    Route("PATCH", f"{_ROLES}/{{role_id}}", modify_role),
+    Route("DELETE", f"{_ROLES}/{{role_id}}", delete_role),
+    Route("GET", f"{_GUILD}/bans", list_bans),
+    Route("GET", f"{_GUILD}/bans/{{user_id}}", read_ban),
+    Route("PUT", f"{_GUILD}/bans/{{user_id}}", ban),
+    Route("DELETE", f"{_GUILD}/bans/{{user_id}}", unban),
+    Route("GET", f"{_GUILD}/emojis", list_emojis),
+    Route("GET", f"{_GUILD}/stickers", list_stickers),
+    Route("GET", "/stickers/{sticker_id}", read_sticker),
+)

@@ -1,0 +1,193 @@
+"""Routes of messages: create, read, edit, delete, reactions, pins, polls, typing."""
+
+from __future__ import annotations
+
+from denizen.testing.discord.payloads.messages import message_payload, with_nonce
+from denizen.testing.discord.payloads.people import Payload, user_payload
+from denizen.testing.discord.rest.call import Call, Route
+from denizen.testing.discord.rest.message_form import read_draft, read_edit
+from denizen.testing.discord.state.access import may
+from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.messages import Message
+from denizen.testing.discord.state.permissions import P
+from denizen.testing.discord.state.refusals import bad, bad_form
+from denizen.testing.discord.state.snowflakes import stamp
+
+_CHANNEL = "/channels/{channel_id}"
+_MESSAGES = f"{_CHANNEL}/messages"
+_MESSAGE = f"{_MESSAGES}/{{message_id}}"
+_REACTION = f"{_MESSAGE}/reactions/{{emoji_name}}"
+
+
+def _shown(call: Call, message: Message) -> Payload:
+    return message_payload(call.realm, message, call.application, call.application.intents)
+
+
+def create(call: Call) -> object:
+    channel = call.channel()
+    draft = read_draft(call.body, call.files, channel, call.realm.rules.content_length)
+    message = call.acts.messages.send(call.bot, channel, draft)
+    return with_nonce(message, _shown(call, message))
+
+
+def read_many(call: Call) -> object:
+    """Newest first. Without the right to read the history it is empty, as Discord has it."""
+    channel = call.channel()
+    limit = call.number("limit", 50, 1, 100)
+    anchors = {name: at for name in ("around", "before", "after") if (at := call.snowflake(name)) is not None}
+    if len(anchors) > 1:
+        raise bad_form([("", "INVALID_FORM", "Only one of around, before and after may be given")])
+    if not may(call.realm, call.bot, channel, P.READ_MESSAGE_HISTORY):
+        return []
+    return [_shown(call, each) for each in _page(channel, anchors, limit)]
+
+
+def _page(channel: Channel, anchors: dict[str, int], limit: int) -> list[Message]:
+    match anchors:
+        case {"around": at}:
+            return channel.around(at, limit)
+        case {"before": at}:
+            return channel.before(at, limit)
+        case {"after": at}:
+            return channel.after(at, limit)
+        case _:
+            return channel.newest(limit)
+
+
+def read(call: Call) -> object:
+    return _shown(call, call.message(call.channel()))
+
+
+def edit(call: Call) -> object:
+    channel = call.channel()
+    message = call.realm.get_message(channel, call.id("message_id"))
+    change = read_edit(call.body, call.files, call.realm.rules.content_length)
+    return _shown(call, call.acts.messages.edit(call.bot, channel, message, change))
+
+
+def delete(call: Call) -> object:
+    channel = call.channel()
+    call.acts.messages.delete(call.bot, channel, call.realm.get_message(channel, call.id("message_id")))
+    return None
+
+
+def delete_many(call: Call) -> object:
+    channel, form = call.channel(), call.form
+    ids = form.snowflakes("messages")
+    form.check()
+    call.acts.messages.delete_many(call.bot, channel, ids)
+    return None
+
+
+def crosspost(call: Call) -> object:
+    channel = call.channel(P.SEND_MESSAGES)
+    if channel.kind.name != "ANNOUNCEMENT":
+        raise bad(50024, "Cannot execute action on this channel type")
+    message = call.message(channel)
+    message.flags |= 1
+    return _shown(call, message)
+
+
+def react(call: Call) -> object:
+    channel = call.channel()
+    emoji = call.acts.marks.parse_emoji(call.path["emoji_name"])
+    call.acts.marks.react(call.bot, channel, call.message(channel), emoji)
+    return None
+
+
+def unreact(call: Call) -> object:
+    channel = call.channel()
+    emoji = call.acts.marks.parse_emoji(call.path["emoji_name"])
+    user = call.realm.get_user(call.id("user_id")) if "user_id" in call.path else call.bot
+    call.acts.marks.unreact(call.bot, channel, call.message(channel), emoji, user)
+    return None
+
+
+def list_reactions(call: Call) -> object:
+    channel = call.channel()
+    message = call.message(channel)
+    emoji = call.acts.marks.parse_emoji(call.path["emoji_name"])
+    after, limit = call.snowflake("after") or 0, call.number("limit", 25, 1, 100)
+    users = [user for each in message.reactions if each.emoji.key == emoji.key for user in each.users]
+    found = sorted((each for each in users if each.id > after), key=lambda each: each.id)
+    return [user_payload(each) for each in found[:limit]]
+
+
+def clear_reactions(call: Call) -> object:
+    channel = call.channel()
+    name = call.path.get("emoji_name")
+    emoji = None if name is None else call.acts.marks.parse_emoji(name)
+    call.acts.marks.clear_reactions(call.bot, channel, call.message(channel), emoji)
+    return None
+
+
+def list_pins(call: Call) -> object:
+    channel = call.channel()
+    limit = call.number("limit", 50, 1, 50)
+    before = call.query.get("before")
+    pinned = [(each.pinned_at, each) for each in channel if each.pinned_at is not None]
+    pinned.sort(key=lambda pair: pair[0], reverse=True)
+    found = [(at, each) for at, each in pinned if before is None or stamp(at) < before]
+    items = [{"pinned_at": stamp(at), "message": _shown(call, each)} for at, each in found[:limit]]
+    return {"items": items, "has_more": len(found) > limit}
+
+
+def list_pins_old(call: Call) -> object:
+    pinned = [each for each in call.channel() if each.pinned]
+    return [_shown(call, each) for each in reversed(pinned)]
+
+
+def pin(call: Call) -> object:
+    channel = call.channel()
+    call.acts.marks.pin(call.bot, channel, call.realm.get_message(channel, call.id("message_id")))
+    return None
+
+
+def unpin(call: Call) -> object:
+    channel = call.channel()
+    call.acts.marks.unpin(call.bot, channel, call.realm.get_message(channel, call.id("message_id")))
+    return None
+
+
+def type_in(call: Call) -> object:
+    call.acts.marks.type_in(call.bot, call.channel())
+    return None
+
+
+def end_poll(call: Call) -> object:
+    channel = call.channel()
+    message = call.message(channel)
+    call.acts.marks.end_poll(call.bot, channel, message)
+    return _shown(call, message)
+
+
+def list_voters(call: Call) -> object:
+    message = call.message(call.channel())
+    users = message.poll.votes.get(call.id("answer_id"), []) if message.poll else []
+    return {"users": [user_payload(each) for each in users]}
+
+
+ROUTES = (
+    Route("GET", f"{_MESSAGES}/pins", list_pins),
+    Route("PUT", f"{_MESSAGES}/pins/{{message_id}}", pin),
+    Route("DELETE", f"{_MESSAGES}/pins/{{message_id}}", unpin),
+    Route("GET", f"{_CHANNEL}/pins", list_pins_old),
+    Route("PUT", f"{_CHANNEL}/pins/{{message_id}}", pin),
+    Route("DELETE", f"{_CHANNEL}/pins/{{message_id}}", unpin),
+    Route("POST", f"{_MESSAGES}/bulk-delete", delete_many),
+    Route("POST", _MESSAGES, create),
+    Route("GET", _MESSAGES, read_many),
+    Route("GET", _MESSAGE, read),
+    Route("PATCH", _MESSAGE, edit),
+    Route("DELETE", _MESSAGE, delete),
+    Route("POST", f"{_MESSAGE}/crosspost", crosspost),
+    Route("DELETE", f"{_MESSAGE}/reactions", clear_reactions),
+    Route("PUT", f"{_REACTION}/@me", react),
+    Route("DELETE", f"{_REACTION}/@me", unreact),
+    Route("DELETE", f"{_REACTION}/{{user_id}}", unreact),
+    Route("GET", _REACTION, list_reactions),
+    Route("DELETE", _REACTION, clear_reactions),
+    Route("POST", f"{_CHANNEL}/typing", type_in),
+    Route("POST", f"{_CHANNEL}/polls/{{message_id}}/expire", end_poll),
+    Route("GET", f"{_CHANNEL}/polls/{{message_id}}/answers/{{answer_id}}", list_voters),
+)

@@ -1,0 +1,24 @@
+"""All routes. The order matters where one template could match what another means: the more exact come first."""
+
+from __future__ import annotations
+
+from denizen.testing.discord.rest import (
+    channel_routes,
+    command_routes,
+    guild_routes,
+    interaction_routes,
+    message_routes,
+    people_routes,
+    thread_routes,
+)
+from denizen.testing.discord.rest.call import Route
+
+ROUTES: tuple[Route, ...] = (
+    *people_routes.ROUTES,
+    *message_routes.ROUTES,
+    *thread_routes.ROUTES,
+    *channel_routes.ROUTES,
+    *guild_routes.ROUTES,
+    *command_routes.ROUTES,
+    *interaction_routes.ROUTES,
+)

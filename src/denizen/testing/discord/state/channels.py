@@ -1,0 +1,171 @@
+"""Channels of every kind: guild channels, threads, direct messages. They hold their messages in order."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+
+from denizen.testing.discord.state.messages import Emoji, Message
+from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.permissions import NONE, Permission
+
+
+class ChannelKind(IntEnum):
+    TEXT = 0
+    DM = 1
+    VOICE = 2
+    CATEGORY = 4
+    ANNOUNCEMENT = 5
+    ANNOUNCEMENT_THREAD = 10
+    PUBLIC_THREAD = 11
+    PRIVATE_THREAD = 12
+    STAGE = 13
+    FORUM = 15
+    MEDIA = 16
+
+
+THREADS = frozenset({ChannelKind.ANNOUNCEMENT_THREAD, ChannelKind.PUBLIC_THREAD, ChannelKind.PRIVATE_THREAD})
+FORUMS = frozenset({ChannelKind.FORUM, ChannelKind.MEDIA})
+WRITABLE = frozenset({
+    ChannelKind.TEXT, ChannelKind.DM, ChannelKind.VOICE, ChannelKind.ANNOUNCEMENT, ChannelKind.STAGE, *THREADS,
+})  # fmt: skip
+
+
+@dataclass(slots=True)
+class Overwrite:
+    """What a role (kind 0) or a member (kind 1) may and may not in one channel."""
+
+    id: int
+    kind: int
+    allow: Permission = NONE
+    deny: Permission = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class ForumTag:
+    id: int
+    name: str
+    moderated: bool = False
+    emoji: Emoji | None = None
+
+
+@dataclass(slots=True)
+class ThreadMember:
+    user: User
+    joined_at: datetime
+
+
+@dataclass(slots=True)
+class ThreadState:
+    """What only threads have."""
+
+    owner: User
+    created_at: datetime
+    archive_at: datetime
+    archived: bool = False
+    locked: bool = False
+    invitable: bool = True
+    auto_archive_min: int = 1440
+    members: dict[int, ThreadMember] = field(default_factory=dict[int, ThreadMember])
+    tags: list[int] = field(default_factory=list[int])
+    sent: int = 0
+    """How many messages were ever sent, without the starter."""
+
+
+@dataclass(slots=True, eq=False)
+class Channel:
+    """One channel, thread or direct message. `parent` is the category, or the channel of a thread."""
+
+    id: int
+    kind: ChannelKind
+    name: str
+    guild_id: int | None = None
+    parent: Channel | None = None
+    position: int = 0
+    topic: str | None = None
+    nsfw: bool = False
+    slowmode_s: int = 0
+    overwrites: dict[int, Overwrite] = field(default_factory=dict[int, Overwrite])
+    recipients: list[User] = field(default_factory=list[User])
+    thread: ThreadState | None = None
+    tags: list[ForumTag] = field(default_factory=list[ForumTag])
+    default_auto_archive_min: int = 1440
+    last_message_id: int | None = None
+    last_pin_at: datetime | None = None
+    flags: int = 0
+    deleted: bool = False
+    _ids: list[int] = field(default_factory=list[int])
+    _messages: dict[int, Message] = field(default_factory=dict[int, Message])
+
+    @property
+    def mention(self) -> str:
+        return f"<#{self.id}>"
+
+    @property
+    def is_thread(self) -> bool:
+        return self.thread is not None
+
+    @property
+    def is_dm(self) -> bool:
+        return self.kind is ChannelKind.DM
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """All that is there now, oldest first. Ephemeral answers are in no channel."""
+        return list(self)
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The contents of all messages, oldest first."""
+        return [message.content for message in self]
+
+    def __iter__(self) -> Iterator[Message]:
+        return (self._messages[each] for each in self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def find(self, message_id: int) -> Message | None:
+        return self._messages.get(message_id)
+
+    def append(self, message: Message) -> None:
+        self._ids.append(message.id)
+        self._messages[message.id] = message
+        self.last_message_id = message.id
+
+    def remove(self, message: Message) -> None:
+        del self._messages[message.id]
+        del self._ids[bisect_left(self._ids, message.id)]
+
+    def newest(self, limit: int) -> list[Message]:
+        """Newest first."""
+        return self._slice(max(0, len(self._ids) - limit), len(self._ids))
+
+    def before(self, snowflake: int, limit: int) -> list[Message]:
+        """The newest ones before that id, newest first."""
+        end = bisect_left(self._ids, snowflake)
+        return self._slice(max(0, end - limit), end)
+
+    def after(self, snowflake: int, limit: int) -> list[Message]:
+        """The oldest ones after that id; newest first all the same."""
+        start = bisect_right(self._ids, snowflake)
+        return self._slice(start, min(len(self._ids), start + limit))
+
+    def around(self, snowflake: int, limit: int) -> list[Message]:
+        """Half of them before that id and half after, newest first."""
+        at = bisect_left(self._ids, snowflake)
+        here = at < len(self._ids) and self._ids[at] == snowflake
+        start = max(0, at - limit // 2)
+        return self._slice(start, min(len(self._ids), at + here + (limit - here) // 2))
+
+    def _slice(self, start: int, end: int) -> list[Message]:
+        return [self._messages[each] for each in reversed(self._ids[start:end])]
+
+    def __repr__(self) -> str:
+        return f"<Channel #{self.name} {self.kind.name} {self.id}>"

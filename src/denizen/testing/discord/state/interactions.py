@@ -1,0 +1,100 @@
+"""One use of a command, a component, an autocomplete or a modal, and what the application answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from typing import Any
+
+import anyio
+
+from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.messages import Message
+from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.pulse import Pulse
+
+
+class InteractionKind(IntEnum):
+    COMMAND = 2
+    COMPONENT = 3
+    AUTOCOMPLETE = 4
+    MODAL = 5
+
+
+class Callback(IntEnum):
+    """How an application answers first."""
+
+    PONG = 1
+    MESSAGE = 4
+    DEFERRED_MESSAGE = 5
+    DEFERRED_UPDATE = 6
+    UPDATE = 7
+    CHOICES = 8
+    MODAL = 9
+
+
+@dataclass(slots=True, eq=False)
+class Interaction:
+    """What a person did and what came back. `answers` are all messages that answer it, the original first."""
+
+    id: int
+    kind: InteractionKind
+    token: str
+    application: Application
+    user: User
+    channel: Channel
+    data: dict[str, Any]
+    created_at: datetime
+    message: Message | None = None
+    first: Callback | None = None
+    original: Message | None = None
+    answers: list[Message] = field(default_factory=list[Message])
+    choices: list[dict[str, Any]] | None = None
+    modal: dict[str, Any] | None = None
+    source: Interaction | None = None
+    """For a modal that was sent: the interaction that opened it."""
+    pulse: Pulse = field(default_factory=Pulse)
+    """Beats with every answer."""
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.first is not None
+
+    @property
+    def followups(self) -> list[Message]:
+        """The answers after the original one."""
+        return [message for message in self.answers if message is not self.original]
+
+    @property
+    def finished(self) -> bool:
+        """Acknowledged, and no deferred answer stands open."""
+        return self.acknowledged and not (self.original and self.original.loading)
+
+    @property
+    def text(self) -> str | None:
+        """The text of the original answer; None while there is none."""
+        return None if self.original is None or self.original.loading else self.original.content
+
+    @property
+    def custom_id(self) -> str | None:
+        return self.data.get("custom_id")
+
+    async def until_acknowledged(self, timeout_s: float = 10) -> None:
+        """Raises TimeoutError."""
+        with anyio.fail_after(timeout_s):
+            await self.pulse.until(lambda: self.acknowledged)
+
+    async def until_answered(self, timeout_s: float = 10) -> Message:
+        """The original answer, once it has its text. Raises TimeoutError."""
+        with anyio.fail_after(timeout_s):
+            await self.pulse.until(lambda: self.original is not None and not self.original.loading)
+        if self.original is None:
+            raise TimeoutError("the answer was deleted")
+        return self.original
+
+    async def until_followups(self, count: int = 1, timeout_s: float = 10) -> list[Message]:
+        """The first follow-ups. Raises TimeoutError."""
+        with anyio.fail_after(timeout_s):
+            await self.pulse.until(lambda: len(self.followups) >= count)
+        return self.followups[:count]

@@ -1,0 +1,207 @@
+"""A message with all that hangs on it: files, reactions, polls, references, the history of its edits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import IntEnum, IntFlag
+from typing import Any
+
+from denizen.testing.discord.state.people import User
+
+
+class MessageKind(IntEnum):
+    """Types of messages; all but the first and the three last are written by Discord itself."""
+
+    DEFAULT = 0
+    CHANNEL_PINNED_MESSAGE = 6
+    USER_JOIN = 7
+    THREAD_CREATED = 18
+    REPLY = 19
+    CHAT_INPUT_COMMAND = 20
+    THREAD_STARTER_MESSAGE = 21
+    CONTEXT_MENU_COMMAND = 23
+    POLL_RESULT = 46
+
+
+class MessageFlag(IntFlag):
+    CROSSPOSTED = 1 << 0
+    SUPPRESS_EMBEDS = 1 << 2
+    HAS_THREAD = 1 << 5
+    EPHEMERAL = 1 << 6
+    LOADING = 1 << 7
+    SUPPRESS_NOTIFICATIONS = 1 << 12
+    IS_VOICE_MESSAGE = 1 << 13
+    HAS_SNAPSHOT = 1 << 14
+    IS_COMPONENTS_V2 = 1 << 15
+
+
+@dataclass(frozen=True, slots=True)
+class Emoji:
+    """A Unicode emoji (no id) or one of a guild."""
+
+    name: str
+    id: int | None = None
+    animated: bool = False
+
+    @property
+    def key(self) -> str:
+        """As in a route: the emoji itself, or `name:id`."""
+        return self.name if self.id is None else f"{self.name}:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sticker:
+    """A sticker of a guild. Format 1 is PNG."""
+
+    id: int
+    name: str
+    guild_id: int
+    format: int = 1
+    tags: str = "wave"
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file. `file` makes one to send; the id is given when it is sent."""
+
+    filename: str
+    content: bytes
+    content_type: str | None = None
+    description: str | None = None
+    id: int = 0
+    ephemeral: bool = False
+    title: str | None = None
+    duration_s: float | None = None
+    waveform: str | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.content)
+
+
+@dataclass(slots=True)
+class Reaction:
+    """One emoji under a message, with those who chose it in order."""
+
+    emoji: Emoji
+    users: list[User] = field(default_factory=list[User])
+
+
+@dataclass(slots=True)
+class Poll:
+    """A poll. Answers are numbered from 1; `votes` holds who chose which."""
+
+    question: str
+    answers: Sequence[tuple[str, Emoji | None]]
+    expiry: datetime
+    multiple: bool = False
+    finalized: bool = False
+    votes: dict[int, list[User]] = field(default_factory=dict[int, list[User]])
+
+
+@dataclass(frozen=True, slots=True)
+class PollDraft:
+    """A poll before it is sent."""
+
+    question: str
+    answers: Sequence[str | tuple[str, Emoji | None]]
+    duration: timedelta = timedelta(hours=24)
+    multiple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What a message points to. Kind 0 is a reply (or a system message's subject), 1 a forward."""
+
+    channel_id: int
+    message_id: int | None = None
+    guild_id: int | None = None
+    kind: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was forwarded, as it was then."""
+
+    content: str
+    kind: MessageKind
+    timestamp: datetime
+    edited: datetime | None
+    flags: int
+    embeds: Sequence[Mapping[str, Any]] = ()
+    attachments: Sequence[Attachment] = ()
+    mentions: Sequence[User] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """An earlier version of a message and when it was replaced."""
+
+    content: str
+    embeds: Sequence[Mapping[str, Any]]
+    components: Sequence[Mapping[str, Any]]
+    at: datetime
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A message. Components and embeds are kept as they came; `edits` has the earlier versions, oldest first."""
+
+    id: int
+    channel_id: int
+    guild_id: int | None
+    author: User
+    content: str
+    timestamp: datetime
+    kind: MessageKind = MessageKind.DEFAULT
+    nonce: str | int | None = None
+    edited: datetime | None = None
+    embeds: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    attachments: list[Attachment] = field(default_factory=list[Attachment])
+    components: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    reactions: list[Reaction] = field(default_factory=list[Reaction])
+    stickers: list[Sticker] = field(default_factory=list[Sticker])
+    mentions: list[User] = field(default_factory=list[User])
+    mention_roles: list[int] = field(default_factory=list[int])
+    mention_everyone: bool = False
+    reference: Reference | None = None
+    snapshots: list[Snapshot] = field(default_factory=list[Snapshot])
+    flags: int = 0
+    tts: bool = False
+    poll: Poll | None = None
+    pinned_at: datetime | None = None
+    webhook_id: int | None = None
+    application_id: int | None = None
+    interaction: dict[str, Any] | None = None
+    seen_by: User | None = None
+    """Set on an ephemeral message: only this user sees it, it is in no channel's list."""
+    position: int | None = None
+    deleted: bool = False
+    edits: list[Edit] = field(default_factory=list[Edit])
+
+    @property
+    def ephemeral(self) -> bool:
+        return bool(self.flags & MessageFlag.EPHEMERAL)
+
+    @property
+    def loading(self) -> bool:
+        """A deferred answer whose text has not come yet."""
+        return bool(self.flags & MessageFlag.LOADING)
+
+    @property
+    def pinned(self) -> bool:
+        return self.pinned_at is not None
+
+    def __str__(self) -> str:
+        marks = [f"[{each.filename}]" for each in self.attachments]
+        marks += [f"[embed {each.get('title') or ''}]" for each in self.embeds]
+        marks += [f"[{each.emoji.name} {len(each.users)}]" for each in self.reactions]
+        return " ".join([f"{self.author.display_name}: {self.content}", *marks])
+
+
+def file(filename: str, content: bytes | str, content_type: str | None = None) -> Attachment:
+    """A file to be sent."""
+    return Attachment(filename, content.encode() if isinstance(content, str) else content, content_type)

@@ -1,0 +1,153 @@
+"""A small world, a listener that writes down what it hears, and accounts that run.
+
+async with running(harbour) as (account, heard):
+    harbour.say("hello")
+    await heard.until(lambda: heard.arrivals)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import anyio
+
+from denizen.adapters.discord.account import DiscordAccount
+from denizen.adapters.discord.settings import AccountSettings, DiscordEndpoints
+from denizen.domain.clock import Clock, SystemClock
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName
+from denizen.domain.room import Room
+from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
+from denizen.testing.discord import Application, Channel, DiscordServer, Message
+
+Hook = Callable[..., Awaitable[None]]
+
+
+class Harbour:
+    """The guild Harbour with #general, its owner Ana, Ben, and the bot Ada."""
+
+    def __init__(self, discord: DiscordServer) -> None:
+        self.discord = discord
+        self.world = discord.world
+        self.ana = discord.world.add_person("Ana")
+        self.ben = discord.world.add_person("Ben")
+        self.guild = discord.world.add_guild("Harbour", owner=self.ana)
+        self.guild.join(self.ben)
+        self.general = self.guild.add_channel("general")
+        self.ada = discord.world.add_application("Ada")
+        self.guild.join(self.ada.user)
+
+    def say(self, text: str, channel: Channel | None = None) -> Message:
+        return self.world.say(self.ana, channel or self.general, text)
+
+    def place(self, channel: Channel | None = None) -> Place:
+        return Place("discord", str((channel or self.general).id))
+
+    def mine(self, channel: Channel | None = None) -> list[Message]:
+        """What Ada said there."""
+        return [each for each in (channel or self.general).messages if each.author is self.ada.user]
+
+
+class Heard:
+    """Implements `ports.channel.Listener`. `on` has a function for each kind of call that should do more."""
+
+    def __init__(self, commands: Sequence[CommandSpec] = ()) -> None:
+        self.commands: Sequence[CommandSpec] = commands
+        self.log: list[str] = []
+        self.ready: list[Sequence[Room]] = []
+        self.arrivals: list[Arrival] = []
+        self.calls: list[CommandCall] = []
+        self.presses: list[Press] = []
+        self.rooms: list[Room] = []
+        self.on: dict[str, Hook] = {}
+        self.reply = CommandReply("Done.")
+        self.suggestions: Sequence[str] = ()
+        self._changed = anyio.Event()
+
+    async def until(self, holds: Callable[[], object], timeout_s: float = 10) -> None:
+        with anyio.fail_after(timeout_s):
+            while not holds():
+                await self._changed.wait()
+
+    def texts(self, room: str = "") -> list[str]:
+        return [each.post.text for each in self.arrivals if not room or each.room.id == room]
+
+    async def on_ready(self, rooms: Sequence[Room]) -> None:
+        self.ready.append(rooms)
+        await self._note("ready", rooms)
+
+    async def on_message(self, arrival: Arrival) -> None:
+        self.arrivals.append(arrival)
+        await self._note(f"{'edit' if arrival.is_edit else 'message'} {arrival.post.text}", arrival)
+
+    async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
+        await self._note(f"delete {room.id} {' '.join(post_ids)}", room)
+
+    async def on_room(self, room: Room) -> None:
+        self.rooms.append(room)
+        await self._note(f"room {room.name}", room)
+
+    async def on_room_gone(self, platform: str, room_id: str) -> None:
+        await self._note(f"gone {room_id}", room_id)
+
+    async def on_command(self, call: CommandCall) -> CommandReply:
+        self.calls.append(call)
+        await self._note(f"command {call.name}", call)
+        return self.reply
+
+    async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
+        await self._note(f"suggest {option} {typed}", call)
+        return self.suggestions
+
+    async def on_press(self, press: Press) -> None:
+        self.presses.append(press)
+        await self._note(f"press {press.value}", press)
+
+    async def _note(self, line: str, subject: object) -> None:
+        self.log.append(line)
+        self._changed.set()
+        self._changed = anyio.Event()
+        kind = line.split(" ", 1)[0]
+        if kind in self.on:
+            await self.on[kind](subject)
+
+
+def waiting_for(event: anyio.Event) -> Hook:
+    async def wait(_: object) -> None:
+        await event.wait()
+
+    return wait
+
+
+def settings_for(harbour: Harbour, application: Application | None = None, **changes: object) -> AccountSettings:
+    """Nothing waits as Discord would want it."""
+    application, discord = application or harbour.ada, harbour.discord
+    settings = AccountSettings(
+        AgentName(application.name.lower()),
+        application.token,
+        DiscordEndpoints(discord.api_url, discord.gateway_url),
+        ready_wait_s=0.05,
+        identify_pause_s=0.0,
+    )
+    return replace(settings, **changes)
+
+
+@asynccontextmanager
+async def running(
+    harbour: Harbour,
+    heard: Heard | None = None,
+    *,
+    application: Application | None = None,
+    clock: Clock | None = None,
+    **changes: object,
+) -> AsyncGenerator[tuple[DiscordAccount, Heard]]:
+    """An account that is connected and ready, and what it hears."""
+    heard = heard or Heard()
+    account = DiscordAccount(settings_for(harbour, application, **changes), clock or SystemClock())
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(account.run, heard)
+        await heard.until(lambda: heard.ready)
+        yield account, heard
+        tasks.cancel_scope.cancel()

@@ -1,0 +1,262 @@
+"""Who may see what, through a real client of a simulated Discord (promise 3)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import discord
+import pytest
+
+from denizen.adapters.discord.audience import may_moderate, visible_rooms
+from denizen.adapters.discord.members import is_live
+from denizen.domain.conversation import Place
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.testing.discord import Channel, Permission, User
+from denizen.testing.discord.state.channels import Overwrite
+from tests.adapters.discord.mooring import Mooring, ShardedBot, asker, moored
+from tests.testing.discord.bots import Bot
+
+pytestmark = pytest.mark.anyio
+
+WITHOUT_MEMBERS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
+
+
+def place_of(channel: Channel) -> Place:
+    if channel.is_thread and channel.parent is not None:
+        return Place("discord", str(channel.parent.id), str(channel.id))
+    return Place("discord", str(channel.id))
+
+
+async def names_seen(at: Mooring, where: Channel, who: User | Principal) -> set[str]:
+    """Names of the rooms that may be drawn on for an answer there."""
+    principal = who if isinstance(who, Principal) else asker(who)
+    found = await visible_rooms(at.client, place_of(where), principal)
+    names = {str(each.id): each.name for each in at.world.channels}
+    return {names[each] or "direct" for each in found}
+
+
+class Town:
+    """The public #general; #bridge for the crew, of which Cy is, and Ada; Ben is an ordinary member."""
+
+    def __init__(self, at: Mooring) -> None:
+        self.cy = at.world.add_person("Cy")
+        self.crew = at.guild.add_role("Crew")
+        at.guild.join(self.cy, [self.crew])
+        at.guild.set_roles(at.ada.user, [self.crew])
+        self.bridge = at.guild.add_channel("bridge", private_to=[self.crew])
+        self.galley = at.guild.add_channel("galley", private_to=[self.crew])
+
+
+@pytest.mark.proves("P3")
+async def test_what_was_said_in_private_is_not_for_answers_in_public():
+    async with moored() as at:
+        town = Town(at)
+        await at.settle()
+        assert await names_seen(at, at.general, town.cy) == {"general"}
+        assert await names_seen(at, town.bridge, town.cy) == {"general", "bridge", "galley"}
+
+
+@pytest.mark.proves("P3")
+async def test_the_asker_must_see_it_too_whoever_else_does():
+    async with moored() as at:
+        town = Town(at)
+        closed = at.guild.add_channel("closed", private_to=[at.ada.user])
+        await at.settle()
+        assert await names_seen(at, closed, town.cy) == {"closed", "general", "bridge", "galley"}
+        assert await names_seen(at, closed, at.ben) == {"closed", "general"}
+
+
+@pytest.mark.proves("P3")
+async def test_a_direct_talk_may_draw_on_what_its_user_sees_in_all_guilds():
+    async with moored() as at:
+        town = Town(at)
+        other = at.world.add_guild("Island", at.ben)
+        other.join(at.ada.user)
+        other.add_channel("beach")
+        await at.settle()
+        with_cy, with_ben = at.world.open_dm(town.cy, at.ada.user), at.world.open_dm(at.ben, at.ada.user)
+        assert await names_seen(at, with_cy, town.cy) == {"direct", "general", "bridge", "galley"}
+        assert await names_seen(at, with_ben, at.ben) == {"direct", "general", "beach"}
+        assert await names_seen(at, with_ben, town.cy) == {"direct"}
+        assert await names_seen(at, at.general, at.ben) == {"general"}
+
+
+@pytest.mark.proves("P3")
+async def test_a_right_that_is_taken_away_counts_at_once():
+    async with moored() as at:
+        town = Town(at)
+        await at.settle()
+        assert "galley" in await names_seen(at, town.bridge, town.cy)
+        at.guild.set_roles(town.cy, [])
+        await at.settle()
+        assert await names_seen(at, town.bridge, town.cy) == {"bridge", "general"}
+
+
+async def test_only_people_of_discord_see_more_than_the_place():
+    async with moored() as at:
+        at.guild.add_channel("other")
+        await at.settle()
+        for principal in (
+            Principal(PrincipalKind.SCHEDULE, "nightly", "nightly"),
+            Principal(PrincipalKind.WEB_USER, f"discord:{at.ana.id}", "Ana"),
+            Principal(PrincipalKind.PLATFORM_USER, f"github:{at.ana.id}", "Ana"),
+            Principal(PrincipalKind.PLATFORM_USER, "discord:somebody", "Ana"),
+        ):
+            assert await names_seen(at, at.general, principal) == {"general"}
+        assert await visible_rooms(at.client, Place("web", "1"), asker(at.ana)) == frozenset()
+        assert await names_seen(at, at.general, at.ana) == {"general", "other"}
+
+
+async def test_a_stranger_sees_no_more_than_the_place():
+    async with moored() as at:
+        at.guild.add_channel("other")
+        stranger = at.world.add_person("Stranger")
+        await at.settle()
+        assert await names_seen(at, at.general, stranger) == {"general"}
+
+
+async def test_seeing_a_channel_without_its_history_is_not_reading_it():
+    async with moored() as at:
+        blind = Overwrite(at.guild.id, 0, deny=Permission.READ_MESSAGE_HISTORY)
+        mute = Overwrite(at.guild.id, 0, deny=Permission.CONNECT)
+        at.guild.add_channel("blind", overwrites=[blind])
+        at.guild.add_channel("cabin", kind="voice")
+        at.guild.add_channel("closed cabin", kind="voice", overwrites=[mute])
+        at.guild.add_channel("decks", kind="category")
+        at.guild.add_channel("questions", kind="forum")
+        await at.settle()
+        assert await names_seen(at, at.general, at.ben) == {"general", "cabin", "questions"}
+
+
+@pytest.mark.proves("P3")
+async def test_bots_are_readers_and_the_account_is_none():
+    async with moored() as at:
+        town = Town(at)
+        relay = at.world.add_application("Relay")
+        at.guild.join(relay.user)
+        quiet = at.guild.add_channel("quiet", private_to=[town.crew, at.ada.user, relay.user])
+        await at.settle()
+        assert await names_seen(at, quiet, town.cy) == {"quiet", "general"}
+        at.guild.set_roles(relay.user, [town.crew])
+        await at.settle()
+        assert await names_seen(at, quiet, town.cy) == {"quiet", "general", "bridge", "galley"}
+
+
+async def test_people_in_a_timeout_still_read():
+    async with moored() as at:
+        town = Town(at)
+        deck = at.guild.add_channel("deck", private_to=[town.crew, at.ben])
+        member = at.guild.members[at.ben.id]
+        at.server.acts.guilds.time_out(at.ana, at.guild, member, datetime.now(UTC) + timedelta(hours=1))
+        at.guild.add_channel("cabin", kind="voice")
+        await at.settle()
+        assert await names_seen(at, deck, town.cy) == {"deck", "general"}
+
+
+async def test_public_threads_are_as_visible_as_their_channel():
+    async with moored() as at:
+        town = Town(at)
+        at.world.open_thread(at.ana, at.general, "lunch")
+        secret = at.world.open_thread(town.cy, town.bridge, "course")
+        await at.settle()
+        assert await names_seen(at, at.general, town.cy) == {"general", "lunch"}
+        everything = {"general", "lunch", "bridge", "galley", "course"}
+        assert await names_seen(at, secret, town.cy) == everything
+
+
+@pytest.mark.proves("P3")
+async def test_a_private_thread_is_for_itself_and_for_talk_among_its_members():
+    async with moored() as at:
+        town = Town(at)
+        at.guild.set_roles(at.ada.user, [town.crew, at.guild.add_role("Warden", permissions=Permission.MANAGE_THREADS)])
+        await at.settle()
+        plans = at.world.open_thread(at.ana, at.general, "plans", private=True)
+        for guest in (at.ada.user, town.cy):
+            at.world.invite_to(at.ana, plans, guest)
+        await at.settle()
+        with_cy, with_ben = at.world.open_dm(town.cy, at.ada.user), at.world.open_dm(at.ben, at.ada.user)
+        assert "plans" in await names_seen(at, plans, town.cy)
+        assert "plans" in await names_seen(at, with_cy, town.cy)
+        assert "plans" not in await names_seen(at, with_ben, at.ben)
+        assert "plans" not in await names_seen(at, at.general, town.cy)
+        # The crew is Cy alone, and the owner sees everything.
+        assert "plans" in await names_seen(at, town.bridge, town.cy)
+
+
+async def test_a_list_of_thread_members_that_may_be_old_is_not_believed():
+    async with moored() as at:
+        plans = at.world.open_thread(at.ana, at.general, "plans", private=True)
+        at.world.invite_to(at.ana, plans, at.ada.user)
+        at.world.invite_to(at.ana, plans, at.ben)
+        await at.settle()
+        with_ben = at.world.open_dm(at.ben, at.ada.user)
+        assert "plans" not in await names_seen(at, with_ben, at.ben)
+        assert "plans" in await names_seen(at, plans, at.ben)
+
+
+@pytest.mark.proves("P3")
+async def test_without_the_members_intent_only_what_is_sure_counts():
+    async with moored(intents=WITHOUT_MEMBERS) as at:
+        town = Town(at)
+        at.guild.add_channel("open")
+        muted = Overwrite(town.crew.id, 0, deny=Permission.VIEW_CHANNEL)
+        at.guild.add_channel("not for the crew", overwrites=[muted])
+        at.world.open_thread(at.ana, at.general, "lunch")
+        await at.settle()
+        assert await names_seen(at, at.general, at.ben) == {"general", "open", "lunch"}
+        # Whoever sees #bridge sees #galley: they let in the same.
+        assert await names_seen(at, town.bridge, town.cy) == {"bridge", "galley", "general", "open", "lunch"}
+        assert await names_seen(at, town.bridge, at.ben) == {"bridge", "general", "open", "lunch"}
+
+
+async def test_without_the_members_intent_a_direct_talk_goes_by_the_user_as_fetched():
+    async with moored(intents=WITHOUT_MEMBERS) as at:
+        town = Town(at)
+        await at.settle()
+        talk = at.world.open_dm(town.cy, at.ada.user)
+        assert await names_seen(at, talk, town.cy) == {"direct", "general", "bridge", "galley"}
+        at.guild.set_roles(town.cy, [])
+        assert await names_seen(at, talk, town.cy) == {"direct", "general"}
+
+
+@pytest.mark.parametrize("kind", [Bot, ShardedBot])
+async def test_while_the_gateway_is_away_only_the_place_is_sure(kind: type[Bot]):
+    async with moored(kind) as at:
+        at.guild.add_channel("other")
+        await at.settle()
+        assert await names_seen(at, at.general, at.ben) == {"general", "other"}
+        at.server.faults.refuse_gateway(1_000_000)
+        at.server.faults.close_gateway(4000)
+        await at.server.until(lambda: not at.server.connections)
+        with anyio.fail_after(5):
+            while is_live(at.client, at.client.guilds[0]):
+                await anyio.lowlevel.checkpoint()
+        assert await names_seen(at, at.general, at.ben) == {"general"}
+        assert not await may_moderate(at.client, str(at.general.id), asker(at.ana))
+
+
+async def test_who_manages_messages_may_moderate():
+    async with moored() as at:
+        guard = at.guild.add_role("Guard", permissions=Permission.MANAGE_MESSAGES)
+        cy = at.world.add_person("Cy")
+        at.guild.join(cy, [guard])
+        thread = at.world.open_thread(at.ana, at.general, "lunch")
+        talk = at.world.open_dm(cy, at.ada.user)
+        await at.settle()
+
+        async def may(channel: Channel, who: Any) -> bool:
+            return await may_moderate(at.client, str(channel.id), who if isinstance(who, Principal) else asker(who))
+
+        assert await may(at.general, cy)
+        assert await may(thread, cy)
+        assert await may(at.general, at.ana)
+        assert not await may(at.general, at.ben)
+        assert not await may(talk, cy)
+        assert not await may(at.general, Principal(PrincipalKind.LOCAL, f"discord:{cy.id}", "Cy"))
+        assert not await may_moderate(at.client, "none", asker(cy))
+        at.guild.set_roles(cy, [])
+        await at.settle()
+        assert not await may(at.general, cy)

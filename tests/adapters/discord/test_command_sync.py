@@ -1,0 +1,98 @@
+"""Registering slash commands: what Discord is told, and how often."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from denizen.domain.errors import InvalidInput, NotAllowed
+from denizen.ports.channel import CommandOption, CommandSpec
+from tests.adapters.discord.listening import Harbour, Heard, running
+
+pytestmark = pytest.mark.anyio
+
+ASK = CommandSpec("ask", "Ask something", (CommandOption("text", "What", required=True),), public=True)
+HELP = CommandSpec("help", "What there is")
+ALLOW = CommandSpec("allow", "Who may talk", groups=(CommandSpec("add", "Let in", (CommandOption("who", "Whom"),)),))
+
+
+def writes(harbour: Harbour) -> list[tuple[str, tuple[str, ...]]]:
+    return [(each.how, each.names) for each in harbour.world.realm.command_writes]
+
+
+def names(harbour: Harbour, guild: int | None = None) -> set[str]:
+    return {each.name for each in harbour.world.realm.commands.values() if each.guild_id == guild}
+
+
+async def test_the_first_registration_is_one_write(harbour: Harbour) -> None:
+    async with running(harbour, Heard([ASK, HELP, ALLOW])):
+        await harbour.discord.until(lambda: len(names(harbour)) == 3)
+    assert [how for how, _ in writes(harbour)] == ["overwrite"]
+
+
+@pytest.mark.proves("TW18")
+async def test_a_restart_writes_nothing_and_commands_are_never_gone(harbour: Harbour) -> None:
+    async with running(harbour, Heard([ASK, HELP, ALLOW])) as (account, _):
+        await account.sync_commands()
+        before = writes(harbour)
+        assert await account.sync_commands() == 0
+    async with running(harbour, Heard([ASK, HELP, ALLOW])) as (account, _):
+        assert await account.sync_commands() == 0
+    assert writes(harbour) == before
+
+
+async def test_a_change_is_written_alone(harbour: Harbour) -> None:
+    heard = Heard([ASK, HELP])
+    async with running(harbour, heard) as (account, _):
+        await account.sync_commands()
+        begun = len(writes(harbour))
+        heard.commands = [CommandSpec("ask", "Ask me something", ASK.options), ALLOW]
+        assert await account.sync_commands() == 3
+        assert await account.sync_commands() == 0
+    assert writes(harbour)[begun:] == [("create", ("allow",)), ("edit", ("ask",)), ("delete", ("help",))]
+
+
+async def test_an_unchanged_offer_is_not_even_looked_at_again(harbour: Harbour) -> None:
+    async with running(harbour, Heard([ASK, HELP])) as (account, _):
+        await account.sync_commands()
+        begun = len(harbour.discord.requests_to("GET", "/commands"))
+        await account.sync_commands()
+    assert len(harbour.discord.requests_to("GET", "/commands")) == begun
+
+
+async def test_commands_of_others_stay_and_old_ones_of_ours_go(harbour: Harbour) -> None:
+    async with running(harbour, Heard([ASK, CommandSpec("foreign", "Theirs"), CommandSpec("old", "Ours")])) as (one, _):
+        await one.sync_commands()
+    async with running(harbour, Heard([ASK, HELP]), owned_commands=frozenset({"old"})) as (account, _):
+        await account.sync_commands()
+    assert names(harbour) == {"ask", "help", "foreign"}
+
+
+@pytest.mark.proves("L-config-guild")
+async def test_commands_can_be_registered_in_one_guild_only(harbour: Harbour) -> None:
+    async with running(harbour, Heard([ASK, HELP]), commands_guild=str(harbour.guild.id)) as (account, _):
+        await account.sync_commands()
+    assert names(harbour) == set()
+    assert names(harbour, harbour.guild.id) == {"ask", "help"}
+
+
+async def test_a_guild_that_is_not_open_to_commands_is_told_and_the_account_goes_on(
+    harbour: Harbour, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = harbour.world.add_guild("Elsewhere", owner=harbour.ben)
+    with caplog.at_level(logging.WARNING, "denizen.discord"):
+        async with running(harbour, Heard([ASK]), commands_guild=str(other.id)) as (account, heard):
+            with pytest.raises(NotAllowed):
+                await account.sync_commands()
+            harbour.say("still there?")
+            await heard.until(lambda: heard.arrivals)
+    assert any("registering slash commands failed" in each for each in caplog.messages)
+
+
+async def test_one_command_that_cannot_be_registered_does_not_keep_the_others(harbour: Harbour) -> None:
+    async with running(harbour, Heard([ASK, CommandSpec("Bad Name", "x"), HELP])) as (account, _):
+        with pytest.raises(InvalidInput) as caught:
+            await account.sync_commands()
+    assert "Bad Name" in caught.value.message
+    assert names(harbour) == {"ask", "help"}

@@ -1,0 +1,75 @@
+"""Our content as a Discord message."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.adapters.discord.buttons import find_value, to_custom_id, to_view
+from denizen.adapters.discord.content import to_allowed_mentions, to_edit, to_embed, to_file, to_message
+from denizen.domain.delivery import Button, Content, Embed, File
+from denizen.domain.errors import InvalidInput
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.proves("CW8")
+async def test_without_names_nobody_is_pinged() -> None:
+    assert to_allowed_mentions(Content("@everyone")).to_dict() == {"parse": [], "users": [], "roles": []}
+
+
+async def test_a_nonce_is_enforced() -> None:
+    payload = to_message(Content("x"), nonce="n_1").payload
+    assert payload is not None
+    assert (payload["nonce"], payload["enforce_nonce"]) == ("n_1", True)
+    assert "nonce" not in (to_message(Content("x")).payload or {})
+
+
+async def test_an_edit_takes_away_what_the_content_lacks() -> None:
+    payload = to_edit(Content("")).payload
+    assert payload is not None
+    assert (payload["content"], payload["embeds"], payload["attachments"], payload["components"]) == ("", [], [], [])
+
+
+async def test_texts_of_embeds_are_cut_to_discords_limits() -> None:
+    embed = to_embed(Embed("t" * 300, "x" * 5000, fields=(("", "v" * 2000), *((("n", ""),) * 30))))
+    assert (len(embed.title or ""), len(embed.description or "")) == (256, 4096)
+    assert len(embed.fields) == 25
+    assert len(embed.fields[0].value or "") == 1024
+    assert all(field.name and field.value for field in embed.fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "sent"),
+    [
+        ("map.png", "image/png", "map.png"),
+        ("the map (1).png", "image/png", "the_map_1_.png"),
+        ("map", "image/png", "map.png"),
+        ("", "", "file"),
+        ("../../etc/passwd", "", ".._.._etc_passwd"),
+    ],
+)
+async def test_files_have_names_that_discord_keeps(name: str, media_type: str, sent: str) -> None:
+    assert to_file(File(name, media_type, b"x")).filename == sent
+
+
+async def test_too_much_is_refused_before_it_is_sent() -> None:
+    for content in (Content(embeds=(Embed("x"),) * 11), Content("x", buttons=(Button("b", value="v"),) * 26)):
+        with pytest.raises(InvalidInput):
+            to_message(content)
+
+
+async def test_a_button_keeps_its_value_in_its_id() -> None:
+    same = [Button("One", value="a: b"), Button("Two", value="a: b"), Button("Word")]
+    ids = [to_custom_id(position, button) for position, button in enumerate(same)]
+    assert len(set(ids)) == 3
+    assert [find_value(each, None) for each in ids] == ["a: b", "a: b", "Word"]
+    assert find_value("something else", None) is None
+    assert find_value("say#3", None) is None
+
+
+async def test_a_value_that_is_too_long_is_said_by_the_label() -> None:
+    assert to_custom_id(3, Button("Short", value="v" * 100)) == "say#3"
+    view = to_view([Button("l" * 100, value="v" * 90)])
+    row = view.to_components()[0]["components"][0]
+    assert len(row["label"]) == 80
+    assert row["custom_id"] == "say:0:" + "v" * 90

@@ -1,0 +1,53 @@
+"""A request that is cancelled does not keep later ones waiting."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import anyio
+import pytest
+
+from denizen.domain.delivery import Content
+from tests.adapters.discord.listening import Harbour, running
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_request_cancelled_while_the_account_is_limited(harbour: Harbour) -> None:
+    async with running(harbour) as (account, _):
+        harbour.discord.limits.strike(method="POST", route="/messages", retry_after_s=30, everywhere=True)
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_when_refused, harbour, scope)
+                await account.post(harbour.place(), Content("never mind"), nonce="n1")
+        with anyio.fail_after(5):
+            await account.post(harbour.place(), Content("next"), nonce="n2")
+    assert [each.content for each in harbour.mine()] == ["next"]
+
+
+async def test_a_request_cancelled_on_its_way(harbour: Harbour) -> None:
+    async with running(harbour) as (account, _):
+        held = harbour.discord.faults.hold("POST", "/messages", times=1)
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(partial(account.post, harbour.place(), Content("never mind"), nonce="n1"))
+                await held.wait_reached()
+                scope.cancel()
+        with anyio.fail_after(5):
+            await account.post(harbour.place(), Content("next"), nonce="n2")
+    assert harbour.mine()[-1].content == "next"
+
+
+async def test_a_request_that_is_cancelled_before_it_begins_is_never_sent(harbour: Harbour) -> None:
+    async with running(harbour) as (account, _):
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await account.post(harbour.place(), Content("never mind"), nonce="n1")
+        await account.post(harbour.place(), Content("next"), nonce="n2")
+    assert [each.content for each in harbour.mine()] == ["next"]
+
+
+async def _cancel_when_refused(harbour: Harbour, scope: anyio.CancelScope) -> None:
+    await harbour.discord.until(lambda: harbour.discord.limits.refused)
+    await anyio.wait_all_tasks_blocked()
+    scope.cancel()

@@ -1,0 +1,127 @@
+"""Queues of rooms and the gate before them, without Discord."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import pytest
+
+from denizen.adapters.discord.readiness import Gate, Readiness
+from denizen.adapters.discord.room_queues import Call, RoomQueues
+
+pytestmark = pytest.mark.anyio
+
+
+class Diary:
+    """What was called, in order."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, line: str) -> Call:
+        async def call() -> None:
+            self.lines.append(line)
+
+        return call
+
+    async def catch_up(self, room: str, first: str) -> None:
+        self.lines.append(f"catch up with {room} from {first}")
+
+
+async def test_nothing_is_called_before_the_gate_opens() -> None:
+    diary, gate = Diary(), Gate()
+    async with anyio.create_task_group() as tasks:
+        queues = RoomQueues(tasks, gate, diary.catch_up, limit=10)
+        queues.put("1", diary.note("one"))
+        queues.put("2", diary.note("two"))
+        await anyio.wait_all_tasks_blocked()
+        assert diary.lines == []
+        gate.open()
+    assert diary.lines == ["one", "two"]
+
+
+async def test_messages_beyond_the_limit_are_caught_up_with_and_other_news_is_kept() -> None:
+    diary, gate = Diary(), Gate()
+    async with anyio.create_task_group() as tasks:
+        queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
+        for number in range(4):
+            queues.put("1", diary.note(f"message {number}"), message_id=str(number + 10))
+        queues.put("1", diary.note("deletion"))
+        gate.open()
+    assert diary.lines == ["message 0", "message 1", "deletion", "catch up with 1 from 12"]
+
+
+async def test_news_without_end_is_let_go_with_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    diary, gate = Diary(), Gate()
+    with caplog.at_level(logging.WARNING, "denizen.discord"):
+        async with anyio.create_task_group() as tasks:
+            queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
+            for number in range(6):
+                queues.put("1", diary.note(f"deletion {number}"))
+            gate.open()
+    assert diary.lines == [f"deletion {number}" for number in range(4)]
+    assert len(caplog.messages) == 2
+
+
+async def test_a_room_that_is_quiet_again_holds_nothing() -> None:
+    diary, gate = Diary(), Gate()
+    gate.open()
+    async with anyio.create_task_group() as tasks:
+        queues = RoomQueues(tasks, gate, diary.catch_up, limit=2)
+        queues.put("1", diary.note("one"))
+        await anyio.wait_all_tasks_blocked()
+        assert queues._rooms == {}
+        queues.put("1", diary.note("two"))
+    assert diary.lines == ["one", "two"]
+
+
+class Announcements:
+    """Counts them; each may be held."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.hold = anyio.Event()
+
+    async def announce(self) -> None:
+        self.count += 1
+        await self.hold.wait()
+
+
+async def test_shards_are_announced_together_and_again_for_each_that_comes_afresh() -> None:
+    gate, announcements = Gate(), Announcements()
+    announcements.hold.set()
+    readiness = Readiness(gate, announcements.announce)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(readiness.run)
+        readiness.begin(0, [1, 2], shards=2)
+        assert readiness.take(0, 1)
+        assert readiness.take(0, 2)
+        readiness.begin(1, [], shards=2)
+        with anyio.fail_after(5):
+            await gate.wait()
+        assert announcements.count == 1
+        assert not readiness.take(0, 3)
+        readiness.begin(1, [4, 5], shards=2)
+        assert readiness.take(1, 4)
+        readiness.end(1)  # the other never came
+        with anyio.fail_after(5):
+            await gate.wait()
+        assert announcements.count == 2
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_login_during_an_announcement_is_announced_too_before_the_gate_opens() -> None:
+    gate, announcements = Gate(), Announcements()
+    readiness = Readiness(gate, announcements.announce)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(readiness.run)
+        readiness.begin(0, [], shards=1)
+        await anyio.wait_all_tasks_blocked()
+        assert announcements.count == 1
+        readiness.begin(0, [], shards=1)
+        announcements.hold.set()
+        with anyio.fail_after(5):
+            await gate.wait()
+        assert announcements.count == 2
+        tasks.cancel_scope.cancel()

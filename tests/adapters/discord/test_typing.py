@@ -1,0 +1,107 @@
+"""Typing is shown at once, renewed, and always stopped."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import pytest
+from anyio.abc import TaskGroup
+
+from denizen.adapters.discord.typing import RENEWED_AFTER_S, show_typing
+from denizen.domain.errors import Unavailable
+from tests.adapters.discord.listening import Harbour, running
+
+pytestmark = pytest.mark.anyio
+
+
+class Sign:
+    """Counts how often it was shown; fails when told to."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.shown = 0
+        self.fails = fails
+        self._changed = anyio.Event()
+
+    async def show(self) -> None:
+        self.shown += 1
+        self._changed.set()
+        self._changed = anyio.Event()
+        if self.fails:
+            raise Unavailable("Discord is away", code="discord_unreachable")
+
+    async def until(self, times: int) -> None:
+        with anyio.fail_after(10):
+            while self.shown < times:
+                await self._changed.wait()
+
+
+async def test_people_see_it_at_once(harbour: Harbour) -> None:
+    async with running(harbour) as (account, _):
+        async with account.typing(harbour.place()):
+            await harbour.discord.until(lambda: harbour.discord.typing(harbour.general))
+        requests = harbour.discord.requests_to("POST", "/typing")
+    assert len(requests) == 1
+
+
+@pytest.mark.proves("C18")
+async def test_it_is_renewed_before_it_fades() -> None:
+    sign = Sign()
+    async with anyio.create_task_group() as tasks, show_typing(tasks, sign.show, renewed_after_s=0.001):
+        await sign.until(3)
+    assert RENEWED_AFTER_S <= 9
+
+
+@pytest.mark.proves("TW17")
+async def test_it_stops_when_the_block_fails() -> None:
+    sign = Sign()
+    async with anyio.create_task_group() as tasks:
+        with pytest.raises(ValueError, match="the turn failed"):
+            await _fail_while_typing(tasks, sign)
+        shown = sign.shown
+        await anyio.wait_all_tasks_blocked()  # nothing of it is left to wake up
+        assert sign.shown == shown
+
+
+async def _fail_while_typing(tasks: TaskGroup, sign: Sign) -> None:
+    async with show_typing(tasks, sign.show, renewed_after_s=0.001):
+        await sign.until(2)
+        raise ValueError("the turn failed")
+
+
+async def test_it_stops_when_the_block_is_cancelled() -> None:
+    sign = Sign()
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope:
+            async with show_typing(tasks, sign.show, renewed_after_s=0.001):
+                await sign.until(2)
+                scope.cancel()
+                await anyio.sleep_forever()
+        shown = sign.shown
+        await anyio.wait_all_tasks_blocked()
+        assert sign.shown == shown
+
+
+async def test_a_block_that_ends_at_once_never_waits_for_it() -> None:
+    sign = Sign()
+    async with anyio.create_task_group() as tasks, show_typing(tasks, sign.show):
+        pass
+    assert sign.shown <= 1
+
+
+async def test_a_fault_does_not_disturb_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    sign = Sign(fails=True)
+    with caplog.at_level(logging.WARNING, "denizen.discord"):
+        async with anyio.create_task_group() as tasks, show_typing(tasks, sign.show, renewed_after_s=0.001):
+            await sign.until(3)
+    assert caplog.messages == ["typing cannot be shown: Discord is away"]
+
+
+async def test_typing_again_after_a_cancelled_sign_does_not_wait(harbour: Harbour) -> None:
+    async with running(harbour) as (account, _):
+        held = harbour.discord.faults.hold("POST", "/typing", times=1)
+        async with account.typing(harbour.place()):
+            await held.wait_reached()
+        held.release()
+        async with account.typing(harbour.place()):
+            await harbour.discord.until(lambda: len(harbour.discord.requests_to("POST", "/typing")) == 2, timeout_s=5)

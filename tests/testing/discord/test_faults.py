@@ -1,0 +1,159 @@
+"""Rate limits are waited out, and what goes wrong on the way to Discord goes wrong where the test says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import aiohttp
+import anyio
+import discord
+import pytest
+
+from denizen.testing.discord import Permission
+from denizen.testing.discord.fixtures import Harbour
+from denizen.testing.discord.rest.limits import Limit
+from tests.testing.discord.bots import Bot, running, text_channel
+
+pytestmark = pytest.mark.anyio
+
+
+class Rest:
+    """REST without a library."""
+
+    def __init__(self, harbour: Harbour, session: aiohttp.ClientSession) -> None:
+        self.base = harbour.discord.api_url
+        self.messages = f"/channels/{harbour.general.id}/messages"
+        self.session = session
+
+    async def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any, Any]:
+        async with self.session.request(method, self.base + path, json=body) as answer:
+            kind = answer.headers.get("Content-Type")
+            return answer.status, (await answer.json() if kind == "application/json" else None), answer.headers
+
+
+@pytest.fixture
+async def rest(harbour: Harbour) -> AsyncGenerator[Rest, None]:
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bot {harbour.ada.token}"}) as session:
+        yield Rest(harbour, session)
+
+
+async def test_a_429_is_waited_out_and_the_message_sent_once(harbour: Harbour) -> None:
+    harbour.discord.limits.strike(2, method="POST", route="/messages")
+    async with running(harbour.discord, harbour.ada, Bot) as bot:
+        await text_channel(bot, harbour.general).send("patience")
+        harbour.discord.limits.strike(everywhere=True)
+        await text_channel(bot, harbour.general).send("more patience")
+    assert harbour.general.texts == ["patience", "more patience"]
+    statuses = [each.status for each in harbour.discord.requests_to("POST", "/channels/{channel_id}/messages")]
+    assert statuses == [429, 429, 200, 429, 200]
+
+
+async def test_buckets_are_kept_for_each_route_and_channel(harbour: Harbour, rest: Rest) -> None:
+    other = harbour.guild.add_channel("other")
+    limits = harbour.discord.limits
+    limits.set("POST", r"/channels/\{channel_id\}/messages$", Limit(2, 60))
+    answers = [await rest.ask("POST", rest.messages, {"content": str(number)}) for number in range(3)]
+    assert [status for status, _, _ in answers] == [200, 200, 429]
+    _, body, headers = answers[2]
+    assert 59 < body["retry_after"] <= 60 and body["global"] is False
+    assert headers["Via"] and headers["X-RateLimit-Scope"] == "user"
+    assert [each[2]["X-RateLimit-Remaining"] for each in answers] == ["1", "0", "0"]
+    assert len({each[2]["X-RateLimit-Bucket"] for each in answers}) == 1
+    assert (await rest.ask("POST", f"/channels/{other.id}/messages", {"content": "free"}))[0] == 200
+    assert (await rest.ask("GET", rest.messages))[0] == 200
+    limits.everywhere = Limit(1, 60)
+    assert (await rest.ask("GET", "/users/@me"))[0] == 200
+    status, body, headers = await rest.ask("GET", "/users/@me")
+    assert (status, body["global"], headers["X-RateLimit-Global"]) == (429, True, "true")
+
+
+async def test_a_failure_before_or_after_leaves_nothing_or_the_message(harbour: Harbour, rest: Rest) -> None:
+    faults = harbour.discord.faults
+    faults.fail("POST", "/messages", status=503)
+    assert (await rest.ask("POST", rest.messages, {"content": "lost"}))[0] == 503
+    assert not harbour.general.messages
+    faults.fail("POST", "/messages", status=500, when="after")
+    assert (await rest.ask("POST", rest.messages, {"content": "kept"}))[0] == 500
+    faults.drop("POST", r"/channels/\{channel_id\}/messages", when="before")
+    with pytest.raises(aiohttp.ClientError):
+        await rest.ask("POST", rest.messages, {"content": "dropped"})
+    faults.drop("POST", "/messages", when="after")
+    with pytest.raises(aiohttp.ClientError):
+        await rest.ask("POST", rest.messages, {"content": "also kept"})
+    assert harbour.general.texts == ["kept", "also kept"]
+    applied = [each.applied for each in harbour.discord.requests_to("POST", "/messages")]
+    assert applied == [False, True, False, True]
+    assert (await rest.ask("POST", rest.messages, {"content": "fine"}))[0] == 200
+
+
+async def test_a_send_whose_answer_was_lost_is_repeated_safely_with_its_nonce(harbour: Harbour, rest: Rest) -> None:
+    harbour.discord.faults.drop("POST", "/messages", when="after")
+    body = {"content": "exactly once", "nonce": "1", "enforce_nonce": True}
+    with pytest.raises(aiohttp.ClientError):
+        await rest.ask("POST", rest.messages, body)
+    status, answer, _ = await rest.ask("POST", rest.messages, body)
+    assert (status, answer["id"]) == (200, str(harbour.general.messages[0].id))
+    assert harbour.general.texts == ["exactly once"]
+
+
+async def test_a_request_is_held_until_it_is_let_go(harbour: Harbour, rest: Rest) -> None:
+    held = harbour.discord.faults.hold("POST", "/messages", when="after")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(rest.ask, "POST", rest.messages, {"content": "held"})
+        await held.wait_reached()
+        assert harbour.general.texts == ["held"]
+        assert harbour.discord.requests[-1].status == 0
+        held.release()
+    assert harbour.discord.requests[-1].status == 200
+
+
+async def test_answers_are_json_and_nothing_but_json(rest: Rest) -> None:
+    for path in ("/users/@me", "/nothing"):
+        _, _, headers = await rest.ask("GET", path)
+        assert headers["Content-Type"] == "application/json"
+
+
+async def test_a_bad_body_is_told_where_it_is_bad(harbour: Harbour, rest: Rest) -> None:
+    body = {
+        "content": "x" * 2001,
+        "nonce": "y" * 26,
+        "embeds": [{"title": "t" * 257, "fields": [{"name": "", "value": "v"}]}],
+        "allowed_mentions": {"parse": ["users"], "users": ["1"]},
+    }
+    status, answer, _ = await rest.ask("POST", rest.messages, body)
+    assert (status, answer["code"]) == (400, 50035)
+    assert answer["errors"]["content"]["_errors"][0]["code"] == "BASE_TYPE_MAX_LENGTH"
+    assert set(answer["errors"]) == {"content", "nonce", "allowed_mentions"}
+    del body["content"], body["nonce"], body["allowed_mentions"]
+    _, answer, _ = await rest.ask("POST", rest.messages, body)
+    assert answer["errors"]["embeds"]["0"]["title"] and answer["errors"]["embeds"]["0"]["fields"]["0"]["name"]
+    for wrong in ([], "text", {"content": 3}, {"components": "x"}):
+        status, answer, _ = await rest.ask("POST", rest.messages, wrong)
+        assert (status, answer["code"]) == (400, 50035), wrong
+    assert not harbour.general.messages
+
+
+@pytest.mark.parametrize("limit", ["0", "101", "many"])
+async def test_a_page_has_one_to_a_hundred_messages(rest: Rest, limit: str) -> None:
+    assert (await rest.ask("GET", f"{rest.messages}?limit={limit}"))[0] == 400
+
+
+async def test_many_messages_are_deleted_at_once_within_bounds(harbour: Harbour, rest: Rest) -> None:
+    said = [harbour.world.say(harbour.ana, harbour.general, str(number)) for number in range(4)]
+    ids = [str(each.id) for each in said]
+    delete = f"{rest.messages}/bulk-delete"
+    assert (await rest.ask("POST", delete, {"messages": ids}))[1]["code"] == 50013
+    harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("mod", permissions=Permission.MANAGE_MESSAGES)])
+    assert (await rest.ask("POST", delete, {"messages": ids[:1]}))[1]["code"] == 50016
+    assert (await rest.ask("POST", delete, {"messages": ["1", "2"]}))[1]["code"] == 50034
+    assert (await rest.ask("POST", delete, {"messages": ids[:3]}))[0] == 204
+    assert harbour.general.texts == ["3"]
+
+
+async def test_a_server_error_is_tried_again_by_the_client(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Bot) as bot:
+        harbour.discord.faults.fail("GET", "/users/", status=503)
+        with pytest.raises(discord.DiscordServerError):
+            await bot.fetch_user(harbour.ana.id)
+        assert (await bot.fetch_user(harbour.ana.id)).id == harbour.ana.id

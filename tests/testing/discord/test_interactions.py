@@ -1,0 +1,263 @@
+"""Commands, buttons, selects and modals between people in the simulation and discord.py."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import aiohttp
+import anyio
+import discord
+import pytest
+from discord import app_commands
+
+from denizen.domain.clock import SystemClock
+from denizen.testing.discord import DiscordServer, Permission, RefusedError, open_discord
+from denizen.testing.discord.fixtures import Harbour, build_harbour
+from denizen.testing.discord.state.messages import MessageKind
+from tests.testing.discord.bots import Bot, running, text_channel
+
+pytestmark = pytest.mark.anyio
+
+
+class Helper(Bot):
+    """Offers one of each."""
+
+    async def setup_hook(self) -> None:
+        self.gate = anyio.Event()
+        self.idle: list[discord.Interaction] = []
+        tree = self.tree
+
+        @tree.command(description="Answers at once.")
+        async def echo(interaction: discord.Interaction, text: str, to: discord.Member | None = None) -> None:
+            await interaction.response.send_message(f"{text} {to.id if to else ''}".strip())
+
+        @tree.command(description="Thinks first.")
+        async def think(interaction: discord.Interaction, hidden: bool = False) -> None:
+            await interaction.response.defer(ephemeral=hidden, thinking=True)
+            await self.gate.wait()
+            await interaction.edit_original_response(content="thought")
+            await interaction.followup.send("and another thing", ephemeral=hidden)
+
+        @tree.command(description="Thinks, and follows up.")
+        async def follow(interaction: discord.Interaction) -> None:
+            await interaction.response.defer()
+            await interaction.followup.send("first")
+            await interaction.followup.send("second")
+            await interaction.delete_original_response()
+
+        @tree.command(description="Does nothing.")
+        @app_commands.default_permissions(administrator=True)
+        async def idle(interaction: discord.Interaction) -> None:
+            self.idle.append(interaction)
+
+        @tree.command(description="Asks for a name.")
+        async def ask(interaction: discord.Interaction) -> None:
+            await interaction.response.send_modal(Name())
+
+        @tree.command(description="Shows buttons.")
+        async def choose(interaction: discord.Interaction) -> None:
+            await interaction.response.send_message("choose", view=Choice())
+
+        @tree.command(description="Completes.")
+        async def fruit(interaction: discord.Interaction, name: str) -> None:
+            await interaction.response.send_message(name)
+
+        @fruit.autocomplete("name")
+        async def complete(interaction: discord.Interaction, current: str) -> list[app_commands.Choice[str]]:
+            found = [each for each in ("apple", "apricot", "pear") if each.startswith(current)]
+            return [app_commands.Choice(name=each.title(), value=each) for each in found]
+
+        memory = app_commands.Group(name="memory", description="What is known.")
+
+        @memory.command(description="Forgets.")
+        async def forget(interaction: discord.Interaction, count: int) -> None:
+            await interaction.response.send_message(f"forgot {count}", ephemeral=True)
+
+        tree.add_command(memory)
+        await tree.sync()
+
+
+class Name(discord.ui.Modal, title="Name"):
+    name = discord.ui.TextInput[discord.ui.View](label="Name", custom_id="name", max_length=5)
+
+    async def on_submit(self, interaction: discord.Interaction) -> None:
+        await interaction.response.send_message(f"hello {self.name.value}")
+
+
+class Choice(discord.ui.View):
+    def __init__(self) -> None:
+        super().__init__(timeout=None)
+
+    @discord.ui.button(label="Yes", custom_id="yes")
+    async def yes(self, interaction: discord.Interaction, button: discord.ui.Button[Choice]) -> None:
+        button.disabled = True
+        await interaction.response.edit_message(content=f"{interaction.user.name} said yes", view=self)
+
+    @discord.ui.select(cls=discord.ui.UserSelect, custom_id="who", max_values=2)
+    async def who(self, interaction: discord.Interaction, select: discord.ui.UserSelect[Choice]) -> None:
+        await interaction.response.defer()
+        await interaction.followup.send(" ".join(each.name for each in select.values))
+
+
+async def test_commands_are_registered_once_and_each_write_is_counted(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Helper) as bot:
+        ids = {each.name: each.id for each in await bot.tree.fetch_commands()}
+        assert set(ids) == {"echo", "think", "follow", "idle", "ask", "choose", "fruit", "memory"}
+        await bot.tree.sync()
+        assert {each.name: each.id for each in await bot.tree.fetch_commands()} == ids
+        writes = harbour.world.realm.command_writes
+        assert [(each.how, each.guild_id, len(each.names)) for each in writes] == [("overwrite", None, 8)] * 2
+
+
+async def test_a_command_is_answered(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Helper):
+        used = await harbour.world.run_command(harbour.ben, harbour.general, "echo", {"text": "hi", "to": harbour.ana})
+        assert used.acknowledged and used.text == f"hi {harbour.ana.id}"
+        answer = harbour.general.messages[-1]
+        assert (answer.kind, answer.author) == (MessageKind.CHAT_INPUT_COMMAND, harbour.ada.user)
+        assert answer.interaction is not None and answer.interaction["user"]["id"] == str(harbour.ben.id)
+        dm = harbour.world.open_dm(harbour.ben, harbour.ada.user)
+        assert (await harbour.world.run_command(harbour.ben, dm, "echo", {"text": "in private"})).text == "in private"
+
+
+async def test_a_deferred_answer_waits_visibly_and_then_has_its_text(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Helper) as bot:
+        used = await harbour.world.run_command(harbour.ana, harbour.general, "think")
+        assert used.original is not None and used.original.loading and not used.finished
+        assert harbour.general.messages == [used.original]
+        bot.gate.set()
+        assert (await used.until_answered()).content == "thought"
+        assert [each.content for each in await used.until_followups()] == ["and another thing"]
+        assert harbour.general.texts == ["thought", "and another thing"]
+        followup = harbour.general.messages[1]
+        assert followup.reference is not None and followup.reference.message_id == used.original.id
+
+
+async def test_the_first_follow_up_takes_the_place_of_the_deferred_answer(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Helper):
+        used = await harbour.world.run_command(harbour.ana, harbour.general, "follow")
+        await used.until_followups()
+        await harbour.discord.until(lambda: harbour.general.texts == ["second"])
+
+
+async def test_an_ephemeral_answer_is_in_no_channel(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Helper) as bot:
+        bot.gate.set()
+        used = await harbour.world.run_command(harbour.ana, harbour.general, "think", {"hidden": True})
+        assert (await used.until_answered()).seen_by is harbour.ana
+        assert (await used.until_followups())[0].ephemeral
+        forgot = await harbour.world.run_command(harbour.ana, harbour.general, "memory forget", {"count": 3})
+        assert forgot.text == "forgot 3" and not harbour.general.messages
+
+
+async def test_a_modal_is_filled_in_and_sent(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Helper):
+        opened = await harbour.world.run_command(harbour.ana, harbour.general, "ask")
+        assert opened.modal is not None and opened.modal["title"] == "Name"
+        with pytest.raises(RefusedError):
+            await harbour.world.submit_modal(harbour.ana, opened, {"name": "too long"})
+        sent = await harbour.world.submit_modal(harbour.ana, opened, {"name": "Ana"})
+        assert sent.text == "hello Ana"
+
+
+async def test_buttons_and_selects_work_also_after_a_restart(harbour: Harbour) -> None:
+    world = harbour.world
+    async with running(harbour.discord, harbour.ada, Helper):
+        used = await world.run_command(harbour.ana, harbour.general, "choose")
+        message = await used.until_answered()
+
+    class Reborn(Bot):
+        async def setup_hook(self) -> None:
+            self.add_view(Choice())
+
+    async with running(harbour.discord, harbour.ada, Reborn):
+        picked = await world.press(harbour.ana, message, "who", [harbour.ana, harbour.ben])
+        assert [each.content for each in await picked.until_followups()] == ["ana ben"]
+        pressed = await world.press(harbour.ben, message, "yes")
+        assert pressed.acknowledged and message.content == "ben said yes"
+        with pytest.raises(RefusedError):
+            await world.press(harbour.ben, message, "yes")
+
+
+async def test_choices_are_offered_while_one_types(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Helper):
+        offered = await harbour.world.autocomplete(harbour.ana, harbour.general, "fruit", {"name": "ap"}, "name")
+        assert [each["value"] for each in offered] == ["apple", "apricot"]
+
+
+async def test_what_a_person_may_not_or_cannot_use_is_refused(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Helper):
+        use = harbour.world.run_command
+        for name, options, number in (
+            ("nothing", {}, 10063),
+            ("idle", {}, 50013),
+            ("echo", {}, 50035),
+            ("echo", {"text": 3}, 50035),
+            ("echo", {"text": "a", "other": "b"}, 50035),
+        ):
+            with pytest.raises(RefusedError) as caught:
+                await use(harbour.ben, harbour.general, name, options)
+            assert caught.value.number == number, name
+
+
+class HandClock(SystemClock):
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 11, 22, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.moment
+
+
+@contextmanager
+def refused(number: int) -> Generator[None, None, None]:
+    with pytest.raises(discord.HTTPException) as caught:
+        yield
+    assert caught.value.code == number
+
+
+async def test_answers_have_their_deadlines() -> None:
+    clock = HandClock()
+    async with open_discord(clock=clock) as server:
+        harbour = build_harbour(server)
+        async with running(server, harbour.ada, Helper) as bot:
+            late = await harbour.world.run_command(harbour.ana, harbour.general, "idle", wait_s=0)
+            await server.until(lambda: bot.idle)
+            with refused(10015):
+                await bot.idle[0].followup.send("before the first answer")
+            clock.moment += timedelta(seconds=4)
+            with refused(10062):
+                await bot.idle[0].response.send_message("late")
+            assert not late.acknowledged
+            in_time = await harbour.world.run_command(harbour.ana, harbour.general, "idle", wait_s=0)
+            await server.until(lambda: len(bot.idle) == 2)
+            await bot.idle[1].response.send_message("in time")
+            assert in_time.text == "in time"
+            clock.moment += timedelta(minutes=16)
+            with refused(50027):
+                await bot.idle[1].followup.send("much later")
+
+
+async def test_a_second_first_answer_is_refused(harbour: Harbour) -> None:
+    async with running(harbour.discord, harbour.ada, Helper):
+        used = await harbour.world.run_command(harbour.ana, harbour.general, "echo", {"text": "once"})
+        url = f"{harbour.discord.api_url}/interactions/{used.id}/{used.token}/callback"
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(url, json={"type": 4, "data": {"content": "b"}}) as answer,
+        ):
+            assert (answer.status, (await answer.json())["code"]) == (400, 40060)
+        assert harbour.general.texts == ["once"]
+
+
+async def test_a_webhook_speaks_under_its_own_name(harbour: Harbour, discord_server: DiscordServer) -> None:
+    role = harbour.guild.add_role("hooks", permissions=Permission.MANAGE_WEBHOOKS)
+    harbour.guild.set_roles(harbour.ada.user, [role])
+    async with running(discord_server, harbour.ada, Bot) as bot:
+        hook = await text_channel(bot, harbour.general).create_webhook(name="Herald")
+        sent = await hook.send("news", username="Crier", wait=True)
+        await sent.edit(content="good news")
+        await discord_server.until(lambda: bot.heard)
+        assert bot.heard[0].author.name == "Crier" and bot.heard[0].webhook_id == hook.id
+        assert harbour.general.texts == ["good news"]
