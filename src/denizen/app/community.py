@@ -30,6 +30,7 @@ class Community:
     backfiller: Backfiller
     retention: Retention
     lookup: Lookup
+    privacy: Privacy
     household: Household
 
 
@@ -40,9 +41,9 @@ def build_community(runtime: Runtime, services: Services) -> Community:
         return runtime.current.archive
 
     mirror = Mirror(store, policy, clock)
-    backfiller = Backfiller(store, mirror, clock)
+    backfiller, privacy = Backfiller(store, mirror, clock), Privacy(mirror, clock)
     return Community(
         channels, Outbox(runtime, store, clock, channels), mirror, backfiller, Retention(store, policy, clock),
-        Lookup(store, channels, mirror),
-        Household(services, channels, mirror, backfiller, KeptWords(store, mirror, Privacy(mirror, clock))),
+        Lookup(store, channels, mirror), privacy,
+        Household(services, channels, mirror, backfiller, KeptWords(store, mirror, privacy)),
     )  # fmt: skip
