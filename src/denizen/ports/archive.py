@@ -23,6 +23,19 @@ class OptOutKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PostQuery:
+    """What is looked for, in these rooms only. `author` is an id; `since` counts, `until` does not."""
+
+    words: str
+    platform: str
+    rooms: Sequence[str]
+    author: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True)
 class PostHit:
     post: Post
     excerpt: str
@@ -99,18 +112,8 @@ class Archive(Protocol):
         """The earlier texts, oldest first; empty for a post that was never edited."""
         ...
 
-    async def search(
-        self,
-        words: str,
-        *,
-        platform: str,
-        rooms: Sequence[str],
-        author: str = "",
-        since: datetime | None = None,
-        until: datetime | None = None,
-        limit: int = 10,
-    ) -> Sequence[PostHit]:
-        """Posts of these rooms that contain all the words (any case), newest first. `author` is an id."""
+    async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
+        """Posts of these rooms that contain all the words (any case), newest first."""
         ...
 
     async def count(

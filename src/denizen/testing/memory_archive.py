@@ -11,7 +11,7 @@ from denizen.domain.message import Message
 from denizen.domain.mirror import FORGOTTEN, plan_renewal, renew_room
 from denizen.domain.room import Post, PostVersion, Room, is_newer
 from denizen.domain.words import excerpt_of, words_of
-from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit
+from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit, PostQuery
 from denizen.testing.memory_talk import forget_messages
 from denizen.testing.memory_unit import Unit, in_utc
 
@@ -65,28 +65,18 @@ class MemoryArchive:
     async def list_versions(self, platform: str, post_id: str) -> Sequence[PostVersion]:
         return list(self._unit.tables.versions.get((platform, post_id), ()))
 
-    async def search(
-        self,
-        words: str,
-        *,
-        platform: str,
-        rooms: Sequence[str],
-        author: str = "",
-        since: datetime | None = None,
-        until: datetime | None = None,
-        limit: int = 10,
-    ) -> Sequence[PostHit]:
-        wanted = words_of(words)
+    async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
+        words = words_of(wanted.words)
         found = [
             post
-            for post in (self._visible(platform, rooms) if wanted else ())
-            if author in {"", post.author.id}
-            and (since is None or post.created_at >= since)
-            and (until is None or post.created_at < until)
-            and set(wanted) <= set(words_of(post.text))
+            for post in (self._visible(wanted.platform, wanted.rooms) if words else ())
+            if wanted.author in {"", post.author.id}
+            and (wanted.since is None or post.created_at >= wanted.since)
+            and (wanted.until is None or post.created_at < wanted.until)
+            and set(words) <= set(words_of(post.text))
         ]
-        newest = sorted(found, key=lambda post: _order(post.id), reverse=True)[: max(limit, 0)]
-        return [PostHit(post, excerpt_of(post.text, wanted)) for post in newest]
+        newest = sorted(found, key=lambda post: _order(post.id), reverse=True)[: max(wanted.limit, 0)]
+        return [PostHit(post, excerpt_of(post.text, words)) for post in newest]
 
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20

@@ -11,7 +11,7 @@ from denizen.domain.ids import ConversationId, MessageId, TurnId
 from denizen.domain.message import Author, Message, Role
 from denizen.domain.mirror import FORGOTTEN
 from denizen.domain.room import Post
-from denizen.ports.archive import AuthorCount
+from denizen.ports.archive import AuthorCount, PostQuery
 from denizen.ports.store import Store
 from denizen.testing.store_records import PLACE, PLATFORM, at, open_talk, post_of, room_of, said, turn_of
 
@@ -38,7 +38,7 @@ async def is_there(store: Store, post: Post) -> bool:
     async with store.work(write=False) as work:
         found = await work.archive.find(PLATFORM, post.id)
         versions = await work.archive.list_versions(PLATFORM, post.id)
-        hits = await work.archive.search(post.text, platform=PLATFORM, rooms=[post.room])
+        hits = await work.archive.search(PostQuery(post.text, platform=PLATFORM, rooms=[post.room]))
         copies = await work.messages.search(post.text, conversation_ids=[PLACE.conversation_id])
         copy = await work.messages.get(MessageId(f"copy of {post.id}"))
     signs = {
@@ -114,7 +114,7 @@ class ForgettingContract:
         async with store.work() as work:
             assert await work.archive.forget_author(PLATFORM, "1") == 1300
             assert await work.archive.total(PLATFORM) == 1300
-            hits = await work.archive.search("post", platform=PLATFORM, rooms=["10"], limit=5000)
+            hits = await work.archive.search(PostQuery("post", platform=PLATFORM, rooms=["10"], limit=5000))
             tail = await work.messages.list_tail(session.id, limit=5000)
         assert {hit.post.author.id for hit in hits} == {"0"}
         assert {message.author.id for message in tail if message.parts == FORGOTTEN} == {"1"}

@@ -11,7 +11,7 @@ import pytest
 
 from denizen.domain.message import Author
 from denizen.domain.room import Post
-from denizen.ports.archive import CountBy, PostCount
+from denizen.ports.archive import CountBy, PostCount, PostQuery
 from denizen.ports.store import Store
 from denizen.testing.store_contract_texts import ODD, SYNTAX
 from denizen.testing.store_records import PLATFORM, at, post_of
@@ -25,7 +25,7 @@ async def put(store: Store, *posts: Post) -> None:
 async def find(store: Store, words: str, rooms: Sequence[str] = ("10",), **bounds: Any) -> list[str]:  # noqa: ANN401 - as `search` has them
     """Ids, as the search has them."""
     async with store.work(write=False) as work:
-        hits = await work.archive.search(words, platform=PLATFORM, rooms=rooms, **bounds)
+        hits = await work.archive.search(PostQuery(words, platform=PLATFORM, rooms=rooms, **bounds))
     return [hit.post.id for hit in hits]
 
 
@@ -70,7 +70,7 @@ class PostSearchContract:
         post = post_of("1", "hay " * 500 + "\n\nthe NEEDLE is here " + "straw " * 500)
         await put(store, post)
         async with store.work(write=False) as work:
-            (hit,) = await work.archive.search("needle", platform=PLATFORM, rooms=["10"])
+            (hit,) = await work.archive.search(PostQuery("needle", platform=PLATFORM, rooms=["10"]))
         assert hit.post == post
         assert "the NEEDLE is here" in hit.excerpt
         assert len(hit.excerpt) < 300

@@ -13,7 +13,7 @@ import pytest
 
 from denizen.domain.message import Author
 from denizen.domain.room import Attachment, Post, PostVersion
-from denizen.ports.archive import CountBy
+from denizen.ports.archive import CountBy, PostQuery
 from denizen.ports.store import Store
 from denizen.testing.store_contract_texts import ODD
 from denizen.testing.store_records import PLATFORM, at, post_of
@@ -131,8 +131,8 @@ class PostContract:
         await put(store, first)
         await put(store, edited(first, "thread", hours=1))
         async with store.work(write=False) as work:
-            assert await work.archive.search("needle", platform=PLATFORM, rooms=["10"]) == []
-            assert len(await work.archive.search("thread", platform=PLATFORM, rooms=["10"])) == 1
+            assert await work.archive.search(PostQuery("needle", platform=PLATFORM, rooms=["10"])) == []
+            assert len(await work.archive.search(PostQuery("thread", platform=PLATFORM, rooms=["10"]))) == 1
 
     async def test_a_deleted_post_stays_for_the_record_and_is_neither_listed_found_nor_counted(
         self, store: Store
@@ -152,7 +152,7 @@ class PostContract:
             for by, key in ((CountBy.ROOM, "10"), (CountBy.AUTHOR, "1"), (CountBy.DAY, "2026-11-21")):
                 (row,) = await work.archive.count(by, platform=PLATFORM, rooms=["10"])
                 assert (row.key, row.posts) == (key, 1)
-            (hit,) = await work.archive.search("post", platform=PLATFORM, rooms=["10"])
+            (hit,) = await work.archive.search(PostQuery("post", platform=PLATFORM, rooms=["10"]))
             assert hit.post == post_of("4")
 
     async def test_a_deleted_post_stays_deleted_whatever_is_told_of_it(self, store: Store) -> None:

@@ -18,7 +18,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import Content, DeliveryState, File
 from denizen.domain.message import Author
 from denizen.domain.room import Post
-from denizen.ports.archive import Archive
+from denizen.ports.archive import Archive, PostQuery
 from denizen.testing.store_records import PLATFORM, at, delivery_of, post_of
 
 PAGE = [post_of(str(number)) for number in range(1, 101)]
@@ -96,8 +96,8 @@ async def cost(store: Database, read: Callable[[Archive], Awaitable[Sequence[obj
 async def test_what_is_read_costs_the_same_however_much_is_archived(store: Database) -> None:
     async def costs() -> list[int]:
         return [
-            await cost(store, lambda archive: archive.search("needle", platform=PLATFORM, rooms=["10"]), 1),
-            await cost(store, lambda archive: archive.search("zebra", platform=PLATFORM, rooms=["10"]), 0),
+            await cost(store, lambda archive: archive.search(PostQuery("needle", platform=PLATFORM, rooms=["10"])), 1),
+            await cost(store, lambda archive: archive.search(PostQuery("zebra", platform=PLATFORM, rooms=["10"])), 0),
             await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", limit=5), 5),
             await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", after="50", limit=5), 5),
             await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", before="50", limit=5), 5),

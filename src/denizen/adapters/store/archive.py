@@ -25,7 +25,7 @@ from denizen.adapters.store.tables import opt_outs
 from denizen.adapters.store.unit import Unit
 from denizen.domain.room import Post, PostVersion, Room
 from denizen.domain.words import words_of
-from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit
+from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit, PostQuery
 
 _KIND = (opt_outs.c.platform == sa.bindparam("where"), opt_outs.c.kind == sa.bindparam("what"))
 _OPTED_OUT = sa.select(opt_outs.c.key).where(*_KIND)
@@ -74,30 +74,20 @@ class SqlArchive:
     async def list_versions(self, platform: str, post_id: str) -> Sequence[PostVersion]:
         return await self._unit.read(lambda connection: list_versions(connection, platform, post_id))
 
-    async def search(
-        self,
-        words: str,
-        *,
-        platform: str,
-        rooms: Sequence[str],
-        author: str = "",
-        since: datetime | None = None,
-        until: datetime | None = None,
-        limit: int = 10,
-    ) -> Sequence[PostHit]:
-        wanted, dialect = words_of(words), self._unit.dialect
-        if not wanted or not rooms or limit < 1:
+    async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
+        words, dialect = words_of(wanted.words), self._unit.dialect
+        if not words or not wanted.rooms or wanted.limit < 1:
             return []
         bounds = {
-            "query": dialect.query_of(wanted),
-            "platform": platform,
-            "rooms": dialect.list_of([escape(room) for room in rooms]),
-            "author": author,
-            "since": since or EVER,
-            "until": until or NEVER,
-            "limit": limit,
+            "query": dialect.query_of(words),
+            "platform": wanted.platform,
+            "rooms": dialect.list_of([escape(room) for room in wanted.rooms]),
+            "author": wanted.author,
+            "since": wanted.since or EVER,
+            "until": wanted.until or NEVER,
+            "limit": wanted.limit,
         }
-        return await self._unit.read(lambda connection: search_posts(connection, dialect, wanted, bounds))
+        return await self._unit.read(lambda connection: search_posts(connection, dialect, words, bounds))
 
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20

@@ -18,7 +18,7 @@ from denizen.domain.words import excerpt_of, words_of
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.view import View, get_author, label_of, not_here, open_view
 from denizen.engine.channels import Channels
-from denizen.ports.archive import CountBy, PostHit
+from denizen.ports.archive import CountBy, PostHit, PostQuery
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
@@ -110,13 +110,7 @@ class Lookup:
                     return []
                 author = get_author(wanted.author, [known for known in authors if known.key not in view.hidden])
             return await work.archive.search(
-                wanted.words,
-                platform=view.platform,
-                rooms=ids,
-                author=author,
-                since=wanted.since,
-                until=wanted.until,
-                limit=wanted.limit,
+                PostQuery(wanted.words, view.platform, ids, author, wanted.since, wanted.until, wanted.limit)
             )
 
     async def _fetch_unknown(
