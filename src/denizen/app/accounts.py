@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 RETRY_S = 5.0
 MAX_RETRY_S = 300.0
+SIMULATED_PAUSE_S = 0.2
+"""Between logins to the simulator, which does not count them as Discord does."""
 
 _log = logging.getLogger("denizen.accounts")
 
@@ -82,12 +84,13 @@ class Accounts:
 
     def _start(self, group: TaskGroup, login: DiscordLogin, exchanges: Exchanges) -> None:
         from denizen.adapters.discord.account import DiscordAccount
-        from denizen.adapters.discord.settings import AccountSettings
+        from denizen.adapters.discord.settings import IDENTIFY_PAUSE_S, AccountSettings
 
         denizen = self.denizen
         settings = AccountSettings(
             login.agent, login.token, denizen.settings.discord_endpoints, commands_guild=login.commands_guild,
             owned_commands=frozenset(COMMANDS),
+            identify_pause_s=SIMULATED_PAUSE_S if denizen.simulation else IDENTIFY_PAUSE_S,
         )  # fmt: skip
         account = DiscordAccount(settings, denizen.services.clock)
         desk = Desk(

@@ -104,6 +104,7 @@ def _server(denizen: Denizen, host: str, on_ready: Callable[[], None]) -> uvicor
             version=__version__,
             exposure=exposure,
             channels=Channels(web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled),
+            simulator=denizen.simulation.page if denizen.simulation else "",
         )
     )
     config = uvicorn.Config(

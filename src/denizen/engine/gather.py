@@ -13,7 +13,7 @@ from denizen.domain.prompt import PromptMessage, estimate_tokens
 from denizen.engine.opening import Opened
 from denizen.engine.planning import uses_planning
 from denizen.engine.prompt.assemble import assemble
-from denizen.engine.prompt.session import from_stored, plan_window
+from denizen.engine.prompt.session import from_stored, plan_window, without_dead_images
 from denizen.engine.prompt.surroundings import load_surroundings
 from denizen.engine.runtime import Generation
 from denizen.engine.steps import TurnContext
@@ -37,7 +37,8 @@ async def gather(store: Store, opened: Opened, generation: Generation) -> tuple[
     if "supplied" in options:
         earlier = [_prompt_message(row) for row in options["supplied"]]
     else:
-        earlier = from_stored(await _list_earlier(store, opened, agent.limits.max_history_messages))
+        stored = await _list_earlier(store, opened, agent.limits.max_history_messages)
+        earlier = from_stored(without_dead_images(message, turn.opened_at) for message in stored)
     around: list[PromptMessage] = []
     if opened.owed and opened.owed.reply_to and trigger.meta.get("speaker") and agent.recent_messages:
         before, limit = opened.owed.reply_to, agent.recent_messages

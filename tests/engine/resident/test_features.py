@@ -9,12 +9,12 @@ import pytest
 from denizen.domain.agent import Agent, SessionScope, Timestamps
 from denizen.domain.attention import Manners
 from denizen.domain.json import Json
-from denizen.domain.message import TextPart
+from denizen.domain.message import ImagePart, TextPart
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.resident import showing
 from denizen.ports.channel import CommandCall, Press
-from denizen.ports.model import ModelRequest
+from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
@@ -265,3 +265,17 @@ async def test_a_channel_that_refuses_one_message_goes_on_with_the_next() -> Non
         town.ada.fail("post", Unavailable("gone", retry_after_s=0.01), times=1, after=True)
         town.world.platform.say(town.world.general, "ana", "@ada two")
         assert await town.said() == ["Hello."]
+
+
+async def test_a_picture_whose_address_has_expired_is_not_given_to_the_model_again() -> None:
+    model = ScriptedModel(otherwise=Say("A fox."), capabilities=Capabilities(images=True))
+    picture = ImagePart("https://cdn.example/fox.png", "image/png")
+    async with open_town(model=model) as town:
+        town.world.platform.say(town.world.general, "ana", "@ada what is this?", parts=(picture,))
+        await town.settled()
+        town.world.platform.say(town.world.general, "ana", "@ada sure?")
+        await town.settled()
+        town.world.clock.at = START.replace(day=3)
+        town.world.platform.say(town.world.general, "ana", "@ada and now?")
+        await town.settled()
+    assert ["fox.png" in str(request.messages) for request in model.requests] == [True, True, False]

@@ -11,6 +11,8 @@ from denizen.domain.ids import AgentName
 
 PLATFORM = "discord"
 
+IDENTIFY_PAUSE_S = 5.0
+"""Discord allows one login to the gateway in so many seconds."""
 API_URL = "https://discord.com/api/v10"
 PORTAL_URL = "https://discord.com/developers/applications"
 
@@ -48,7 +50,7 @@ class AccountSettings:
     members_intent: bool = True
     room_limit: int = 1000
     ready_wait_s: float = 2.0
-    identify_pause_s: float = 5.0
+    identify_pause_s: float = IDENTIFY_PAUSE_S
 
     @property
     def token_setting(self) -> str:

@@ -60,10 +60,11 @@ _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG",
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Accounts on a simulated Discord, which take the place of the configured ones."""
+    """Accounts on a simulated Discord, which take the place of the configured ones. `page` is for people to look at."""
 
     accounts: tuple[DiscordLogin, ...]
     endpoints: DiscordEndpoints
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)

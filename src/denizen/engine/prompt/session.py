@@ -8,18 +8,44 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
 
-from denizen.domain.message import FilePart, Message, Part, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from denizen.domain.message import (
+    FilePart,
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from denizen.domain.prompt import PromptMessage, estimate_tokens
 from denizen.engine.prompt.marks import marked
 
 TOKENS_PER_MESSAGE = 4
 TOKENS_PER_IMAGE = 1000
+IMAGE_LIFE_S = 12 * 3600.0
+"""After that the address of a picture is not given to a model any more; Discord's live for 24 hours."""
+
+_REMARK = TextPart("[a picture was shown here]")
 
 
 def from_stored(messages: Iterable[Message]) -> list[PromptMessage]:
     """Stored messages as a model sees them."""
     return [PromptMessage(message.role, marked(message)) for message in messages if message.parts]
+
+
+def without_dead_images(message: Message, now: datetime) -> Message:
+    """Pictures of platforms stand behind addresses that expire; one dead address would fail every later request."""
+    if not message.platform_id or (now - message.created_at).total_seconds() < IMAGE_LIFE_S:
+        return message
+    parts = tuple(
+        _REMARK if isinstance(part, ImagePart) and part.url.startswith("http") else part for part in message.parts
+    )
+    return replace(message, parts=parts)
 
 
 def plan_window(messages: Sequence[PromptMessage], *, budget_tokens: int) -> list[PromptMessage]:
