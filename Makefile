@@ -8,11 +8,11 @@ export DENIZEN_HOME
 
 .PHONY: run chat test check fix shape bench docs lock clean
 
-run: .venv/.run  ## an agent on the built-in model, in the terminal log and on the page
+run: .venv/.run  ## an agent on the built-in model, on the chat page and in a Discord server to try
 	$(BIN)/denizen models pull --if-needed --uv scripts/uv
 	$(BIN)/denizen setup --non-interactive --if-missing
 	@echo "In another terminal: make chat"
-	$(BIN)/denizen run
+	$(BIN)/denizen run --simulate
 
 chat: .venv/.run  ## talk to the agent in the terminal
 	$(BIN)/denizen chat

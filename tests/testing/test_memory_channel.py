@@ -23,7 +23,7 @@ from denizen.testing.memory_platform import MemoryPlatform
 
 pytestmark = pytest.mark.anyio
 
-ANA = Principal(PrincipalKind.PLATFORM_USER, "ana", "Ana")
+ANA = Principal(PrincipalKind.PLATFORM_USER, "discord:ana", "Ana")
 
 
 @dataclass

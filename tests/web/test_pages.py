@@ -84,6 +84,15 @@ def test_the_script_finds_what_it_looks_for_in_the_page() -> None:
     assert wanted <= ids
 
 
+def test_the_chat_leads_to_the_simulator_when_there_is_one() -> None:
+    without, beside = (
+        ChatPage("1", can_sign_out=False),
+        ChatPage("1", can_sign_out=False, simulator="http://127.0.0.1:1/"),
+    )
+    links = [[attrs.get("href") for attrs in Outline(page).all("a")] for page in (without, beside)]
+    assert [each for each in links[1] if each not in links[0]] == ["http://127.0.0.1:1/"]
+
+
 def test_no_script_makes_html_out_of_text() -> None:
     for path in (WEB / "static").glob("*.js"):
         text = path.read_text()

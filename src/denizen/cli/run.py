@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
+
+if TYPE_CHECKING:
+    from denizen.app.settings import Simulation
 
 
 @click.command()
 @click.option("--host", default=None, help="Address to listen on.  [default: server.host, 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help="Port; 0 takes a free one.  [default: 8642]")
+@click.option("--simulate", is_flag=True, help="With a Discord server to try, unless accounts are configured.")
 @click.pass_obj
-def command(home: Path, host: str | None, port: int | None) -> None:
+def command(home: Path, host: str | None, port: int | None, simulate: bool) -> None:  # noqa: FBT001 - click's way
     """Start everything: agents, the chat page, the OpenAI-compatible API. Stop with Ctrl-C.
+
+    Agents with an account under channels.discord log in there. Without one, --simulate starts a small Discord server
+    on this machine, in which they live: its page, whose address is printed, lets you play the people.
 
     The configuration is watched: a change takes effect at once, or the old one stays and the log says why.
     """
     from denizen.app.memory import share_heap
 
     share_heap()
-    anyio.run(_run, home, host, port, backend_options={"use_uvloop": True})
+    anyio.run(_run, _Wishes(home, host, port, simulate), backend_options={"use_uvloop": True})
 
 
-async def _run(home: Path, host: str | None, port: int | None) -> None:
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    home: Path
+    host: str | None
+    port: int | None
+    simulate: bool
+
+
+async def _run(wishes: _Wishes) -> None:
     from denizen.app.build import Opening, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
     from denizen.cli.log import choose_level
     from denizen.cli.progress import show_progress
 
-    async with open_denizen(home, Opening(rescue=True, report=show_progress)) as denizen:
+    async with AsyncExitStack() as stack:
+        simulation = await _simulate(wishes.home, stack) if wishes.simulate else None
+        opening = Opening(rescue=True, report=show_progress, simulation=simulation)
+        denizen = await stack.enter_async_context(open_denizen(wishes.home, opening))
         settings = denizen.settings
         configure_logging(
             level=choose_level(settings.logging.level),
@@ -40,10 +61,31 @@ async def _run(home: Path, host: str | None, port: int | None) -> None:
         )
         for warning in settings.warnings:
             click.echo(f"warning: {warning}", err=True)
+
+        def tell(url: str) -> None:
+            click.echo(f"Denizen is ready: {url}", err=True)
+            if simulation is not None:
+                click.echo(f"A Discord server to try: {simulation.page}", err=True)
+
         await serve(
             denizen,
-            host=settings.server.host if host is None else host,
-            port=settings.server.port if port is None else port,
-            on_ready=lambda url: click.echo(f"Denizen is ready: {url}", err=True),
+            host=settings.server.host if wishes.host is None else wishes.host,
+            port=settings.server.port if wishes.port is None else wishes.port,
+            on_ready=tell,
         )
     click.echo("Stopped.", err=True)
+
+
+async def _simulate(home: Path, stack: AsyncExitStack) -> Simulation | None:
+    """None when there are real accounts."""
+    from denizen.app.environment import read_environment
+    from denizen.app.settings import load_settings
+    from denizen.cli.simulator import open_simulator
+    from denizen.skills import BUILTIN
+
+    settings = load_settings(home, read_environment(), known_tools=BUILTIN)
+    if settings.discord_accounts:
+        agents = ", ".join(login.agent for login in settings.discord_accounts)
+        click.echo(f"--simulate is not needed: there are Discord accounts ({agents}), and they are used.", err=True)
+        return None
+    return await stack.enter_async_context(open_simulator(home, settings))

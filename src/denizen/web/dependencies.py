@@ -44,7 +44,9 @@ class Channels:
 
 @dataclass(frozen=True, slots=True)
 class WebDependencies:
-    """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once."""
+    """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once.
+    `simulator` is the address of the page of a simulated platform, for a link to it; empty without one.
+    """
 
     turns: Turns
     queries: Queries
@@ -56,3 +58,4 @@ class WebDependencies:
     timing: Timing = field(default_factory=Timing)
     channels: Channels = field(default_factory=Channels)
     logins: Logins = field(default_factory=Logins)
+    simulator: str = ""

@@ -36,7 +36,6 @@ from denizen.app.settings.plaintext import find_plain_secrets
 from denizen.app.settings.problem import KeyPath, Problem, refusal
 from denizen.app.settings.references import Outline, draw_outline, find_broken_references
 from denizen.app.settings.schema import (
-    BudgetsSection,
     ChannelsSection,
     Config,
     GateSection,
@@ -47,6 +46,7 @@ from denizen.app.settings.schema import (
 )
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy, OptOuts
+from denizen.domain.budget import BudgetPolicy
 from denizen.domain.commands import CustomCommand
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
@@ -148,8 +148,8 @@ class Settings:
         return self.config.gate
 
     @property
-    def budgets(self) -> BudgetsSection:
-        return self.config.budgets
+    def budgets(self) -> BudgetPolicy:
+        return self.config.budgets.policy
 
     @property
     def logging(self) -> LoggingSection:

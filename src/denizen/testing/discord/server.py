@@ -172,7 +172,11 @@ async def open_discord(port: int = 0, *, clock: Clock | None = None) -> AsyncGen
     # With the protocol named, asyncio switches Nagle's algorithm off; else each answer takes 40 ms longer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
+    try:
+        listener.bind(("127.0.0.1", port))
+    except OSError:
+        listener.close()
+        raise
     application = server.application(f"http://127.0.0.1:{listener.getsockname()[1]}")
     runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()

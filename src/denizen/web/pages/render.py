@@ -19,10 +19,13 @@ _WEB = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class ChatPage:
-    """What `chat.html` is given; the rest it asks of `/api`. `can_sign_out` when a sign-in carries the request."""
+    """What `chat.html` is given; the rest it asks of `/api`. `can_sign_out` when a sign-in carries the request;
+    `simulator` is the address of the simulator's page, or empty.
+    """
 
     version: str
     can_sign_out: bool
+    simulator: str = ""
 
 
 @dataclass(frozen=True, slots=True)

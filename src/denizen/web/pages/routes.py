@@ -37,7 +37,8 @@ class Pages:
         ]
 
     async def chat(self, request: Request) -> Response:
-        return render(ChatPage(self._deps.version, can_sign_out=bool(login_token(request.headers))))
+        can_sign_out = bool(login_token(request.headers))
+        return render(ChatPage(self._deps.version, can_sign_out, self._deps.simulator))
 
     async def show_login(self, _: Request) -> Response:
         if not self._deps.keys():

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 from aiohttp import WSMessage, WSMsgType, web
+from anyio.abc import TaskGroup
 
 from denizen.testing.discord.gateway.members import chunk_members
 from denizen.testing.discord.gateway.sessions import Session, Sessions
@@ -38,6 +39,7 @@ class Connection:
         self._wake = anyio.Event()
         self._compressor: Any = None
         self._transport: Any = None
+        self._tasks: TaskGroup | None = None
         self.session: Session | None = None
         self.open = True
         self._closing = False
@@ -51,6 +53,7 @@ class Connection:
         self._send_op(10, {"heartbeat_interval": round(self._weather.heartbeat.total_seconds() * 1000), "_trace": []})
         try:
             async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
                 tasks.start_soon(self._write)
                 await self._read()
                 if self._closing:
@@ -160,8 +163,8 @@ class Connection:
         data: Any = frame.get("d")
         match op:
             case 1:
-                if self._weather.acks:
-                    self._send_op(11, None)
+                if self._weather.acks and self._tasks is not None:
+                    self._tasks.start_soon(self._acknowledge)
                 return None
             case 2:
                 return 4005 if self.session is not None else self._identify(data)
@@ -178,6 +181,10 @@ class Connection:
                 return self._chunk(data)
             case _:
                 return 4001
+
+    async def _acknowledge(self) -> None:
+        await anyio.sleep(self._weather.ack_delay_s)
+        self._send_op(11, None)
 
     def _identify(self, data: Mapping[str, Any]) -> int | None:
         application = self._application_of(data)

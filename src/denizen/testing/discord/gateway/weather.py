@@ -19,6 +19,8 @@ class Weather:
     frozen: bool = False
     duplicates: dict[str | None, int] = field(default_factory=dict[str | None, int])
     heartbeat: timedelta = timedelta(milliseconds=41250)
+    ack_delay_s: float = 0.02
+    """An acknowledgement that came before discord.py has noted its heartbeat would look as if it had taken 41 s."""
     zombie_check: bool = False
     """Closes connections (4009) that were silent for one and a half intervals of the heartbeat."""
 

@@ -1,0 +1,133 @@
+"""What open pages are told while they are open, as server-sent events.
+
+Changes are only noted when they happen and are looked at when they are sent, so that a message that is edited ten
+times in a row is sent once, as it is then. Events:
+
+    world    {...}                          everything but the messages: at the beginning, and when it has changed
+    message  {...}                          a message that is new or has changed
+    gone     {"channel_id", "ids"}          messages that were deleted
+    typing   {"channel_id", "person_id"}    somebody is typing
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import anyio
+
+from denizen.testing.discord.page.view import Eyes, View
+from denizen.testing.discord.state import changes
+from denizen.testing.discord.state.access import sees
+from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.messages import Message
+from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.realm import Realm
+
+Event = tuple[str, View]
+
+_STRUCTURE = (
+    changes.ChannelChanged,
+    changes.ThreadChanged,
+    changes.ThreadMembersChanged,
+    changes.GuildChanged,
+    changes.GuildAvailability,
+    changes.MemberChanged,
+    changes.BanChanged,
+    changes.RoleChanged,
+    changes.PresenceChanged,
+)
+
+
+class Feed:
+    """One open page. `closed` ends it."""
+
+    def __init__(self, realm: Realm, viewer: User) -> None:
+        self.closed = False
+        self.eyes = Eyes(realm, viewer)
+        self._realm = realm
+        self._world = True
+        self._messages: dict[int, Message] = {}
+        self._gone: list[Message] = []
+        self._typing: dict[tuple[int, int], tuple[Channel, User]] = {}
+        self._stir = anyio.Event()
+
+    def note(self, change: changes.Change) -> None:
+        match change:
+            case changes.MessageSent(channel, message):
+                self._messages[message.id] = message
+                self._world = self._world or channel.is_dm
+                starter = channel.parent.find(channel.id) if channel.parent is not None else None
+                if starter is not None:
+                    self._messages[starter.id] = starter  # its line about the thread tells a number of messages
+            case (
+                changes.MessageEdited(_, message)
+                | changes.Reacted(_, message)
+                | changes.ReactionsCleared(_, message)
+                | changes.Voted(_, message)
+            ):
+                self._messages[message.id] = message
+            case changes.MessagesDeleted(_, messages):
+                self._gone += messages
+            case changes.Typing(channel, user):
+                self._typing[channel.id, user.id] = channel, user
+            case _ if isinstance(change, _STRUCTURE):
+                self._world = True
+            case _:
+                return
+        self._stir.set()
+
+    def close(self) -> None:
+        self.closed = True
+        self._stir.set()
+
+    async def wait(self, timeout_s: float) -> list[Event]:
+        """What there is to tell, once there is something; nothing after `timeout_s`."""
+        if not self._world:
+            with anyio.move_on_after(timeout_s):
+                await self._stir.wait()
+        self._stir = anyio.Event()
+        return list(self._take())
+
+    def _take(self) -> Iterator[Event]:
+        messages, gone, typing = self._messages, self._gone, self._typing
+        self._messages, self._gone, self._typing = {}, [], {}
+        if self._world:
+            self._world = False
+            yield "world", self.eyes.see_world()
+        yield from (("message", self.eyes.see_message(each)) for each in messages.values() if self.eyes.sees(each))
+        for message in gone:
+            if not message.ephemeral or message.seen_by is self.eyes.viewer:
+                yield "gone", {"channel_id": str(message.channel_id), "ids": [str(message.id)]}
+        for channel, user in typing.values():
+            if user is not self.eyes.viewer and sees(self._realm, self.eyes.viewer, channel):
+                yield "typing", {"channel_id": str(channel.id), "person_id": str(user.id)}
+
+
+class Feeds:
+    """All open pages of one realm."""
+
+    def __init__(self, realm: Realm) -> None:
+        self._realm = realm
+        self._open: list[Feed] = []
+        realm.subscribe(self._note)
+
+    def open(self, viewer: User) -> tuple[Feed, Callable[[], None]]:
+        """A new page, and how to take it off again."""
+        feed = Feed(self._realm, viewer)
+        self._open.append(feed)
+        return feed, lambda: self._open.remove(feed)
+
+    def close_all(self) -> None:
+        for feed in self._open:
+            feed.close()
+
+    def _note(self, change: changes.Change) -> None:
+        for feed in self._open:
+            feed.note(change)
+
+
+def frame(event: Event) -> bytes:
+    """As it goes over the wire."""
+    name, body = event
+    return f"event: {name}\ndata: {json.dumps(body)}\n\n".encode()

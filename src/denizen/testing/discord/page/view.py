@@ -1,0 +1,212 @@
+"""The world as one person sees it, as JSON. Only what that person may see; ids are text, times ISO 8601."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from denizen.testing.discord.state.access import may, sees
+from denizen.testing.discord.state.channels import FORUMS, WRITABLE, Channel, ChannelKind
+from denizen.testing.discord.state.commands import Command
+from denizen.testing.discord.state.guilds import Guild
+from denizen.testing.discord.state.messages import Attachment, Message, MessageFlag, Poll, Reaction
+from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.permissions import P
+from denizen.testing.discord.state.realm import Realm
+from denizen.testing.discord.state.snowflakes import stamp, stamp_or_none
+
+View = dict[str, Any]
+
+_SNIPPET = 160
+
+
+class Eyes:
+    """What `viewer` sees of a realm."""
+
+    def __init__(self, realm: Realm, viewer: User) -> None:
+        self.viewer = viewer
+        self._realm = realm
+
+    def see_world(self) -> View:
+        """Everything but the messages."""
+        return {
+            "me": str(self.viewer.id),
+            "cdn_url": self._realm.cdn_url,
+            "file_size_bytes": self._realm.rules.file_size_bytes,
+            "people": [self._person(each) for each in self._realm.users.values()],
+            "guilds": [self._guild(each) for each in self._realm.guilds.values() if self.viewer.id in each.members],
+            "direct_messages": [
+                self._channel(each)
+                for each in self._realm.channels.values()
+                if each.is_dm and self.viewer in each.recipients
+            ],
+        }
+
+    def sees(self, message: Message) -> bool:
+        """Whether it is there and for this person."""
+        channel = self._realm.channels.get(message.channel_id)
+        if message.deleted or channel is None or not sees(self._realm, self.viewer, channel):
+            return False
+        return not message.ephemeral or message.seen_by is self.viewer
+
+    def see_messages(self, messages: Sequence[Message]) -> list[View]:
+        return [self.see_message(each) for each in messages if self.sees(each)]
+
+    def see_message(self, message: Message) -> View:
+        thread = self._realm.thread_of(message)
+        guild = self._realm.guilds.get(message.guild_id or 0)
+        roles = guild.members[self.viewer.id].roles if guild and self.viewer.id in guild.members else []
+        return {
+            "id": str(message.id),
+            "channel_id": str(message.channel_id),
+            "kind": message.kind.name.lower(),
+            "author_id": str(message.author.id),
+            "text": message.content,
+            "time": stamp(message.timestamp),
+            "edited": stamp_or_none(message.edited),
+            "ephemeral": message.ephemeral,
+            "loading": message.loading,
+            "pinned": message.pinned,
+            "for_me": self.viewer in message.mentions
+            or message.mention_everyone
+            or any(each in roles for each in message.mention_roles),
+            "reply": self._reply(message),
+            "used": _used(message),
+            "embeds": [] if message.flags & MessageFlag.SUPPRESS_EMBEDS else message.embeds,
+            "components": message.components,
+            "attachments": [self._attachment(message, each) for each in message.attachments],
+            "stickers": [each.name for each in message.stickers],
+            "reactions": [self._reaction(each) for each in message.reactions],
+            "forwarded": [
+                {
+                    "text": each.content,
+                    "embeds": list(each.embeds),
+                    "attachments": [self._attachment(message, file) for file in each.attachments],
+                }
+                for each in message.snapshots
+            ],
+            "poll": self._poll(message.poll) if message.poll else None,
+            "thread": None if thread is None or thread.id == message.channel_id else self._thread_line(thread),
+        }
+
+    def see_command(self, command: Command) -> View:
+        """`options` as the application registered them."""
+        application = self._realm.applications[command.application_id]
+        return {
+            "name": command.name,
+            "kind": command.kind,
+            "application_id": str(application.id),
+            "application": application.name,
+            "description": command.fields.get("description") or "",
+            "options": command.fields.get("options") or [],
+        }
+
+    def _person(self, user: User) -> View:
+        status = self._realm.presences.get(user.id, {}).get("status", "offline")
+        online = not user.bot or status not in ("offline", "invisible")
+        return {"id": str(user.id), "name": self._name(user), "bot": user.bot, "online": online}
+
+    def _name(self, user: User) -> str:
+        for guild in self._realm.guilds.values():
+            if member := guild.members.get(user.id):
+                return member.display_name
+        return user.display_name
+
+    def _guild(self, guild: Guild) -> View:
+        return {
+            "id": str(guild.id),
+            "name": guild.name,
+            "members": [str(each) for each in guild.members],
+            "roles": [
+                {"id": str(each.id), "name": each.name, "mentionable": each.mentionable}
+                for each in guild.roles.values()
+                if each is not guild.everyone
+            ],
+            "channels": [self._channel(each) for each in self._visible(guild)],
+        }
+
+    def _visible(self, guild: Guild) -> Iterator[Channel]:
+        """Channels in their order, threads after all channels."""
+        yield from sorted(
+            (each for each in guild.channels.values() if sees(self._realm, self.viewer, each)),
+            key=lambda each: each.position,
+        )
+        yield from (each for each in guild.threads.values() if sees(self._realm, self.viewer, each))
+
+    def _channel(self, channel: Channel) -> View:
+        sends = P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES
+        allowed = may(self._realm, self.viewer, channel, sends)
+        thread = channel.thread
+        locked = thread is not None and thread.locked and not may(self._realm, self.viewer, channel, P.MANAGE_THREADS)
+        everyone = channel.overwrites.get(channel.guild_id or 0)
+        private = channel.kind is ChannelKind.PRIVATE_THREAD or bool(everyone and everyone.deny & P.VIEW_CHANNEL)
+        return {
+            "id": str(channel.id),
+            "name": channel.name,
+            "kind": channel.kind.name.lower(),
+            "is_thread": channel.is_thread,
+            "is_forum": channel.kind in FORUMS,
+            "is_private": private,
+            "is_archived": thread is not None and thread.archived,
+            "parent_id": str(channel.parent.id) if channel.parent else None,
+            "topic": channel.topic or "",
+            "may_write": allowed and channel.kind in (WRITABLE | FORUMS) and not locked,
+            "may_manage": may(self._realm, self.viewer, channel, P.MANAGE_MESSAGES),
+            "with": [str(each.id) for each in channel.recipients if each is not self.viewer],
+            "last_message_id": str(channel.last_message_id) if channel.last_message_id else None,
+        }
+
+    def _thread_line(self, thread: Channel) -> View:
+        count = thread.thread.sent if thread.thread else 0
+        return {"id": str(thread.id), "name": thread.name, "count": count}
+
+    def _reply(self, message: Message) -> View | None:
+        reference = message.reference
+        if reference is None or reference.kind != 0 or reference.message_id is None:
+            return None
+        target = self._realm.find_message(reference.channel_id, reference.message_id)
+        if target is None or not self.sees(target):
+            return {"id": str(reference.message_id), "author_id": None, "text": ""}
+        text = target.content or ", ".join(each.filename for each in target.attachments)
+        return {"id": str(target.id), "author_id": str(target.author.id), "text": text[:_SNIPPET]}
+
+    def _attachment(self, message: Message, file: Attachment) -> View:
+        return {
+            "name": file.filename,
+            "url": self._realm.url_of(message.channel_id, file),
+            "type": file.content_type or "",
+            "size_bytes": file.size_bytes,
+            "description": file.description or "",
+        }
+
+    def _reaction(self, reaction: Reaction) -> View:
+        return {
+            "key": reaction.emoji.key,
+            "name": reaction.emoji.name if reaction.emoji.id is None else f":{reaction.emoji.name}:",
+            "mine": self.viewer in reaction.users,
+            "people": [str(each.id) for each in reaction.users],
+        }
+
+    def _poll(self, poll: Poll) -> View:
+        return {
+            "question": poll.question,
+            "open": not poll.finalized and poll.expiry > self._realm.clock.now(),
+            "answers": [
+                {
+                    "id": number,
+                    "text": " ".join([*([emoji.name] if emoji else []), text]),
+                    "count": len(poll.votes.get(number, [])),
+                    "mine": self.viewer in poll.votes.get(number, []),
+                }
+                for number, (text, emoji) in enumerate(poll.answers, 1)
+            ],
+        }
+
+
+def _used(message: Message) -> View | None:
+    """Whose use of which command it answers."""
+    about = message.interaction
+    if about is None or "name" not in about:
+        return None
+    slash = "/" if about["command_type"] == 1 else ""
+    return {"person_id": about["user"]["id"], "command": slash + about["name"]}
