@@ -6,7 +6,8 @@ import contextlib
 import io
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -89,15 +90,25 @@ def _simple_commands(words: Sequence[str]) -> Iterator[list[str]]:
 def explain_refusal(arguments: Sequence[str], *, complete: bool = True) -> str:
     """Why `denizen` would not understand these arguments; empty when it would. Nothing is run."""
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), _nobody_to_ask():
             _parse(cli, "denizen", list(arguments), None)
-    except click.exceptions.Exit:
+    except (click.exceptions.Exit, click.Abort):  # help; a question, which comes when all else is understood
         return ""
     except click.MissingParameter as error:
         return error.format_message() if complete else ""
     except click.ClickException as error:
         return error.format_message()
     return ""
+
+
+@contextlib.contextmanager
+def _nobody_to_ask() -> Generator[None]:
+    """A command that asks for confirmation gets no answer."""
+    stdin, sys.stdin = sys.stdin, io.StringIO()
+    try:
+        yield
+    finally:
+        sys.stdin = stdin
 
 
 def _parse(command: click.Command, name: str, arguments: list[str], parent: click.Context | None) -> None:

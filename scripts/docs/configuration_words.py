@@ -30,6 +30,13 @@ SECTIONS: Mapping[str, str] = MappingProxyType({
     "agents": "The agents. Persona files are read from `agents/NAME/` in the home folder.",
     "default_agent": "Who answers when nobody is named.",
     "channels": "Where agents can be talked to.",
+    "channels.discord": (
+        "Agents on Discord: see [run agents on Discord](../how-to/run-agents-on-discord.md). Ids are the numbers that "
+        "`Copy ID` gives in Discord. The keys from `owners` to `commands_guild` may stand at an account too, for that "
+        "account alone."
+    ),
+    "archive": "The mirror of Discord's messages: see [archive and privacy](../how-to/archive-and-privacy.md).",
+    "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
     "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",
     "gate": "What tools may do. See [the gate](../explanation/architecture.md#the-gate).",
     "budgets": "Limits of money. Not enforced yet: a configuration that sets one is refused.",

@@ -8,6 +8,7 @@ from scripts.docs.command_line import build_command_line
 from scripts.docs.configuration import build_configuration
 from scripts.docs.http_api import build_http
 from scripts.docs.requirements import build_requirements
+from scripts.docs.slash_commands import build_slash_commands
 from scripts.docs.tools import build_tools
 
 REFERENCE = "docs/reference"
@@ -15,6 +16,7 @@ NOTE = "<!-- Written by `make docs` from the code. Changes made here are lost. -
 
 _BUILDERS: Mapping[str, Callable[[], str]] = {
     "cli.md": build_command_line,
+    "commands.md": build_slash_commands,
     "configuration.md": build_configuration,
     "http.md": build_http,
     "requirements.md": build_requirements,
