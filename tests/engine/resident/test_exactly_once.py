@@ -12,6 +12,7 @@ from denizen.domain.agent import Agent
 from denizen.domain.attention import Manners
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
+from denizen.domain.room import RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.resident import showing
 from denizen.ports.model import ModelRequest
@@ -234,3 +235,15 @@ async def test_a_room_never_read_before_is_read_from_now_on() -> None:
     world.platform.write(world.general, "ana", "@ada last year's question")
     async with open_town(world) as town:
         assert await town.said() == []
+
+
+@pytest.mark.proves("P1")
+async def test_a_room_that_was_made_while_it_was_away_is_read_from_its_first_message() -> None:
+    world = World()
+    async with open_town(world) as town:
+        world.platform.say(world.general, "bob", "nothing")
+        await town.settled()
+    thread = world.platform.add_room("plans", RoomKind.THREAD, parent=world.general)
+    world.platform.write(thread, "ana", "@ada are you here?")
+    async with open_town(world) as town:
+        assert await town.said() == ["Hello."]

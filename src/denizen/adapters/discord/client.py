@@ -15,12 +15,16 @@ import yarl
 from anyio.abc import TaskGroup
 
 from denizen.adapters.discord.events import Events
+from denizen.adapters.discord.faults import VENDOR_ERRORS
 from denizen.adapters.discord.requests import Requests
 from denizen.adapters.discord.settings import AccountSettings
 
 _log = logging.getLogger("denizen.discord")
 
 _LONGEST_RATE_LIMIT_S = 60.0
+_MEMBERS_TIMEOUT_S = 120.0
+_MOST_MEMBERS = 50_000
+"""Of larger guilds only what is sure is shown: their members would fill the memory."""
 
 
 class TakesInteractions(Protocol):
@@ -77,9 +81,21 @@ class GatewayClient(discord.AutoShardedClient):
 
     async def on_guild_available(self, guild: discord.Guild) -> None:
         self._events.guild_comes(guild)
+        self._tasks.start_soon(self._load_members, guild)
 
     async def on_guild_join(self, guild: discord.Guild) -> None:
         self._events.guild_comes(guild)
+        self._tasks.start_soon(self._load_members, guild)
+
+    async def _load_members(self, guild: discord.Guild) -> None:
+        """Without all members, who may see what is not known exactly (`audience`); nobody waits for them."""
+        if not self.intents.members or guild.chunked or (guild.member_count or 0) > _MOST_MEMBERS:
+            return
+        try:
+            with anyio.fail_after(_MEMBERS_TIMEOUT_S):
+                await guild.chunk()
+        except VENDOR_ERRORS as error:
+            _log.info("members of a guild not loaded", extra={"guild": guild.id, "why": type(error).__name__})
 
     async def on_guild_remove(self, guild: discord.Guild) -> None:
         self._events.guild_goes(guild)

@@ -1,0 +1,253 @@
+"""Denizen on a Discord that is simulated in the process of the test: a harbour with people and bots, and `denizen run`
+processes on a home folder that are started, stopped and killed there.
+
+    async with open_harbour(home, provider) as harbour:
+        harbour.configure()
+        async with harbour.run() as denizen:
+            question = harbour.ask(harbour.ana, "hello")
+            await harbour.until(lambda: harbour.said() == ["Hello, Ana."])
+            await denizen.kill()
+
+Nothing sleeps: everything is waited for, and what is waited for in vain is shown with the transcript and the logs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from denizen.domain.clock import Clock
+from denizen.testing.discord import Application, Channel, DiscordServer, Message, NotReachedError, User, open_discord
+from denizen.testing.discord.fixtures import build_harbour
+from denizen.testing.discord.state.guilds import Guild
+from denizen.testing.discord.world import World
+from denizen.testing.model_server import Answer, Entry
+from tests.e2e.home import Home, Server
+from tests.e2e.process import Finished
+from tests.e2e.provider import Held, Provider, Requests
+
+PATIENCE_S = 40.0
+"""Less than that of the processes, so that the one who waits tells what happened."""
+
+CONFIG = """\
+models:
+  providers:
+    local: {{kind: openai-compatible, base_url: "{url}"}}{providers}
+  aliases: {{balanced: local/scripted{aliases}}}
+default_agent: ada
+agents: {{{agents}}}
+channels:
+  discord:
+    accounts: {{{accounts}}}
+    preview: {preview}
+{conduct}{rest}"""
+
+SETTLED = "That was all."
+
+
+@dataclass(slots=True)
+class Denizen:
+    """One `denizen run`."""
+
+    server: Server
+
+    @property
+    def log(self) -> str:
+        return self.server.running.err.text
+
+    def lines(self, *words: str) -> list[str]:
+        """The lines of the log with all of these words."""
+        return [line for line in self.log.splitlines() if all(word in line for word in words)]
+
+    async def kill(self) -> None:
+        """`kill -9`; nothing when it has ended."""
+        await self._wait(self.server.running.kill)
+
+    async def stop(self) -> Finished:
+        """As a service manager would."""
+        return await self._wait(partial(self.server.running.stop, signal.SIGTERM))
+
+    def signal(self, number: signal.Signals) -> None:
+        self.server.running.signal(number)
+
+    async def finish(self) -> Finished:
+        """Waits for its end."""
+        return await self._wait(self.server.running.finish)
+
+    async def _wait(self, end: Callable[[], Finished]) -> Finished:
+        """In a thread: Discord goes on meanwhile."""
+        return await to_thread.run_sync(end)
+
+
+@dataclass(slots=True)
+class Harbour:
+    """Ana owns the guild, Ben is in it; there is one open channel and one bot, Ada, of the agent `ada`."""
+
+    discord: DiscordServer
+    provider: Provider
+    home: Home
+    guild: Guild
+    general: Channel
+    ana: User
+    ben: User
+    ada: Application
+    denizens: list[Denizen] = field(default_factory=list[Denizen])
+
+    @property
+    def world(self) -> World:
+        return self.discord.world
+
+    # --- the configuration -------------------------------------------------------------------------------------------
+
+    def configure(
+        self,
+        *,
+        accounts: Mapping[str, str] | None = None,
+        conduct: Sequence[str] = (),
+        preview: bool = False,
+        agents: Mapping[str, str] | None = None,
+        providers: Mapping[str, str] | None = None,
+        aliases: Mapping[str, str] | None = None,
+        rest: str = "",
+        home: Home | None = None,
+    ) -> None:
+        """Writes `denizen.yaml` and `secrets.env`, each at once.
+
+        `accounts` maps agents to tokens (only Ada by default), `conduct` are lines of `channels.discord`, `agents`
+        maps an agent to the inside of its section, `providers` a further provider to its URL, `aliases` a further
+        alias to its model. A busy machine may be so slow that an answer has a status message: without `preview` none
+        has.
+        """
+        home = home or self.home
+        tokens = {"ada": self.ada.token} if accounts is None else accounts
+        text = CONFIG.format(
+            url=self.provider.server.openai_url,
+            providers="".join(
+                f'\n    {name}: {{kind: openai-compatible, base_url: "{url}"}}'
+                for name, url in (providers or {}).items()
+            ),
+            aliases="".join(f", {alias}: {model}" for alias, model in (aliases or {}).items()),
+            agents=", ".join(f"{name}: {{{(agents or {}).get(name, '')}}}" for name in {"ada": "", **tokens}),
+            accounts=", ".join(f'{name}: "${{{_variable(name)}}}"' for name in tokens),
+            preview=str(preview).lower(),
+            conduct="".join(f"    {line}\n" for line in conduct),
+            rest=rest,
+        )
+        self.write_tokens(tokens, home=home)
+        _replace(home, "denizen.yaml", text)
+
+    def write_tokens(self, tokens: Mapping[str, str], *, home: Home | None = None) -> None:
+        lines = [f"{_variable(name)}={token}\n" for name, token in tokens.items()]
+        _replace(home or self.home, "secrets.env", "".join(lines))
+
+    def make_home(self, name: str) -> Home:
+        """Another home folder, on the same Discord."""
+        return Home(self.home.folder.with_name(name), dict(self.home.variables))
+
+    def script(self, *entries: Entry | str) -> None:
+        """What the model says next; a text is an answer."""
+        self.provider.script(*(Answer(text=each) if isinstance(each, str) else each for each in entries))
+
+    def hold(self, text: str) -> Held:
+        """An answer of the model that waits for `release`."""
+        return self.provider.hold(Answer(text=text))
+
+    @property
+    def requests(self) -> Requests:
+        """What the model was asked."""
+        return self.provider.requests
+
+    # --- processes ---------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def run(self, home: Home | None = None, *, ready: int | None = 1) -> AsyncGenerator[Denizen]:
+        """A `denizen run`, once so many of its accounts are ready; it is dead at the end of the block."""
+        serve = (home or self.home).serve
+        denizen = Denizen(await to_thread.run_sync(serve))
+        self.denizens.append(denizen)
+        try:
+            if ready:
+                await self.until(lambda: len(denizen.lines("account ready")) >= ready)
+            yield denizen
+        finally:
+            with anyio.CancelScope(shield=True):
+                await denizen.kill()
+
+    # --- people and what they see ------------------------------------------------------------------------------------
+
+    def ask(self, who: User, text: str, where: Channel | None = None, *, of: Application | None = None) -> Message:
+        """Somebody mentions Ada, or the bot of that application."""
+        return self.world.say(who, where or self.general, f"{(of or self.ada).mention} {text}")
+
+    def posts(self, where: Channel | None = None, *, by: Application | None = None) -> list[Message]:
+        """What Ada, or another bot, has in a channel now."""
+        author = (by or self.ada).user
+        return [message for message in (where or self.general).messages if message.author is author]
+
+    def said(self, where: Channel | None = None, *, by: Application | None = None) -> list[str]:
+        return [message.content for message in self.posts(where, by=by)]
+
+    async def until(self, predicate: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+        """Waits for it. Raises NotReachedError, with what everybody said."""
+        try:
+            await self.discord.until(predicate, timeout_s)
+        except NotReachedError as error:
+            for denizen in self.denizens:
+                error.add_note(denizen.log)
+            raise
+
+    async def settle(self, where: Channel | None = None, *, by: Application | None = None) -> list[str]:
+        """Everything that was said there before is decided and answered: a last question has its answer. Texts before
+        that answer are returned.
+        """
+        self.script(SETTLED)
+        self.ask(self.ben, "was that all?", where, of=by)
+        await self.until(lambda: SETTLED in self.said(where, by=by))
+        *earlier, last = self.said(where, by=by)
+        assert last == SETTLED
+        return earlier
+
+    # --- the store ---------------------------------------------------------------------------------------------------
+
+    def rows(self, query: str, home: Home | None = None) -> list[Any]:
+        """Of the store's file, while a process works on it."""
+        database = (home or self.home).folder / "denizen.db"
+        with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+            return connection.execute(query).fetchall()
+
+
+@asynccontextmanager
+async def open_harbour(
+    home: Home, provider: Provider, *, port: int = 0, clock: Clock | None = None
+) -> AsyncGenerator[Harbour]:
+    """A Discord with a small world, and a home that is pointed at it."""
+    async with open_discord(port, clock=clock) as discord:
+        small = build_harbour(discord)
+        home.variables |= point_at(discord.api_url, discord.gateway_url)
+        yield Harbour(discord, provider, home, small.guild, small.general, small.ana, small.ben, small.ada)
+
+
+def point_at(api_url: str, gateway_url: str) -> dict[str, str]:
+    return {"DENIZEN_DISCORD_API_URL": api_url, "DENIZEN_DISCORD_GATEWAY_URL": gateway_url}
+
+
+def _variable(agent: str) -> str:
+    return f"{agent.upper()}_TOKEN"
+
+
+def _replace(home: Home, name: str, text: str) -> None:
+    """Whoever reads it meanwhile sees the old text or the new one."""
+    home.folder.mkdir(exist_ok=True)
+    draft = home.folder / f".{name}.draft"
+    draft.write_text(text, encoding="utf-8")
+    draft.chmod(0o600)
+    os.replace(draft, home.folder / name)  # noqa: PTH105 - as an editor saves
