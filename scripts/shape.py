@@ -37,6 +37,10 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/adapters/discord/hearing.py::hear": "event: a fault in the listener must not end the account",
     "src/denizen/adapters/discord/requests.py::_Errand.run": "transfer: raised again in the task that waits",
     "src/denizen/engine/resident/resident.py::Resident._obey_typed": "command: a fault is a reply with a reference",
+    "src/denizen/engine/resident/resident.py::Resident._answer": "message: a fault is a reply with a reference",
+    "src/denizen/engine/resident/errands.py::run_errand": "job: a fault in it ends neither account nor neighbours",
+    "src/denizen/engine/outbox/outbox.py::Outbox._send": "delivery: a fault fails this piece only",
+    "src/denizen/app/accounts.py::Accounts._live": "account: a fault ends its connection only",
     "src/denizen/web/errors.py::Boundary.__call__": "request: an unknown fault is an answer with a reference",
 })  # fmt: skip
 """The only functions that may catch everything and go on, each with its reason."""

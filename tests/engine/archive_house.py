@@ -152,7 +152,7 @@ def scope_of(
 ) -> CallScope:
     return CallScope(
         agent=agent,
-        principal=Principal(kind, who, who.title()),
+        principal=Principal(kind, f"discord:{who}", who.title()),
         place=place,
         conversation_id=place.conversation_id,
         session_id=SessionId("sess_1"),

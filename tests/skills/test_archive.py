@@ -280,7 +280,7 @@ async def test_the_scope_of_the_call_decides_and_not_who_the_model_says_it_is(de
     house.platform.write(house.staff, "bea", "staff door")
     await house.mirror_all()
     stranger = replace(
-        scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "ana", "Bea"), place=house.general.place
+        scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "discord:ana", "Bea"), place=house.general.place
     )
     result = await run(desk.toolset, "search_archive", {"words": "door", "room": "staff"}, stranger)
     unknown = await run(desk.toolset, "search_archive", {"words": "door", "room": "nowhere"}, stranger)

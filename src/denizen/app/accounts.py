@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
 
 from denizen.app.settings.discord import DiscordLogin
-from denizen.domain.errors import DenizenError, NeedsAttention
+from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.engine.commands.table import COMMANDS
+from denizen.engine.resident.errands import keep_up
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.receiver import Desk
 from denizen.engine.resident.resident import Resident
@@ -53,11 +55,14 @@ class Accounts:
         """Keeps the configured accounts connected until it is cancelled."""
         exchanges = Exchanges(self.denizen.services.store)
         async with anyio.create_task_group() as group:
-            if self.denizen.settings.discord_accounts:
-                group.start_soon(self.denizen.community.retention.run, ["discord"])
+            keeps_archive = False
             while True:
                 self._changed = anyio.Event()
                 self._stop_unwanted()
+                if self.denizen.settings.discord_accounts and not keeps_archive:
+                    keeps_archive = True
+                    retention = self.denizen.community.retention
+                    group.start_soon(keep_up, "retention", partial(retention.run, ["discord"]))
                 for login in self.denizen.settings.discord_accounts:
                     if login.agent not in self._running:
                         self._start(group, login, exchanges)
@@ -107,7 +112,10 @@ class Accounts:
         with running.scope:
             while True:
                 self.states[agent] = "connected or connecting"
+                began_s = desk.clock.monotonic_s()
                 error = await self._live(running, desk)
+                if desk.clock.monotonic_s() - began_s > MAX_RETRY_S:
+                    pause_s = RETRY_S
                 self.states[agent] = error.explain()
                 if isinstance(error, NeedsAttention):
                     _log.error(
@@ -120,16 +128,19 @@ class Accounts:
                 pause_s = min(2 * pause_s, MAX_RETRY_S)
 
     async def _live(self, running: _Running, desk: Desk) -> DenizenError:
-        """One connection from login to its end; why it ended."""
+        """One connection from login to its end; why it ended. A fault ends this account's connection only."""
         resident = Resident(desk, self.denizen.community.household)
-        async with anyio.create_task_group() as group:
-            await group.start(resident.run)
-            try:
-                await running.account.run(resident)
-            except DenizenError as error:
-                group.cancel_scope.cancel()
-                return error
-        raise AssertionError("an account runs until it is cancelled or fails")
+        try:
+            async with anyio.create_task_group() as group:
+                await group.start(resident.run)
+                try:
+                    await running.account.run(resident)
+                except DenizenError as error:
+                    group.cancel_scope.cancel()
+                    return error
+        except Exception:  # noqa: BLE001 - the boundary of an account
+            _log.exception("account fault", extra={"agent": running.login.agent})
+        return Unavailable("The account ended because of a fault.", code="account_fault", fix="See the log.")
 
 
 def _differs(new: DiscordLogin, old: DiscordLogin) -> bool:

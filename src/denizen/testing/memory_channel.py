@@ -224,13 +224,13 @@ class MemoryChannel:
                 return frozenset()
             readers = self._platform.readers(here) | {self._user_id}
             if principal.kind is PrincipalKind.PLATFORM_USER:
-                readers |= {principal.id}
+                readers |= {self._user_of(principal)}
         return frozenset(key for key in self._platform.rooms if readers <= self._platform.readers(key))
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         async with self._asking("may_moderate"):
             is_user = principal.kind is PrincipalKind.PLATFORM_USER
-        return is_user and self._platform.may_moderate(room_id, principal.id)
+        return is_user and self._platform.may_moderate(room_id, self._user_of(principal))
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         """Of those who are still there; others are missing."""
@@ -238,6 +238,10 @@ class MemoryChannel:
         return {key: people[key].roles for key in user_ids if key in people}
 
     # Inside
+
+    def _user_of(self, principal: Principal) -> str:
+        """As the engine names users of a platform: `platform:id`."""
+        return principal.id.removeprefix(f"{self.platform}:")
 
     @asynccontextmanager
     async def _asking(self, operation: Operation) -> AsyncGenerator[None]:

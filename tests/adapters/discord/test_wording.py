@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 
+import discord
 import pytest
 
+from denizen.adapters.discord.attachments import load_parts
 from denizen.adapters.discord.wording import is_spoken, question_of, text_of
+from denizen.domain.message import TextPart
 from denizen.testing.discord import Attachment, PollDraft, file
 from tests.adapters.discord.mooring import moored
 
@@ -131,21 +134,30 @@ async def test_a_mere_mention_asks_nothing():
         assert question_of(with_file, at.me) == "[no text]"
 
 
+async def whole(message: discord.Message, me: discord.ClientUser) -> str:
+    """The question as the model reads it. What it replies to is no part of what is asked: `/why` stays a command."""
+    asked = question_of(message, me)
+    assert "in reply" not in asked
+    part = (await load_parts(message, me, asked))[0]
+    assert isinstance(part, TextPart)
+    return part.text
+
+
 async def test_a_question_says_what_it_replies_to():
     async with moored() as at:
         first = at.world.say(at.ben, at.general, "The  tide\nis high")
         heard = await at.say(at.ana, f"{at.ada.mention} true?", reply_to=first)
-        assert question_of(heard, at.me) == '[in reply to Ben: "The tide is high"]\ntrue?'
+        assert await whole(heard, at.me) == '[in reply to Ben: "The tide is high"]\ntrue?'
         long = at.world.say(at.ben, at.general, "x" * 1000)
         heard = await at.say(at.ana, "true?", reply_to=long)
-        assert question_of(heard, at.me) == f'[in reply to Ben: "{"x" * 299}…"]\ntrue?'
+        assert await whole(heard, at.me) == f'[in reply to Ben: "{"x" * 299}…"]\ntrue?'
 
 
 async def test_a_reply_to_the_account_itself_quotes_less():
     async with moored() as at:
         mine = at.world.say(at.ada.user, at.general, "y" * 1000)
         heard = await at.say(at.ana, "why?", reply_to=mine)
-        assert question_of(heard, at.me) == f'[in reply to Ada: "{"y" * 99}…"]\nwhy?'
+        assert await whole(heard, at.me) == f'[in reply to Ada: "{"y" * 99}…"]\nwhy?'
 
 
 async def test_a_reply_to_what_was_deleted_says_so():
@@ -155,7 +167,7 @@ async def test_a_reply_to_what_was_deleted_says_so():
         await at.hear(answer)
         at.world.delete(first)
         fetched = await at.client.get_partial_messageable(at.general.id).fetch_message(answer.id)
-        assert question_of(fetched, at.me) == "[in reply to a message that was deleted]\nwhat?"
+        assert await whole(fetched, at.me) == "[in reply to a message that was deleted]\nwhat?"
 
 
 async def test_what_discord_itself_writes_was_said_by_nobody():

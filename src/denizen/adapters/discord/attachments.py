@@ -21,6 +21,7 @@ from denizen.adapters.discord.wording import (
     media_type_of,
     original_of,
     quote,
+    quote_of,
     reference_of,
     size_in_words,
 )
@@ -66,20 +67,21 @@ class _Read:
 
 
 async def load_parts(message: discord.Message, me: discord.ClientUser, question: str) -> tuple[Part, ...]:
-    """The question as a text, and behind it the files of the message and of the one that it replies to.
+    """The question as a text, below a line that quotes what it replies to, and behind it the files of both messages.
 
     Pictures (png, jpeg, gif, webp; ten of at most 8 MB) go by their address, text files of at most 256 KB and PDF as
     text, other files by name only.
     """
-    text, original = question, original_of(message)
+    quoted, original = quote_of(message, me), original_of(message)
     if original is None and (original := await _fetch_original(message)) is not None:
-        text = "\n".join(filter(None, (quote(original, me), question)))
+        quoted = quote(original, me)
     files = {each.id: each for each in list_attachments(message)}
     if original is not None:
         files |= {each.id: each for each in list_attachments(original)}
     read = await _read_all(list(files.values()))
     notes = [each.note for each in read if each.note]
-    return (TextPart("\n".join(filter(None, (text, *notes)))), *(each.part for each in read if each.part is not None))
+    words = "\n".join(filter(None, (quoted, question, *notes)))
+    return (*((TextPart(words),) if words else ()), *(each.part for each in read if each.part is not None))
 
 
 def decode_text(data: bytes) -> str | None:

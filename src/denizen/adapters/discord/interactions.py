@@ -128,7 +128,16 @@ class Interactions:
             roles=roles_of(interaction.user),
             created_at=interaction.created_at,
         )
-        self._queues.put(room.id, lambda: hear("on_press", lambda: self._listener.on_press(press)))
+        ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
+        webhook = InteractionWebhook(self._client, ticket)
+        self._queues.put(room.id, lambda: self._press(press, webhook))
+
+    async def _press(self, press: Press, webhook: InteractionWebhook) -> None:
+        """Who may not, or asks too often, is told so, and nobody else."""
+        heard = await hear("on_press", lambda: self._listener.on_press(press))
+        if isinstance(heard, Unheard):
+            refusal = to_message(Content(heard.message), private=True)
+            await hear("answering a press", lambda: webhook.follow_up(refusal))
 
 
 def find_room(interaction: discord.Interaction) -> Room | None:

@@ -46,15 +46,13 @@ def text_of(message: discord.Message) -> str:
 
 
 def question_of(message: discord.Message, me: discord.ClientUser) -> str:
-    """What the account is asked: the text without its own mentions, below a line that quotes what is replied to.
-
-    Empty when somebody only mentions it (it greets then, inventory L1).
+    """What the account is asked: the text without its own mentions. Empty when somebody only mentions it (it greets
+    then, inventory L1). What it replies to is quoted only where the whole question is loaded.
     """
     asked = "\n".join(_pieces(message, remove_mention(message.content, own_ids(message, me))))
     if not asked and attachments_of(message):
         asked = EMPTY
-    quoted = quote_of(message, me)
-    return "\n".join(filter(None, (quoted, asked)))
+    return asked
 
 
 def quote_of(message: discord.Message, me: discord.ClientUser) -> str:

@@ -193,7 +193,7 @@ class _ScopedLookup:
 
 async def _may_see_edits(view: View, scope: CallScope, post: Post) -> bool:
     who = scope.principal
-    if who.kind is PrincipalKind.PLATFORM_USER and who.id == post.author.id:
+    if who.kind is PrincipalKind.PLATFORM_USER and who.id == f"{post.platform}:{post.author.id}":
         return True
     return view.channel is not None and await view.channel.may_moderate(post.room, who)
 

@@ -8,8 +8,9 @@ go out in order; places side by side.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -17,33 +18,45 @@ from anyio.abc import TaskGroup
 
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState, delivery_id
+from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
-from denizen.domain.ids import AgentName, TurnId, turn_id
+from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.engine.channels import Channels
-from denizen.engine.opening import Opened
-from denizen.engine.outbox.plan import Ending, plan_contents, plan_deliveries
+from denizen.engine.opening import UNWANTED, Opened, end_unwanted
+from denizen.engine.outbox.plan import Ending, plan_deliveries
 from denizen.engine.outbox.preview import Preview
+from denizen.engine.outbox.said import Said, plan_said
 from denizen.engine.outbox.sent import find_sent
+from denizen.engine.outbox.words import NOT_SHOWN
 from denizen.engine.runtime import Runtime
 from denizen.ports.channel import Channel, Names
+from denizen.ports.reception import Claim
 from denizen.ports.store import Store
 
 BACKOFF_S = 1.0
 MAX_BACKOFF_S = 60.0
 NAMES_TIMEOUT_S = 5.0
+STALE_AFTER = timedelta(days=1)
+"""An answer that could not be sent for so long would only puzzle people."""
 IDLE_S = 30.0
 """How often the outbox looks for work that nobody announced: another process may have planned it."""
 
+LOOK_AT = 100
+"""How many of the oldest pieces are looked at first."""
+
+_OVER = frozenset({DeliveryState.WITHDRAWN, DeliveryState.FAILED})
 _log = logging.getLogger("denizen.outbox")
 
 
 @dataclass(slots=True)
 class _Rounds:
-    """One account's sending: a sign that there is work, and the places that somebody works at."""
+    """One account's sending: a sign that there is work, the places that somebody works at, and those of them for which
+    more work was announced meanwhile.
+    """
 
     work: anyio.Event = field(default_factory=anyio.Event)
     busy: set[Place] = field(default_factory=set[Place])
+    again: set[Place] = field(default_factory=set[Place])
 
 
 class Outbox:
@@ -90,43 +103,28 @@ class Outbox:
         if rounds is not None:
             rounds.work.set()
 
-    async def say(self, channel: Channel, place: Place, text: str, *, reply_to: str, key: str) -> None:
-        """Owes a text that no turn gave: a refusal, a greeting, what a command found. The same `key` is the same."""
-        contents = plan_contents(text, Names(), self._runtime.current.manners_of(channel.agent))
-        await self._owe(channel, place, DeliveryKind.NOTICE, contents, reply_to=reply_to, key=key)
-
-    async def sign(self, channel: Channel, place: Place, emoji: str, *, on: str) -> None:
-        """Owes a reaction."""
-        await self._owe(channel, place, DeliveryKind.REACTION, [Content(emoji)], reply_to=on, key=on)
-
-    async def _owe(
-        self,
-        channel: Channel,
-        place: Place,
-        kind: DeliveryKind,
-        contents: Sequence[Content],
-        *,
-        reply_to: str,
-        key: str,
-    ) -> None:
-        turn, now = turn_id(channel.agent, channel.platform, f"said:{key}"), self._clock.now()
-        deliveries = [
-            Delivery(
-                delivery_id(turn, kind, position), turn, position, kind, channel.agent, place, content, now,
-                reply_to=reply_to if position == 0 else "",
-            )
-            for position, content in enumerate(contents)
-        ]  # fmt: skip
+    async def say(self, channel: Channel, said: Said) -> bool:
+        """Owes a text that no turn gave, and claims its message in the same moment. False, and nothing is owed, when it
+        was to be the first word about that message and is not.
+        """
+        now = self._clock.now()
+        claim = Claim(channel.agent, channel.platform, said.about, refusal=said.refusal)
+        deliveries = plan_said(said, channel, self._runtime.current.manners_of(channel.agent), now=now)
         async with self._store.work() as work:
+            is_first = bool(await work.reception.claim([claim], now=now))
+            if said.is_first and not is_first:
+                return False
             await work.outbox.add(deliveries)
         self.wake(channel.platform, channel.agent)
+        return True
 
-    async def withdraw(self, turn: TurnId) -> None:
-        """What was not sent yet of that turn is not sent any more: its question is gone."""
+    async def withdraw(self, channel: Channel, turn: TurnId) -> None:
+        """The question of that turn is gone: it ends, what was not sent yet is not sent any more, nor is its preview
+        left behind.
+        """
         async with self._store.work() as work:
-            for delivery in await work.outbox.list_of_turn(turn):
-                if delivery.state is DeliveryState.PENDING:
-                    await work.outbox.update(replace(delivery, state=DeliveryState.WITHDRAWN))
+            await end_unwanted(work, turn, now=self._clock.now())
+        await self.clear_preview(channel, turn)
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
@@ -141,16 +139,26 @@ class Outbox:
                     await rounds.work.wait()
 
     async def _hand_out(self, group: TaskGroup, channel: Channel, rounds: _Rounds) -> None:
+        rounds.again |= rounds.busy
         try:
-            async with self._store.work(write=False) as work:
-                due = await work.outbox.list_due(channel.agent, channel.platform)
-        except Unavailable:
-            _log.warning("the outbox cannot be read", extra={"agent": channel.agent})
+            due = await self._list_due(channel, lambda delivery: delivery.place not in rounds.busy)
+        except DenizenError as error:
+            _log.warning("the outbox cannot be read", extra={"agent": channel.agent, "code": error.code})
             return
         for place in dict.fromkeys(delivery.place for delivery in due):
-            if place not in rounds.busy:
-                rounds.busy.add(place)
-                group.start_soon(self._serve, channel, rounds, place)
+            rounds.busy.add(place)
+            group.start_soon(self._serve, channel, rounds, place)
+
+    async def _list_due(self, channel: Channel, which: Callable[[Delivery], bool]) -> list[Delivery]:
+        """The oldest of that sort. Looks further only where what is stuck stands before all of them."""
+        limit = LOOK_AT
+        while True:
+            async with self._store.work(write=False) as work:
+                due = await work.outbox.list_due(channel.agent, channel.platform, limit=limit)
+            found = [delivery for delivery in due if which(delivery)]
+            if found or len(due) < limit:
+                return found
+            limit *= 4
 
     async def _serve(self, channel: Channel, rounds: _Rounds, place: Place) -> None:
         """Sends everything that is due at one place, oldest first."""
@@ -158,40 +166,75 @@ class Outbox:
         try:
             while True:
                 try:
-                    async with self._store.work(write=False) as work:
-                        due = await work.outbox.list_due(channel.agent, channel.platform)
-                    mine = [delivery for delivery in due if delivery.place == place]
+                    mine = await self._list_due(channel, lambda delivery: delivery.place == place)
                     if not mine:
                         return
                     for delivery in mine:
                         await self._send(channel, delivery)
                     pause_s = BACKOFF_S
-                except Unavailable as error:
-                    wait_s = max(error.retry_after_s or 0.0, pause_s)
+                except DenizenError as error:
+                    asked_s = error.retry_after_s if isinstance(error, Unavailable) else None
+                    wait_s = max(asked_s or 0.0, pause_s)
                     _log.warning("delivery waits", extra={"agent": channel.agent, "code": error.code, "wait_s": wait_s})
                     await anyio.sleep(wait_s)
                     pause_s = min(pause_s * 2, MAX_BACKOFF_S)
         finally:
             rounds.busy.discard(place)
+            if place in rounds.again:  # perhaps after this one had looked for the last time
+                rounds.again.discard(place)
+                rounds.work.set()
 
     async def _send(self, channel: Channel, delivery: Delivery) -> None:
-        """Raises Unavailable when it has to be tried again."""
+        """Raises what has to be tried again: Unavailable, and what only the operator can end."""
         try:
             if delivery.state is DeliveryState.SENDING and delivery.kind is not DeliveryKind.REACTION:
                 found = "" if delivery.platform_id else await find_sent(self._store, channel, delivery)
                 if found:
                     await self._end(delivery, DeliveryState.SENT, platform_id=found)
                     return
-            delivery = replace(delivery, state=DeliveryState.SENDING, attempts=delivery.attempts + 1)
-            await self._note(delivery)
-            platform_id = await self._hand_over(channel, delivery)
-            await self._end(delivery, DeliveryState.SENT, platform_id=platform_id)
+            if self._clock.now() - delivery.created_at > STALE_AFTER:
+                await self._end(delivery, DeliveryState.FAILED, failure="It waited too long to be sent.")
+                return
+            begun = await self._begin(delivery.id)
+            if begun is not None:
+                platform_id = await self._hand_over(channel, begun)
+                await self._end(begun, DeliveryState.SENT, platform_id=platform_id)
         except (NotFound, NotAllowed, InvalidInput) as error:
-            _log.warning(
-                "delivery failed",
-                extra={"agent": channel.agent, "turn": delivery.turn_id, "code": error.code, "why": error.explain()},
-            )
+            await self._give_up(channel, delivery, error)
+        except DenizenError:
+            raise
+        except Exception:  # noqa: BLE001 - the boundary of a delivery
+            reference = fresh("err")
+            _log.exception("delivery fault", extra={"turn": delivery.turn_id, "reference": reference})
+            await self._end(delivery, DeliveryState.FAILED, failure=f"Reference: {reference}")
+
+    async def _begin(self, key: str) -> Delivery | None:
+        """The piece as it is now, marked as tried; None when it is not wanted any more."""
+        async with self._store.work() as work:
+            delivery = await work.outbox.get(key)
+            if delivery.state not in (DeliveryState.PENDING, DeliveryState.SENDING):
+                return None
+            is_wanted = delivery.failure != UNWANTED
+            state = DeliveryState.SENDING if is_wanted else DeliveryState.WITHDRAWN
+            begun = replace(delivery, state=state, attempts=delivery.attempts + 1)
+            await work.outbox.update(begun)
+        return begun if is_wanted else None
+
+    async def _give_up(self, channel: Channel, delivery: Delivery, error: DenizenError) -> None:
+        """What is refused may be so for its cards, files or buttons; its words are what counts, and go out alone."""
+        extra = {"agent": channel.agent, "turn": delivery.turn_id, "code": error.code, "why": error.explain()}
+        content = delivery.content
+        text = content.text or (NOT_SHOWN if delivery.position == 0 else "")
+        plain = Content(text, ping_users=content.ping_users, ping_roles=content.ping_roles)
+        if isinstance(error, NotFound) or content in (plain, Content()) or not text:
+            _log.warning("delivery failed", extra=extra)
             await self._end(delivery, DeliveryState.FAILED, failure=error.explain())
+            return
+        _log.warning("delivery goes out as plain text", extra=extra)
+        async with self._store.work() as work:
+            plainer = replace(await work.outbox.get(delivery.id), content=plain)
+            await work.outbox.update(plainer)
+        await self._send(channel, plainer)
 
     async def _hand_over(self, channel: Channel, delivery: Delivery) -> str:
         place, content = delivery.place, delivery.content
@@ -201,7 +244,7 @@ class Outbox:
         if delivery.platform_id and content == Content():
             await channel.delete(place, delivery.platform_id)
             return ""
-        if delivery.position == 0 and not delivery.platform_id:
+        if delivery.position == 0:
             delivery = await self._take_preview(channel, delivery)
         if delivery.platform_id:
             try:
@@ -215,8 +258,9 @@ class Outbox:
         )
 
     async def _take_preview(self, channel: Channel, delivery: Delivery) -> Delivery:
-        """The live preview becomes the first piece: noted first, so that a repetition edits the same message. One that
-        would have to ping is deleted instead, since an edit pings nobody.
+        """The live preview becomes the first piece: noted first, so that a repetition edits the same message. It is
+        deleted instead when it would have to ping, since an edit pings nobody, and when the piece takes the place of an
+        earlier answer.
         """
         live = self._previews.pop(delivery.turn_id, None)
         if live is not None:
@@ -224,13 +268,13 @@ class Outbox:
         async with self._store.work(write=False) as work:
             of_turn = await work.outbox.list_of_turn(delivery.turn_id)
         preview = next((d for d in of_turn if d.kind is DeliveryKind.PREVIEW), None)
-        if preview is None or preview.state in (DeliveryState.WITHDRAWN, DeliveryState.FAILED):
+        if preview is None or preview.state in _OVER:
             return delivery
         shown = preview.platform_id or await find_sent(self._store, channel, preview)
-        if shown and (delivery.content.ping_users or delivery.content.ping_roles):
+        if shown and (delivery.platform_id or delivery.content.ping_users or delivery.content.ping_roles):
             await channel.delete(delivery.place, shown)
             shown = ""
-        taken = replace(delivery, platform_id=shown)
+        taken = replace(delivery, platform_id=delivery.platform_id or shown)
         async with self._store.work() as work:
             await work.outbox.update(replace(preview, state=DeliveryState.WITHDRAWN, platform_id=""))
             await work.outbox.update(taken)
@@ -251,13 +295,21 @@ class Outbox:
         for preview in previews:
             turn = turns[preview.turn_id]
             if preview.turn_id not in owed and (turn is None or turn.status.is_final):
-                await self.drop_preview(channel, preview)
+                await self.clear_preview(channel, preview.turn_id)
 
-    async def drop_preview(self, channel: Channel, preview: Delivery) -> None:
-        """Deletes the preview's message, if it is there."""
-        live = self._previews.pop(preview.turn_id, None)
+    async def clear_preview(self, channel: Channel, turn_id: TurnId) -> None:
+        """The turn has ended: its preview goes, unless there is an answer or a notice to take its place."""
+        live = self._previews.pop(turn_id, None)
         if live is not None:
             await live.stop()
+        async with self._store.work(write=False) as work:
+            of_turn = [d for d in await work.outbox.list_of_turn(turn_id) if d.state not in _OVER]
+        if not any(d.kind in (DeliveryKind.ANSWER, DeliveryKind.NOTICE) for d in of_turn):
+            for preview in (d for d in of_turn if d.kind is DeliveryKind.PREVIEW):
+                await self._drop_preview(channel, preview)
+
+    async def _drop_preview(self, channel: Channel, preview: Delivery) -> None:
+        """Deletes the preview's message, if it is there."""
         try:
             shown = preview.platform_id or await find_sent(self._store, channel, preview)
             if shown:

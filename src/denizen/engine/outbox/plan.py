@@ -19,7 +19,7 @@ from denizen.domain.extras import extras_of
 from denizen.domain.pings import link_pings
 from denizen.domain.split import split
 from denizen.domain.turn import Owed, Turn, TurnStatus
-from denizen.engine.outbox.words import failure_text
+from denizen.engine.outbox.words import NOTHING, failure_text
 from denizen.ports.channel import Names
 
 
@@ -41,7 +41,7 @@ def plan_deliveries(ending: Ending, *, now: datetime) -> list[Delivery]:
     turn, manners = ending.turn, ending.manners
     match turn.status:
         case TurnStatus.DONE:
-            contents = plan_contents(turn.reply, ending.names, manners, ending.shown)
+            contents = plan_contents(turn.reply, ending.names, manners, ending.shown) or [Content(NOTHING)]
             planned = _in_order(ending, DeliveryKind.ANSWER, contents, now)
         case TurnStatus.FAILED:
             text = failure_text(turn, manners)

@@ -16,8 +16,20 @@ _WORDS = {
     "NeedsApproval": "This needs somebody's approval first.",
     "Conflict": "Something changed meanwhile. Please try again.",
 }
+NOT_SHOWN = "I made something that cannot be shown here."
+"""In the place of cards and files that the platform refused."""
+NOTHING = "I have nothing to show for that."
+"""In the place of an answer without a word or a picture: a question never stays without a reply."""
+
 _UNKNOWN = "Something went wrong on my side, and I could not answer."
-_OWN = {"turn_timeout": "This took too long, so I stopped.", "turn_lost": "I was interrupted. Please ask again."}
+_OWN = {
+    "turn_timeout": "This took too long, so I stopped.",
+    "turn_lost": "I was interrupted. Please ask again.",
+    # What a provider says about these names accounts and addresses of the operator.
+    "model_quota": "My budget for this is used up for now.",
+    "model_rejected": "My model refused this request.",
+    "context_too_long": "This has become too long for me. `/compact` or `/new` helps.",
+}
 
 
 def failure_text(turn: Turn, manners: Manners) -> str:

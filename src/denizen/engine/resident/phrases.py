@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from denizen.domain.attention import Refusal
 from denizen.domain.message import Part, TextPart, text_of
+from denizen.engine.prompt.marks import speaker_of
 
 NOT_ALLOWED = "I may not talk with you here. Whoever runs me can add you with `/allow add`."
+MAX_CHARS = 2000
+"""Of one missed message."""
 _SILENT = frozenset({Refusal.EXCHANGES, Refusal.TOO_OLD})
 
 
@@ -18,9 +21,15 @@ def refusal_text(refusal: Refusal, why: str = "") -> str:
     return why or NOT_ALLOWED
 
 
-def missed_parts(messages: Sequence[tuple[str, Sequence[Part]]]) -> tuple[Part, ...]:
-    """Several missed messages, by author name and parts, as one question. Their files come behind the text."""
-    lines = [f"- {author}: {text_of(parts).strip()}" for author, parts in messages]
+def missed_parts(messages: Sequence[tuple[str, Sequence[Part]]], *, left_out: int = 0) -> tuple[Part, ...]:
+    """Several missed messages, by author name and parts, as one question. Their files come behind the text. `left_out`
+    are older ones that are not among them.
+    """
+    lines = [f"- {speaker_of(author)}: {text_of(parts).strip()[:MAX_CHARS]}" for author, parts in messages]
+    if left_out:
+        lines.insert(
+            0, f"- ({left_out} older ones are left out. Say that whoever still needs an answer may ask again.)"
+        )
     head = (
         "While you were away these messages were addressed to you. Answer all of them in one short reply, "
         "with a word of apology for the delay:"

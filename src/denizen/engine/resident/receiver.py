@@ -18,32 +18,40 @@ from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, Exhausted
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.message import Author, Part
-from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.room import RoomKind
+from denizen.domain.message import Author, Part, text_of
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Inbound, Owed, Turn
 from denizen.engine.choices import agent_of, model_of
 from denizen.engine.outbox.outbox import Outbox
+from denizen.engine.outbox.said import Said
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.phrases import missed_parts, refusal_text
 from denizen.engine.runtime import Runtime
 from denizen.engine.turn import Turns
 from denizen.ports.channel import Arrival, Channel
-from denizen.ports.reception import AllowedKind, Claim
+from denizen.ports.reception import AllowedKind
 from denizen.ports.store import Store
 
 THREAD_TITLE_CHARS = 80
+MAX_EDITS = 9
+"""How often a question may be asked anew."""
+MAX_MISSED = 20
+"""How many missed messages are read for their common answer: the newest."""
 
 _log = logging.getLogger("denizen.resident")
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A turn that a message began, with what its showing needs. `asked` is the message that it answers."""
+    """A turn that a message began, with what its showing needs. `asked` is the message that it answers, `counted_in`
+    the room in which it was counted as an exchange, empty when it was not.
+    """
 
     turn: Turn
     place: Place
     asked: str
+    counted_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,55 +125,75 @@ class Receiver:
 
     async def refuse(self, arrival: Arrival, refusal: Refusal, why: str = "") -> None:
         """Remembers that the message was refused and says so, once."""
-        desk, post = self.desk, arrival.post
-        claim = Claim(desk.account, desk.channel.platform, post.id, refusal=refusal)
-        async with desk.store.work() as work:
-            is_first = bool(await work.reception.claim([claim], now=desk.clock.now()))
-        text = refusal_text(refusal, why)
-        if is_first and text:
-            await desk.outbox.say(desk.channel, arrival.room.place, text, reply_to=post.id, key=post.id)
+        said = Said(
+            arrival.room.place, arrival.post.id, refusal_text(refusal, why), refusal=refusal, is_first=True
+        )  # fmt: skip
+        await self.desk.outbox.say(self.desk.channel, said)
 
-    async def say(self, arrival: Arrival, text: str, *, failed: bool = False) -> None:
-        """Answers without a turn: a greeting, what a command gave. Claims the message, so that it happens once."""
-        desk, post = self.desk, arrival.post
-        await self._claim_said(post.id)
-        await desk.outbox.say(desk.channel, arrival.room.place, text, reply_to=post.id, key=post.id)
-        if failed and desk.manners.reactions.failed:
-            await desk.outbox.sign(desk.channel, arrival.room.place, desk.manners.reactions.failed, on=post.id)
-
-    async def sign(self, arrival: Arrival, emoji: str) -> None:
-        """Answers with a reaction only."""
-        await self._claim_said(arrival.post.id)
-        await self.desk.outbox.sign(self.desk.channel, arrival.room.place, emoji, on=arrival.post.id)
-
-    async def _claim_said(self, post_id: str) -> None:
-        desk = self.desk
-        claim = Claim(desk.account, desk.channel.platform, post_id, refusal="said")
-        async with desk.store.work() as work:
-            await work.reception.claim([claim], now=desk.clock.now())
+    async def say(self, arrival: Arrival, text: str, *, sign: str = "") -> None:
+        """Answers without a turn: a greeting, what a command gave; `sign` is an emoji. Claims the message, so that it
+        happens once.
+        """
+        await self.desk.outbox.say(self.desk.channel, Said(arrival.room.place, arrival.post.id, text, sign))
 
     # --- turns -------------------------------------------------------------------------------------------------------
 
-    async def begin(self, arrival: Arrival, *, edit: TurnId | None = None) -> Begun | None:
+    async def begin(self, arrival: Arrival) -> Begun | None:
         """The turn for one message that deserves an answer; None when it was refused or is answered already."""
+        parts, place = await arrival.load_parts(), await self._place(arrival)
         post = arrival.post
-        parts = await arrival.load_parts()
-        place = await self._place(arrival)
-        key = post.id if edit is None else f"{post.id}~{post.edited_at.timestamp() if post.edited_at else 0}"
-        inbound = await self._inbound(arrival, place, parts, key=key, answers=(key,))
-        if edit is not None and inbound.owed is not None:
-            inbound = replace(inbound, owed=replace(inbound.owed, supersedes=edit))
+        inbound = await self._inbound(arrival, place, parts, key=post.id, answers=(post.id,))
         return await self.hand_in(inbound, arrival)
 
+    async def begin_anew(self, arrival: Arrival) -> Begun | None:
+        """The turn for the new text of a message that was asked already, instead of its earlier one; None when nothing
+        changed or it may not be asked again.
+        """
+        post = arrival.post
+        current = await self.find_turn(post.id)
+        if current is None:
+            return None
+        number, old = current
+        parts = await arrival.load_parts()
+        if number >= MAX_EDITS or text_of(parts) == await self._asked(old):
+            return None
+        key = edit_key(post.id, number + 1)
+        inbound = await self._inbound(arrival, await self._place(arrival), parts, key=key, answers=(key,))
+        if inbound.owed is not None:
+            inbound = replace(inbound, owed=replace(inbound.owed, supersedes=old))
+        begun = await self.hand_in(inbound, arrival)
+        if begun is not None:  # only now: a refused edit leaves the question its answer
+            self.desk.turns.cancel(old)
+        return begun
+
+    async def find_turn(self, post_id: str) -> tuple[int, TurnId] | None:
+        """The turn of the message's latest text, and the number of that text from 0; None when it has no turn."""
+        desk = self.desk
+        keys = [edit_key(post_id, number) for number in range(MAX_EDITS + 1)]
+        async with desk.store.work(write=False) as work:
+            claims = await work.reception.find_claims(desk.account, desk.channel.platform, keys)
+        found = [(number, claims[key].turn_id) for number, key in enumerate(keys) if key in claims]
+        return next(((number, turn) for number, turn in reversed(found) if turn is not None), None)
+
+    async def _asked(self, turn_id: TurnId) -> str:
+        async with self.desk.store.work(write=False) as work:
+            turn = await work.turns.get(turn_id)
+            return text_of((await work.messages.get(turn.trigger_id)).parts)
+
     async def begin_missed(self, arrivals: Sequence[Arrival]) -> Begun | None:
-        """One turn for several messages that came long ago; it replies to the newest."""
-        newest = arrivals[-1]
-        loaded = [(arrival.post.author.name, await arrival.load_parts()) for arrival in arrivals]
+        """One turn for several messages that came long ago; it replies to the newest, and may do what all of their
+        authors may.
+        """
+        newest, shown = arrivals[-1], arrivals[-MAX_MISSED:]
+        loaded = [(arrival.post.author.name, await arrival.load_parts()) for arrival in shown]
         answers = tuple(arrival.post.id for arrival in arrivals)
-        inbound = await self._inbound(
-            newest, newest.room.place, missed_parts(loaded), key=newest.post.id, answers=answers
-        )
-        return await self.hand_in(replace(inbound, shared=False), newest)
+        parts = missed_parts(loaded, left_out=len(arrivals) - len(shown))
+        inbound = await self._inbound(newest, newest.room.place, parts, key=newest.post.id, answers=answers)
+        principal = inbound.principal
+        for arrival in arrivals:
+            others = self.principal(arrival.post.author, arrival.roles).roles
+            principal = replace(principal, roles=principal.roles & others)
+        return await self.hand_in(replace(inbound, shared=False, principal=principal), newest)
 
     async def hand_in(self, inbound: Inbound, arrival: Arrival) -> Begun | None:
         """Submits; a refusal by a limit is remembered and said."""
@@ -186,7 +214,7 @@ class Receiver:
             refusal = Refusal.RATE if error.code == "rate_limited" else Refusal.BUSY
             await self.refuse(arrival, refusal, error.message)
             return None
-        return Begun(turn, inbound.place, inbound.owed.reply_to if inbound.owed else "")
+        return Begun(turn, inbound.place, inbound.owed.reply_to if inbound.owed else "", room.id if in_guild else "")
 
     async def _place(self, arrival: Arrival) -> Place:
         """Where the answer goes: the room, or a thread opened for it; threads are followed from now on."""
@@ -211,15 +239,19 @@ class Receiver:
         in_thread = place == arrival.room.place
         return Inbound(
             agent=agent, place=place, principal=principal, author=post.author, parts=tuple(parts), platform_id=key,
-            model=model, session_place=self.session_place(agent, place, post.author.id),
+            model=model, session_place=self.session_place(agent, arrival.room, place, post.author.id),
             shared=arrival.room.kind is not RoomKind.DIRECT,
-            owed=Owed(desk.account, reply_to=post.id if in_thread else "", answers=answers),
+            owed=Owed(desk.account, reply_to=post.id if in_thread else "", answers=answers, guild=arrival.room.guild),
         )  # fmt: skip
 
     def principal(self, author: Author, roles: frozenset[str]) -> Principal:
-        """A user of the platform with what they are to Denizen."""
+        """A user of the platform with what they are to Denizen. A bot is never an admin, whatever role people gave it:
+        it says what others made it say.
+        """
         desk = self.desk
         names = roles_of(author.id, roles, desk.manners)
+        if author.is_bot:
+            names -= {RoleName.OWNER.value, RoleName.ADMIN.value}
         return Principal(PrincipalKind.PLATFORM_USER, f"{desk.channel.platform}:{author.id}", author.name, names)
 
     async def chosen(self, place: Place, principal: Principal) -> tuple[AgentName, str]:
@@ -232,11 +264,16 @@ class Receiver:
             model = await model_of(work, principal.key, current.models)
         return agent, model
 
-    def session_place(self, agent: AgentName, place: Place, user_id: str) -> Place | None:
-        """Where the agent's history of this talk lives (inventory X-session-scope); None for the place itself."""
+    def session_place(self, agent: AgentName, room: Room, place: Place, user_id: str) -> Place | None:
+        """Where the agent's history of this talk lives (inventory X-session-scope); None for the place itself. What is
+        said in private stays there (promise 3): a private thread has a history of its own, and a user's direct talks
+        have one beside that of the rooms that others read.
+        """
         match self.desk.runtime.current.agent(agent).session_scope:
+            case _ if room.kind is RoomKind.PRIVATE_THREAD:
+                return None
             case SessionScope.USER:
-                return Place(place.platform, f"user:{user_id}")
+                return None if room.kind is RoomKind.DIRECT else Place(place.platform, f"user:{user_id}:{room.guild}")
             case SessionScope.CHANNEL if place.thread:
                 return Place(place.platform, place.channel)
             case _:
@@ -245,3 +282,8 @@ class Receiver:
 
 def age_s(arrival: Arrival, now: datetime) -> float:
     return (now - arrival.post.created_at).total_seconds()
+
+
+def edit_key(post_id: str, number: int) -> str:
+    """Under which the message's text of that number is claimed: the first, 0, under its own id."""
+    return f"{post_id}~{number}" if number else post_id

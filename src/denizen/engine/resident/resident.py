@@ -7,27 +7,37 @@ considered; the turn that it begins is shown until it ends, and its answer goes 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from denizen.domain.agent import Agent
-from denizen.domain.attention import Sighting, may_talk
 from denizen.domain.conversation import Place
-from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
-from denizen.domain.ids import AgentName, fresh
-from denizen.domain.message import Author, TextPart
+from denizen.domain.errors import (
+    Conflict,
+    DenizenError,
+    InvalidInput,
+    NeedsAttention,
+    NotAllowed,
+    NotFound,
+    Unavailable,
+)
+from denizen.domain.ids import fresh
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
+from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.archive.backfill import Backfiller, Progress
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.channels import Channels
 from denizen.engine.commands.commands import Commands
-from denizen.engine.commands.scene import CommandScene, CommandServices, Customs, Privacy
+from denizen.engine.commands.scene import CommandServices, Customs, Privacy
+from denizen.engine.inbox import Inbox
+from denizen.engine.opening import load_turn
+from denizen.engine.resident.asking import Asking
+from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.engine.resident.missed import Missed
-from denizen.engine.resident.positions import Positions
+from denizen.engine.resident.positions import Positions, before
 from denizen.engine.resident.receiver import Begun, Desk, Receiver
 from denizen.engine.resident.showing import Showing, Shown
 from denizen.engine.steps import Services
@@ -38,18 +48,6 @@ STORE_PAUSE_S = 1.0
 DONE_SIGN = "\N{WHITE HEAVY CHECK MARK}"
 
 _log = logging.getLogger("denizen.resident")
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question that is no message: a command or a pressed button. `key` is unique on the platform."""
-
-    room: Room
-    author: Author
-    roles: frozenset[str]
-    key: str
-    reply_to: str = ""
-    ticket: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +71,20 @@ class Resident:
         self._receiver = Receiver(desk, lambda: household.channels.list_platform(platform))
         self._positions = Positions(desk.store, desk.account, desk.channel.platform)
         self._missed = Missed(self._receiver, self._positions, hear=self._hear, mirror=self._mirror, began=self._show)
-        self._showing = Showing(desk.channel, desk.turns, desk.outbox, desk.store, desk.clock)
+        self._asking = Asking(self._receiver, self._show)
+        self._showing = Showing(desk.channel, desk.turns, desk.outbox, desk.clock)
         self._commands = Commands(
             CommandServices(
-                desk.runtime, household.services, self._open_turn, desk.turns.hold, household.privacy,
+                desk.runtime, household.services, self._asking.open_turn, desk.turns.hold, household.privacy,
                 self._customs,
             )
         )  # fmt: skip
         self._group: TaskGroup | None = None
         self._is_settled = False
+        self._rooms = Inbox()
+        self._late: set[str] = set()
+        self._new_talks: set[str] = set()
+        self._obeying: set[str] = set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Sends, shows and remembers, until it is cancelled. Started when it may listen."""
@@ -89,7 +92,7 @@ class Resident:
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
-                group.start_soon(self._positions.keep_writing)
+                group.start_soon(keep_up, "writing positions", self._positions.keep_writing)
                 task_status.started()
                 await anyio.sleep_forever()
         finally:
@@ -101,6 +104,10 @@ class Resident:
         if self._group is None:
             raise RuntimeError("an account is heard only while its resident runs")
         return self._group
+
+    def _start(self, doing: str, work: Callable[..., Awaitable[object]], *args: object) -> None:
+        """Beside everything else; a fault in it ends nothing but itself."""
+        self._tasks.start_soon(run_errand, doing, partial(work, *args))
 
     @property
     def is_behind(self) -> bool:
@@ -114,11 +121,13 @@ class Resident:
         return self._commands.specs(self._desk.account)
 
     async def on_ready(self, rooms: Sequence[Room]) -> None:
-        """New messages wait until this is done, and it is not told again: a store that is away is waited for."""
+        """New messages wait until this is done, and it is not told again: a store that is away, or cannot write, is
+        waited for, and so is an earlier login of the account that has not quite ended.
+        """
         while True:
             try:
                 await self._take_stock(rooms)
-            except Unavailable as error:
+            except (Unavailable, NeedsAttention, Conflict) as error:
                 _log.warning("account waits for the store", extra={"agent": self._desk.account, "why": error.message})
                 await anyio.sleep(STORE_PAUSE_S)
             else:
@@ -134,7 +143,7 @@ class Resident:
         direct = [r for r in known if r.kind is RoomKind.DIRECT and r.id in self._positions.rooms]
         behind = self._missed.plan([*rooms, *direct])
         await self._positions.write()  # a room is read from the moment in which it was first seen
-        self._tasks.start_soon(self._missed.catch_up, behind)
+        self._start("catching up", self._missed.catch_up, behind)
         _log.info("account ready", extra={"agent": desk.account, "rooms": len(rooms)})
 
     async def _settle(self, rooms: Sequence[Room]) -> None:
@@ -148,17 +157,14 @@ class Resident:
             turns = await work.turns.list_turns(status=TurnStatus.OPEN, limit=RESUME_LIMIT)
             places = {turn.id: (await work.conversations.get(turn.conversation_id)).place for turn in turns}
         self._is_settled = True
-        self._tasks.start_soon(desk.outbox.run, desk.channel)
-        self._tasks.start_soon(self._backfill, rooms)
+        self._tasks.start_soon(keep_up, "sending", partial(desk.outbox.run, desk.channel))
+        self._start("backfill", self._backfill, rooms)
         for turn in turns:
             self._show_again(turn, places[turn.id])
 
     async def _backfill(self, rooms: Sequence[Room]) -> None:
-        try:
-            channel = self._desk.channel
-            await self._household.backfiller.run(channel, rooms, _ignore, roles_of=channel.find_roles)
-        except DenizenError as error:
-            _log.warning("backfill ended", extra={"agent": self._desk.account, "code": error.code})
+        channel = self._desk.channel
+        await self._household.backfiller.run(channel, rooms, _ignore, roles_of=channel.find_roles)
 
     async def on_room(self, room: Room) -> None:
         await self._household.mirror.rooms([room])
@@ -172,37 +178,63 @@ class Resident:
     # --- messages ----------------------------------------------------------------------------------------------------
 
     async def on_message(self, arrival: Arrival) -> None:
-        room = arrival.room
-        if room.kind is RoomKind.DIRECT and self._positions.find(room.id) is None:
+        room, post = arrival.room, arrival.post
+        if self._positions.find(room.id) is None:
+            self._positions.advance(room.id, before(post.id))
+            if room.kind is RoomKind.DIRECT:
+                self._new_talks.add(room.id)
+        try:
             await self._remember_direct(room)
-        await self._hear(arrival)
-        if not arrival.is_edit:
-            self._positions.note(room.id, arrival.post.id)
+            await self._hear(arrival)
+        except DenizenError as error:
+            if arrival.is_edit:  # its first form keeps its answer
+                raise
+            _log.warning("a message is heard later", extra={"room": room.id, "post": post.id, "code": error.code})
+            self._hear_later(room)
+        else:
+            if not arrival.is_edit:
+                self._positions.note(room.id, post.id)
 
     async def _remember_direct(self, room: Room) -> None:
         """Nobody lists direct talks, so one is written down before its first message is looked at."""
-        async with self._desk.store.work() as work:
-            await work.archive.put_room(room)
-        self._positions.advance(room.id, "0")
-        await self._positions.write()
+        if room.id in self._new_talks:
+            async with self._desk.store.work() as work:
+                await work.archive.put_room(room)
+            await self._positions.write()
+            self._new_talks.discard(room.id)
+
+    def _hear_later(self, room: Room) -> None:
+        """The store could not take a message. It is read again from the platform, before the position moves past it."""
+        if room.id not in self._late:
+            self._late.add(room.id)
+            self._positions.hold(room.id)
+            self._start("hearing a message again", self._hear_again, room)
+
+    async def _hear_again(self, room: Room) -> None:
+        await anyio.sleep(STORE_PAUSE_S)
+        self._late.discard(room.id)
+        await self._missed.catch_up([room])
 
     async def _mirror(self, arrival: Arrival) -> None:
         await self._household.mirror.keep([arrival.post], {arrival.post.author.id: arrival.roles})
 
     async def _hear(self, arrival: Arrival) -> None:
-        await self._mirror(arrival)
-        if arrival.is_mine:
-            return
+        """One after another in each room, also while its past is caught up: the same message may come both ways."""
+        async with self._rooms.turn(arrival.room.id):
+            await self._mirror(arrival)
+            if not arrival.is_mine:
+                await self._consider(arrival)
+
+    async def _consider(self, arrival: Arrival) -> None:
         post, desk = arrival.post, self._desk
         if not post.author.is_bot and not arrival.is_edit:
             await desk.exchanges.reset(desk.channel.platform, arrival.room.id)
         attention = await self._receiver.look(arrival)
-        if attention.trigger is None:
-            return
-        if arrival.is_edit:
-            await self._ask_anew(arrival, answers=attention.answers)
+        if attention.trigger is None or post.id in self._obeying or (arrival.is_edit and not self._is_soon(arrival)):
             return
         if await self._receiver.is_claimed(post.id):
+            if arrival.is_edit and attention.answers:
+                await self._ask_anew(arrival)
             return
         if attention.refusal is not None:
             await self._receiver.refuse(arrival, attention.refusal)
@@ -210,7 +242,7 @@ class Resident:
             await self._answer(arrival)
 
     async def _answer(self, arrival: Arrival) -> None:
-        if not arrival.question.strip():  # nothing but a mention
+        if not arrival.question.strip() and not arrival.post.reply_to:  # nothing but a mention
             await self._receiver.say(arrival, self._desk.manners.greeting)
             return
         try:
@@ -218,54 +250,60 @@ class Resident:
         except (NotFound, NotAllowed, InvalidInput) as error:  # what the person can do something about
             await self._receiver.say(arrival, error.explain())
             return
+        except DenizenError:  # it is heard again
+            raise
+        except Exception:  # noqa: BLE001 - the boundary of a message
+            reference = fresh("err")
+            _log.exception("message fault", extra={"post": arrival.post.id, "reference": reference})
+            await self._receiver.say(arrival, f"Something went wrong inside. Reference: {reference}.")
+            return
         if begun is not None:
             self._show(begun)
 
-    async def _ask_anew(self, arrival: Arrival, *, answers: bool) -> None:
+    async def _ask_anew(self, arrival: Arrival) -> None:
         """The question was edited soon after it was asked: its turn is stopped, and the new text answered instead."""
-        desk, post = self._desk, arrival.post
-        edited_at = post.edited_at or desk.clock.now()
-        if not answers or (edited_at - post.created_at).total_seconds() > desk.manners.edit_window_s:
-            return
-        async with desk.store.work(write=False) as work:
-            claims = await work.reception.find_claims(desk.account, desk.channel.platform, [post.id])
-        old = claims[post.id].turn_id if post.id in claims else None
-        if post.id in claims and old is None:
-            return
-        if old is not None:
-            desk.turns.cancel(old)
-        begun = await self._receiver.begin(arrival, edit=old)
+        begun = await self._receiver.begin_anew(arrival)
         if begun is not None:
             self._show(begun)
+
+    def _is_soon(self, edit: Arrival) -> bool:
+        desk, post = self._desk, edit.post
+        edited_at = post.edited_at or desk.clock.now()
+        return (edited_at - post.created_at).total_seconds() <= desk.manners.edit_window_s
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
+        """The questions' turns end; one that answers several ends when all of them are gone."""
         desk, platform = self._desk, self._desk.channel.platform
         await self._household.mirror.delete(platform, post_ids)
         async with desk.store.work(write=False) as work:
             claims = await work.reception.find_claims(desk.account, platform, post_ids)
-        for claim in claims.values():
-            if claim.turn_id is not None:
-                desk.turns.cancel(claim.turn_id)
-                await desk.outbox.withdraw(claim.turn_id)
+        for post_id in claims:
+            found = await self._receiver.find_turn(post_id)
+            if found is None:
+                continue
+            opened = await load_turn(desk.store, found[1])
+            if opened.owed is None or set(opened.owed.answers) <= set(post_ids):
+                desk.turns.cancel(opened.turn.id)
+                await desk.outbox.withdraw(desk.channel, opened.turn.id)
 
     # --- turns -------------------------------------------------------------------------------------------------------
 
     def _show(self, begun: Begun) -> None:
         shown = Shown(begun.turn.id, begun.place, begun.asked, self._desk.manners)
         if not begun.turn.status.is_final:
-            self._tasks.start_soon(self._watch, shown)
+            self._start("showing a turn", self._watch, shown, begun.counted_in)
 
     def _show_again(self, turn: Turn, place: Place) -> None:
         """A turn that an earlier process began."""
         owed = turn.options.get("owed")
         if isinstance(owed, dict) and owed.get("account") == self._desk.account:
-            self._show(Begun(turn, place, str(owed.get("reply_to", ""))))
+            counted_in = "" if owed.get("ticket") else place.thread or place.channel
+            self._show(Begun(turn, place, str(owed.get("reply_to", "")), counted_in))
 
-    async def _watch(self, shown: Shown) -> None:
+    async def _watch(self, shown: Shown, counted_in: str) -> None:
         status = await self._showing.show(shown)
-        if status in (TurnStatus.FAILED, TurnStatus.CANCELLED):
-            room = shown.place.thread or shown.place.channel
-            await self._desk.exchanges.give_back(shown.place.platform, room)
+        if counted_in and status in (TurnStatus.FAILED, TurnStatus.CANCELLED):
+            await self._desk.exchanges.give_back(shown.place.platform, counted_in)
 
     def _customs(self) -> Customs:
         current = self._desk.runtime.current
@@ -274,91 +312,56 @@ class Resident:
     # --- commands and buttons ----------------------------------------------------------------------------------------
 
     async def _obey(self, arrival: Arrival) -> bool:
-        """Commands work as text too (inventory T36). False when the message is none."""
-        typed = self._commands.parse_text(arrival.question)
-        if typed is None:
+        """Commands work as text too (inventory T36), for people: what an agent says is a question, whoever made it say
+        that. False when the message is none.
+        """
+        post, typed = arrival.post, self._commands.parse_text(arrival.question)
+        if typed is None or post.author.is_bot:
             return False
         name, group, options = typed
-        post = arrival.post
         call = CommandCall(
             post.id, name, group, options, arrival.room, post.author.id, post.author.name, arrival.roles,
             post.created_at, target=post.reply_to,
         )  # fmt: skip
-        self._tasks.start_soon(self._obey_typed, arrival, call)
+        self._obeying.add(post.id)
+        self._positions.hold(arrival.room.id)
+        self._start("a command", self._obey_beside, arrival, call)
         return True
 
-    async def _obey_typed(self, arrival: Arrival, call: CommandCall) -> None:
-        """Beside the room's other messages: some commands wait for a turn to end. `/reset` is answered with a sign
-        (inventory C19).
+    async def _obey_beside(self, arrival: Arrival, call: CommandCall) -> None:
+        """Beside the room's other messages: some commands wait for a turn to end; the room's position waits for it, so
+        that a crash does not lose it. `/reset` is answered with a sign (inventory C19).
         """
         try:
-            reply = await self._commands.run(call, self._scene(call))
+            reply = await self._obey_typed(call)
+            if reply.is_pending:
+                return
+            if call.name == "reset" and not reply.is_failure:
+                await self._receiver.say(arrival, "", sign=DONE_SIGN)
+            else:
+                sign = self._desk.manners.reactions.failed if reply.is_failure and call.name == "reset" else ""
+                await self._receiver.say(arrival, reply.text, sign=sign)
+        finally:
+            self._obeying.discard(arrival.post.id)
+            self._positions.release(arrival.room.id)
+
+    async def _obey_typed(self, call: CommandCall) -> CommandReply:
+        try:
+            return await self._commands.run(call, self._asking.scene(call))
         except Exception:  # noqa: BLE001 - the boundary of a command
             reference = fresh("err")
             _log.exception("command fault", extra={"command": call.name, "reference": reference})
-            reply = CommandReply(f"Something went wrong inside. Reference: {reference}.", is_failure=True)
-        if reply.is_pending:
-            return
-        if call.name == "reset" and not reply.is_failure:
-            await self._receiver.sign(arrival, DONE_SIGN)
-        else:
-            await self._receiver.say(arrival, reply.text, failed=reply.is_failure and call.name == "reset")
+            return CommandReply(f"Something went wrong inside. Reference: {reference}.", is_failure=True)
 
     async def on_command(self, call: CommandCall) -> CommandReply:
-        return await self._commands.run(call, self._scene(call))
+        return await self._commands.run(call, self._asking.scene(call))
 
     async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
-        return await self._commands.suggest(call, option, typed, self._scene(call))
+        return await self._commands.suggest(call, option, typed, self._asking.scene(call))
 
     async def on_press(self, press: Press) -> None:
         """A button says its value for the one who pressed it."""
-        asked = _Asked(press.room, Author(press.author_id, press.author_name), press.roles, f"press:{press.id}")
-        if not await self._may_talk(asked):
-            raise NotAllowed("You may not talk with me here.", code="not_allowed")
-        await self._hand_in(replace(asked, reply_to=press.message_id), press.value)
-
-    async def _open_turn(self, call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> Turn:
-        """The turn of a command, answered with its ticket, or as a reply when it was typed."""
-        asked = _Asked(
-            call.room, Author(call.author_id, call.author_name), call.roles,
-            f"command:{call.id}" if call.ticket else call.id, reply_to="" if call.ticket else call.id,
-            ticket=call.ticket,
-        )  # fmt: skip
-        return await self._hand_in(asked, text, agent=agent, new_session=new_session)
-
-    async def _may_talk(self, asked: _Asked) -> bool:
-        sighting = Sighting(
-            asked.room, asked.author.id, asked.roles, is_bot=False, text="", mentions_me=True,
-            mentioned_roles=frozenset(), replies_to_me=False, is_followed=False, exchanges=0,
-        )  # fmt: skip
-        return may_talk(await self._receiver.informed(sighting), self._desk.manners)
-
-    async def _hand_in(self, asked: _Asked, text: str, *, agent: str = "", new_session: bool = False) -> Turn:
-        desk, place, author = self._desk, asked.room.place, asked.author
-        principal = self._receiver.principal(author, asked.roles)
-        chosen, model = await self._receiver.chosen(place, principal)
-        name = AgentName(agent) if agent else chosen
-        inbound = Inbound(
-            name, place, principal, author, (TextPart(text),), asked.key, model=model, new_session=new_session,
-            session_place=self._receiver.session_place(name, place, author.id),
-            shared=asked.room.kind is not RoomKind.DIRECT,
-            owed=Owed(desk.account, reply_to=asked.reply_to, ticket=asked.ticket, answers=(asked.key,)),
-        )  # fmt: skip
-        turn = await desk.turns.submit(inbound)
-        self._show(Begun(turn, place, asked.reply_to))
-        return turn
-
-    def _scene(self, call: CommandCall) -> CommandScene:
-        desk = self._desk
-        author = Author(call.author_id, call.author_name)
-
-        def session_of(agent: Agent) -> Place:
-            return self._receiver.session_place(agent.name, call.room.place, call.author_id) or call.room.place
-
-        return CommandScene(
-            desk.account, desk.manners, self._receiver.principal(author, call.roles), session_of,
-            desk.channel.find_names,
-        )  # fmt: skip
+        await self._asking.press(press)
 
 
 def _ignore(progress: Progress) -> None:

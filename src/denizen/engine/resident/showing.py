@@ -14,16 +14,14 @@ import anyio
 from denizen.domain.attention import Manners
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import DeliveryKind
 from denizen.domain.errors import DenizenError
-from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent
+from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import TurnId
 from denizen.domain.turn import TurnStatus
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.outbox.preview import Preview
 from denizen.engine.turn import Turns
 from denizen.ports.channel import Channel
-from denizen.ports.store import Store
 
 PREVIEW_AFTER_S = 3.0
 """Quick answers need no preview."""
@@ -83,11 +81,10 @@ class Shown:
 class Showing:
     """For one account."""
 
-    def __init__(self, channel: Channel, turns: Turns, outbox: Outbox, store: Store, clock: Clock) -> None:
+    def __init__(self, channel: Channel, turns: Turns, outbox: Outbox, clock: Clock) -> None:
         self._channel = channel
         self._turns = turns
         self._outbox = outbox
-        self._store = store
         self._clock = clock
 
     async def show(self, shown: Shown) -> TurnStatus | None:
@@ -101,8 +98,7 @@ class Showing:
         except DenizenError as error:  # the process is closing, or the store is away: the turn goes on later
             _log.info("turn is not shown any more", extra={"turn": shown.turn_id, "code": error.code})
             return None
-        if status is not TurnStatus.DONE:
-            await self._drop_preview(shown.turn_id, answered=status is TurnStatus.FAILED)
+        await self._clear(shown)
         if seen:
             await self._react(shown, seen, on=False)
         if status is TurnStatus.DONE and shown.manners.reactions.done and shown.asked:
@@ -110,19 +106,29 @@ class Showing:
         return status
 
     async def _follow(self, shown: Shown) -> TurnStatus:
+        """Raises what ends the watching; not from within the group, which would wrap it."""
         picture, preview = _Picture(), None
+        ended: DenizenError | None = None
+        status = TurnStatus.OPEN
         if shown.manners.preview and shown.asked:
             preview = self._outbox.open_preview(self._channel, shown.turn_id, shown.place, reply_to=shown.asked)
         async with anyio.create_task_group() as group:
             if preview is not None:
                 group.start_soon(self._draw, preview, picture)
-            async with aclosing(self._turns.watch(shown.turn_id)) as events:
-                async for event in events:
-                    picture.take(event)
+            try:
+                async with aclosing(self._turns.watch(shown.turn_id)) as events:
+                    async for event in events:
+                        picture.take(event)
+                        if isinstance(event, TurnFinished):
+                            status = event.status
+            except DenizenError as error:
+                ended = error
             if preview is not None:
                 await preview.stop()
             group.cancel_scope.cancel()
-        return (await self._turns.get(shown.turn_id)).status
+        if ended is not None:
+            raise ended
+        return status
 
     async def _draw(self, preview: Preview, picture: _Picture) -> None:
         await anyio.sleep(PREVIEW_AFTER_S)
@@ -133,15 +139,13 @@ class Showing:
                 await preview.show(words, now=self._clock.now())
             await anyio.sleep(PREVIEW_EVERY_S)
 
-    async def _drop_preview(self, turn_id: TurnId, *, answered: bool) -> None:
-        """A failed turn's notice takes the preview over, if there is a notice."""
-        async with self._store.work(write=False) as work:
-            deliveries = await work.outbox.list_of_turn(turn_id)
-        if answered and any(delivery.kind is DeliveryKind.NOTICE for delivery in deliveries):
+    async def _clear(self, shown: Shown) -> None:
+        if not (shown.manners.preview and shown.asked):
             return
-        for delivery in deliveries:
-            if delivery.kind is DeliveryKind.PREVIEW:
-                await self._outbox.drop_preview(self._channel, delivery)
+        try:
+            await self._outbox.clear_preview(self._channel, shown.turn_id)
+        except DenizenError as error:  # the next start sweeps it up
+            _log.info("preview left behind", extra={"turn": shown.turn_id, "code": error.code})
 
     async def _react(self, shown: Shown, emoji: str, *, on: bool) -> None:
         try:

@@ -1,0 +1,41 @@
+"""A store that fails when it is told to, as one does that is locked or whose disk is full."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import anyio
+
+from denizen.domain.errors import DenizenError, Unavailable
+from denizen.ports.store import Work
+from denizen.testing.memory_store import MemoryStore
+
+
+class WeakStore(MemoryStore):
+    """Every unit of work fails while `error` is set; `failed` counts them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.error: DenizenError | None = None
+        self.writes_only = False
+        self.failed = 0
+
+    def break_down(self, error: DenizenError | None = None, *, writes_only: bool = False) -> None:
+        self.error, self.writes_only = error or Unavailable("the store is locked"), writes_only
+
+    def recover(self) -> None:
+        self.error = None
+
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+        return self._weak(write=write)
+
+    @asynccontextmanager
+    async def _weak(self, *, write: bool) -> AsyncGenerator[Work]:
+        error = self.error
+        if error is not None and (write or not self.writes_only):
+            await anyio.lowlevel.checkpoint()
+            self.failed += 1
+            raise error
+        async with super().work(write=write) as work:
+            yield work
