@@ -182,3 +182,11 @@ async def test_a_voice_message_is_a_file_that_nobody_hears():
 )
 def test_text_is_told_from_binary(data: bytes, text: str | None):
     assert decode_text(data) == text
+
+
+async def test_many_long_files_are_shown_as_far_as_they_fit_together():
+    async with moored() as at:
+        files = [file(f"{n}.txt", "x" * 250_000) for n in range(4)]
+        text, parts = await ask(at, *files)
+    assert [bool(part.text) for part in parts if isinstance(part, FilePart)] == [True, True, False, False]
+    assert "[3.txt is not shown" in text

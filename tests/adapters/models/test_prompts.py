@@ -454,3 +454,58 @@ async def test_what_vendors_find_in_the_environment_is_not_sent(
     for wire in WIRES:
         await sent(server, wire, ask("hi"), api_key=None)
     assert "from-the-environment" not in json.dumps([dict(request.headers) for request in server.requests])
+
+
+def transcript(blocks: int, *after: PromptMessage) -> tuple[PromptMessage, ...]:
+    """A transcript as the engine sends it: closed blocks, an answered run, the run with the question, the cue."""
+    closed = [
+        PromptMessage(Role.USER, (TextPart(f"block {number}"),), "block", Stability.FOREVER) for number in range(blocks)
+    ]
+    run = PromptMessage(Role.USER, (TextPart("Ana: hi"),), "tail")
+    tail = PromptMessage(Role.USER, (TextPart("Dennis: hello\nAna: well?"),), "tail", Stability.SESSION)
+    return (*closed, run, tail, PromptMessage(Role.USER, (TextPart("Dennis:"),), "cue"), *after)
+
+
+def marks_in(body: dict[str, Any]) -> dict[str, str]:
+    """Which texts of the conversation carry a mark, and for how long."""
+    said = [message for message in body["messages"] if message["role"] != "system"]
+    blocks = [block for message in said for block in message["content"] if isinstance(block, dict)]
+    return {
+        str(block.get("text") or block["type"]): block["cache_control"]["ttl"]
+        for block in blocks
+        if "cache_control" in block
+    }
+
+
+@each_wire(ANTHROPIC, OPENROUTER)
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
+async def test_a_transcript_has_at_most_four_marks_the_last_of_its_blocks_for_an_hour(
+    server: ModelServer, wire: Wire, count: int
+) -> None:
+    request = ask(*transcript(count), tools=(LOOK,))
+    body = await sent(server, wire, request)
+    assert json.dumps(body).count('"cache_control"') <= 4
+    assert "cache_control" not in json.dumps(body["tools"])
+    last = [f"block {number}" for number in range(count)][-2:]
+    assert marks_in(body) == {**dict.fromkeys(last, "1h"), "Dennis: hello\nAna: well?": "5m"}
+
+
+async def test_a_participant_without_system_prompt_has_its_first_mark_on_the_tools(server: ModelServer) -> None:
+    body = await sent(server, ANTHROPIC, ask(*transcript(3), tools=(LOOK,), segments=()))
+    assert body["tools"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
+    assert json.dumps(body).count('"cache_control"') == 4
+
+
+async def test_after_a_round_of_tools_the_end_of_the_conversation_is_marked_too(server: ModelServer) -> None:
+    steps = (assistant(call("look", "c1", at="x")), results("c1"))
+    body = await sent(server, ANTHROPIC, ask(*transcript(3, *steps), tools=(LOOK,)))
+    assert json.dumps(body).count('"cache_control"') == 4
+    assert marks_in(body) == {"block 2": "1h", "Dennis: hello\nAna: well?": "5m", "tool_result": "5m"}
+
+
+@each_wire(*CHAT_WIRES)
+@pytest.mark.proves("C24")
+async def test_each_block_of_a_transcript_is_a_user_message_of_its_own(server: ModelServer, wire: Wire) -> None:
+    body = await sent(server, wire, ask(*transcript(2)))
+    told = [without_marks(message["content"]) for message in said(body) if message["role"] == "user"]
+    assert told == ["block 0", "block 1", "Ana: hi", "Dennis: hello\nAna: well?", "Dennis:"]

@@ -36,7 +36,7 @@ NEXT = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision, down_revision = "0003", "{head}"
+revision, down_revision = "9999", "{head}"
 
 def upgrade():
     op.add_column("conversations", sa.Column("topic", sa.Text(), nullable=False, server_default="-"))
@@ -56,8 +56,8 @@ def history(tmp_path: Path) -> Callable[[str], History]:
     def make(more: str = "pass") -> History:
         folder = tmp_path / "migrations"
         shutil.copytree(HISTORY.folder, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-        (folder / "versions" / "0003_next.py").write_text(NEXT.format(head=HEAD, more=more))
-        return History(folder, "0003")
+        (folder / "versions" / "9999_next.py").write_text(NEXT.format(head=HEAD, more=more))
+        return History(folder, "9999")
 
     return make
 
@@ -171,7 +171,7 @@ async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
     await fill(f"sqlite:///{path}")
     before = dump(path)
     migrate(Sqlite(path), history("pass"))
-    kept = tmp_path / "store.db.before-0003"
+    kept = tmp_path / "store.db.before-9999"
     assert "topic" in columns(path)
     assert dump(kept) == before
     assert kept.stat().st_mode & 0o077 == 0
@@ -180,7 +180,7 @@ async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
     with pytest.raises(NeedsAttention) as refusal:
         await open_store(f"sqlite:///{path}", clock=SystemClock())
     assert refusal.value.code == "store_newer"
-    assert "before-0003" in refusal.value.fix
+    assert "before-9999" in refusal.value.fix
 
     kept.replace(path)
     for suffix in ("-wal", "-shm"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 import anyio
@@ -30,6 +30,8 @@ from denizen.domain.message import FilePart, ImagePart, Part, TextPart
 MAX_IMAGES = 10
 MAX_IMAGE_BYTES = 8 * 1024 * 1024
 MAX_TEXT_BYTES = 256 * 1024
+MAX_TEXTS_CHARS = 2 * MAX_TEXT_BYTES
+"""Of all files of one question together."""
 
 _DOWNLOAD_TIMEOUT_S = 20.0
 _FETCH_TIMEOUT_S = 10.0
@@ -78,7 +80,7 @@ async def load_parts(message: discord.Message, me: discord.ClientUser, question:
     files = {each.id: each for each in list_attachments(message)}
     if original is not None:
         files |= {each.id: each for each in list_attachments(original)}
-    read = await _read_all(list(files.values()))
+    read = _within_bounds(await _read_all(list(files.values())))
     notes = [each.note for each in read if each.note]
     words = "\n".join(filter(None, (quoted, question, *notes)))
     return (*((TextPart(words),) if words else ()), *(each.part for each in read if each.part is not None))
@@ -114,6 +116,22 @@ async def _fetch_original(message: discord.Message) -> discord.Message | None:
         except VENDOR_ERRORS:
             return None
     return None
+
+
+def _within_bounds(read: Sequence[_Read]) -> list[_Read]:
+    """The first files as far as their texts fit together; the text of the others is left out, and that is said."""
+    bounded: list[_Read] = []
+    room = MAX_TEXTS_CHARS
+    for each in read:
+        part = each.part
+        if isinstance(part, FilePart) and len(part.text) > room:
+            note = f"[{part.name} is not shown: together the files are too long]"
+            bounded.append(_Read(replace(part, text=""), "\n".join(filter(None, (each.note, note)))))
+            continue
+        if isinstance(part, FilePart):
+            room -= len(part.text)
+        bounded.append(each)
+    return bounded
 
 
 async def _read_all(files: Sequence[discord.Attachment]) -> list[_Read]:

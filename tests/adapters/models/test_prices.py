@@ -1,0 +1,66 @@
+"""What a request would cost, by the list that replies are priced with."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from denizen.adapters.models.catalog import ModelsSpec, build_models
+from denizen.adapters.models.prices import price_of
+from denizen.adapters.models.settings import AliasSpec, Kind, ProviderSpec
+
+pytestmark = pytest.mark.anyio
+
+LISTED: list[tuple[Kind, str]] = [
+    ("anthropic", "claude-sonnet-4-5"),
+    ("openai", "gpt-4.1-mini"),
+    ("openai-responses", "gpt-4.1-mini"),
+    ("openrouter", "openai/gpt-4.1-mini"),
+    ("google", "gemini-2.5-flash"),
+    ("xai", "grok-4"),
+    ("groq", "llama-3.3-70b-versatile"),
+]
+
+
+def spec(kind: Kind, **more: str) -> ProviderSpec:
+    return replace(ProviderSpec(name="chosen", kind=kind, api_key=lambda: "k"), **more)
+
+
+@pytest.mark.parametrize(("kind", "model"), LISTED)
+def test_every_kind_of_provider_finds_its_prices(kind: Kind, model: str) -> None:
+    given, taken = price_of(spec(kind), model, 1000, 0), price_of(spec(kind), model, 0, 1000)
+    assert given is not None
+    assert taken is not None
+    assert 0 < given < taken
+    assert price_of(spec(kind), model, 2000, 1000) == 2 * given + taken
+
+
+def test_an_address_of_ones_own_does_not_hide_the_price() -> None:
+    near = spec("anthropic", base_url="http://127.0.0.1:9")
+    assert price_of(near, "claude-sonnet-4-5", 1000, 1000) == Decimal("0.018")
+
+
+@pytest.mark.parametrize("kind", ["embedded", "ollama"])
+def test_models_on_ones_own_machine_are_free(kind: Kind) -> None:
+    assert price_of(spec(kind), "claude-sonnet-4-5", 1000, 1000) == 0
+
+
+async def test_a_model_without_a_price_is_told_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    lab = spec("openai-compatible", base_url="http://127.0.0.1:9/v1")
+    models = build_models(ModelsSpec(providers=[lab]))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert await models.get("chosen/tiny").estimate_cost_usd(10, 10) is None
+    assert [record.__dict__["model"] for record in caplog.records] == ["chosen/tiny"]
+    await models.aclose()
+
+
+async def test_with_fallbacks_the_dearest_counts() -> None:
+    providers = [replace(spec("anthropic"), name="claude"), replace(spec("openai"), name="gpt")]
+    aliases = [AliasSpec("balanced", "gpt/gpt-4.1-mini", ("claude/claude-sonnet-4-5",))]
+    models = build_models(ModelsSpec(providers=providers, aliases=aliases))
+    assert await models.get("balanced").estimate_cost_usd(1000, 1000) == Decimal("0.018")
+    await models.aclose()
