@@ -35,7 +35,6 @@ async def look_up(harbour: Harbour, who: User, where: Channel) -> str:
     return "\n".join(map(str, results[-2:]))
 
 
-@pytest.mark.proves("P3")
 async def test_what_was_said_in_a_private_channel_is_found_only_where_all_readers_may_read_it(harbour: Harbour) -> None:
     crew = harbour.guild.add_role("crew")
     staff = harbour.guild.add_channel("staff", private_to=[crew, harbour.ada.user])
@@ -51,7 +50,6 @@ async def test_what_was_said_in_a_private_channel_is_found_only_where_all_reader
         assert (await look_up(harbour, harbour.ana, anas)).count(SECRET) == 2
 
 
-@pytest.mark.proves("P3")
 async def test_a_channel_that_is_opened_or_closed_is_that_for_the_next_answer(harbour: Harbour) -> None:
     staff = harbour.guild.add_channel("staff", private_to=[harbour.ada.user])
     closed = staff.overwrites[harbour.guild.id]
@@ -66,7 +64,6 @@ async def test_a_channel_that_is_opened_or_closed_is_that_for_the_next_answer(ha
         assert SECRET not in await look_up(harbour, harbour.ben, harbour.general)
 
 
-@pytest.mark.proves("P3")
 async def test_roles_that_are_given_or_taken_and_people_who_come_or_go_count_for_the_next_answer(
     harbour: Harbour,
 ) -> None:

@@ -27,7 +27,21 @@ def every_spec() -> list[CommandSpec]:
 
 
 async def test_the_built_in_commands_are_offered_and_each_says_who_may_give_it() -> None:
-    names = ["ask", "new", "reset", "agent", "model", "mode", "context", "compact", "why", "memory", "allow", "help"]
+    names = [
+        "ask",
+        "new",
+        "reset",
+        "agent",
+        "model",
+        "mode",
+        "context",
+        "compact",
+        "why",
+        "usage",
+        "memory",
+        "allow",
+        "help",
+    ]
     async with open_command_house() as house:
         assert [spec.name for spec in house.commands.specs(ADA)] == names
         assert house.commands.specs(ADA)[0].description == "Ask ada something."

@@ -7,7 +7,9 @@ import pytest
 
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState, delivery_id
 from denizen.domain.ids import CallId
+from denizen.domain.prompt import Segment
 from denizen.domain.tool import Origin, Tier
+from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
@@ -58,6 +60,29 @@ async def test_a_reply_is_explained_to_its_asker_with_what_tools_were_called_wit
             turn.id,
         ):
             assert words in reply.text
+
+
+async def test_the_last_prompt_is_told_by_its_parts_and_what_the_cache_gave_to_anybody() -> None:
+    async with open_command_house() as house:
+        turn = await replied(house)
+        usage = Usage(1000, 80, cache_read_tokens=600, cache_write_tokens=100)
+        other = await house.put_turn("q9", ANA, model="acme/large", usage=usage)
+        segment = SegmentUse.of(Segment("persona", "You keep a secret."))
+        shares = (MessageUse("history", 12, 1900), MessageUse("question", 1, 20))
+        async with house.store.work() as work:
+            await work.turns.add_prompt(PromptUse(turn.id, 1, "acme/large", (segment,), ()))
+            await work.turns.add_prompt(PromptUse(turn.id, 2, "acme/large", (segment,), shares, ("look", "rm"), 340))
+            await work.turns.add_prompt(PromptUse(other.id, 1, "acme/large", (), shares[1:]))
+        told = (await house.give("/why 501", BEN)).text
+        assert (
+            "Prompt, in estimated tokens: persona 5; 2 tools 340; messages: history 1,900 (12), question 20 (1)."
+            in told
+        )
+        assert told.count("Prompt, in") == 1
+        assert "secret" not in told
+        newest = (await house.give("/why")).text
+        assert "no system prompt; messages: question 20 (1)." in newest
+        assert "1,000 in (60 % cached, 10 % written to the cache)" in newest
 
 
 async def test_others_see_the_tools_and_not_what_they_were_called_with() -> None:

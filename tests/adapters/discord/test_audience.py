@@ -50,7 +50,6 @@ class Town:
         self.galley = at.guild.add_channel("galley", private_to=[self.crew])
 
 
-@pytest.mark.proves("P3")
 async def test_what_was_said_in_private_is_not_for_answers_in_public():
     async with moored() as at:
         town = Town(at)
@@ -59,7 +58,6 @@ async def test_what_was_said_in_private_is_not_for_answers_in_public():
         assert await names_seen(at, town.bridge, town.cy) == {"general", "bridge", "galley"}
 
 
-@pytest.mark.proves("P3")
 async def test_the_asker_must_see_it_too_whoever_else_does():
     async with moored() as at:
         town = Town(at)
@@ -69,7 +67,6 @@ async def test_the_asker_must_see_it_too_whoever_else_does():
         assert await names_seen(at, closed, at.ben) == {"closed", "general"}
 
 
-@pytest.mark.proves("P3")
 async def test_a_direct_talk_may_draw_on_what_its_user_sees_in_all_guilds():
     async with moored() as at:
         town = Town(at)
@@ -84,7 +81,6 @@ async def test_a_direct_talk_may_draw_on_what_its_user_sees_in_all_guilds():
         assert await names_seen(at, at.general, at.ben) == {"general"}
 
 
-@pytest.mark.proves("P3")
 async def test_a_right_that_is_taken_away_counts_at_once():
     async with moored() as at:
         town = Town(at)
@@ -131,7 +127,6 @@ async def test_seeing_a_channel_without_its_history_is_not_reading_it():
         assert await names_seen(at, at.general, at.ben) == {"general", "cabin", "questions"}
 
 
-@pytest.mark.proves("P3")
 async def test_bots_are_readers_and_the_account_is_none():
     async with moored() as at:
         town = Town(at)
@@ -167,7 +162,6 @@ async def test_public_threads_are_as_visible_as_their_channel():
         assert await names_seen(at, secret, town.cy) == everything
 
 
-@pytest.mark.proves("P3")
 async def test_a_private_thread_is_for_itself_and_for_talk_among_its_members():
     async with moored() as at:
         town = Town(at)
@@ -197,7 +191,6 @@ async def test_a_list_of_thread_members_that_may_be_old_is_not_believed():
         assert "plans" in await names_seen(at, plans, at.ben)
 
 
-@pytest.mark.proves("P3")
 async def test_without_the_members_intent_only_what_is_sure_counts():
     async with moored(intents=WITHOUT_MEMBERS) as at:
         town = Town(at)

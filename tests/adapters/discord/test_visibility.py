@@ -205,7 +205,6 @@ def expected(guild: discord.Guild, place: discord.abc.GuildChannel, asker: disco
     return seen | {place.id}
 
 
-@pytest.mark.proves("P3")
 @given(SEEDS)
 @settings(max_examples=200)
 def test_exactly_those_rooms_are_found_that_every_reader_may_read(seed: int):
@@ -238,7 +237,6 @@ def test_the_permissions_are_those_of_discord_py(seed: int):
             assert bool(ours & CONNECT) == theirs.connect
 
 
-@pytest.mark.proves("P3")
 @given(SEEDS)
 @settings(max_examples=200)
 def test_what_is_sure_without_knowing_the_members_holds_for_all_of_them(seed: int):

@@ -32,7 +32,6 @@ async def test_those_who_left_and_channels_that_are_gone_are_unknown():
         assert text_of(heard) == "@unknown-user @unknown-role #unknown-channel"
 
 
-@pytest.mark.proves("P3")
 async def test_a_private_channel_is_not_named_to_those_who_may_not_see_it():
     async with moored() as at:
         crew = at.guild.add_role("Crew")

@@ -1,0 +1,289 @@
+"""Money is reserved before a request is sent, and what was really spent is counted once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from decimal import Decimal
+
+import anyio
+import pytest
+
+from denizen.domain.agent import Agent
+from denizen.domain.budget import SERVER, BudgetPolicy, Limits, Scope, ScopeKind, Standing, WhenExhausted
+from denizen.domain.conversation import Place
+from denizen.domain.errors import Unavailable
+from denizen.domain.events import Notice
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.turn import TurnStatus
+from denizen.domain.usage import Usage
+from denizen.ports.model import Capabilities
+from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope
+from denizen.testing.memory_durable import MemoryLog
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
+from tests.engine.house import NAME, House, Tools, message, open_house
+from tests.engine.town import ADA, World, open_town
+
+pytestmark = pytest.mark.anyio
+
+STRANGER = Principal(PrincipalKind.PLATFORM_USER, "discord:5", "Eve")
+AGENT = Scope(ScopeKind.AGENT, NAME)
+OUT = Decimal("0.0001")
+PRICE = (Decimal("0.000001"), OUT)
+"""An answer of at most 1000 tokens costs 10 cents; what goes in next to nothing."""
+SHORT = Agent(NAME, limits=replace(Agent(NAME).limits, max_output_tokens=1000))
+
+
+def says(text: str = "Hello.", *, cents: int = 2, gate: Gate | None = None, **more: object) -> Say:
+    usage = Usage(100, 50, cost_usd=Decimal(cents) / 100, requests=1)
+    return replace(Say(text, usage=usage, before=gate), **more)
+
+
+def priced(*script: Say, name: str = "scripted/dear", otherwise: Say | None = None) -> ScriptedModel:
+    return ScriptedModel(*script, name=name, otherwise=otherwise, price_usd=PRICE)
+
+
+def policy(per_day: str, kind: ScopeKind = ScopeKind.AGENT, *, cheaper: bool = False) -> BudgetPolicy:
+    what = WhenExhausted.CHEAPER if cheaper else WhenExhausted.STOP
+    return BudgetPolicy({kind: Limits(per_day_usd=Decimal(per_day))}, when_exhausted=what)
+
+
+async def limit(house: House, budgets: BudgetPolicy, models: ScriptedModels | None = None) -> None:
+    current = house.runtime.current
+    await house.runtime.swap(replace(current, number=2, budgets=budgets, models=models or current.models))
+
+
+@asynccontextmanager
+async def open_limited(
+    model: ScriptedModel, budgets: BudgetPolicy, *, models: ScriptedModels | None = None, tools: Tools | None = None
+) -> AsyncGenerator[House]:
+    async with open_house(model, tools, agent=SHORT) as house:
+        await limit(house, budgets, models)
+        yield house
+
+
+async def standing(store: Store, house: House, scope: Scope = AGENT) -> Standing:
+    async with store.work(write=False) as work:
+        return (await work.spending.read([scope], now=house.services.clock.now()))[scope]
+
+
+async def test_a_request_that_does_not_fit_is_refused_before_it_is_sent() -> None:
+    model = priced()
+    async with open_limited(model, policy("0.09")) as house:
+        done = await house.say("hello")
+        assert (done.status, done.failure_code, done.failure_family) == (
+            TurnStatus.FAILED, "budget_exhausted", "Exhausted",
+        )  # fmt: skip
+        assert done.failure.startswith("The budget of ada for today is used up. It renews on ")
+        assert await standing(house.store, house) == Standing()
+    assert model.requests == []
+
+
+async def test_what_was_really_spent_is_counted_for_all_that_pay_and_the_reservation_is_free_again() -> None:
+    async with open_limited(priced(says(), says("Again.")), policy("0.13")) as house:
+        assert [(await house.say(text)).reply for text in ("one", "two")] == ["Hello.", "Again."]
+        spent = Standing(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
+        for scope in (SERVER, AGENT, Scope(ScopeKind.USER, "local:ana")):
+            assert replace(await standing(house.store, house, scope), warned_on="") == spent
+        assert (await house.say("three")).failure_code == "budget_exhausted", "4 cents and 10 more are too much"
+
+
+async def test_without_limits_nothing_is_reserved_and_everything_is_counted() -> None:
+    async with open_house(priced(says())) as house:
+        await house.say("one")
+        assert (await standing(house.store, house)).day_usd == Decimal("0.02")
+
+
+async def test_a_model_without_a_price_answers_whatever_the_limit() -> None:
+    async with open_limited(ScriptedModel(Say("Free.")), policy("0")) as house:
+        assert (await house.say("one")).reply == "Free."
+        assert (await standing(house.store, house)).day_requests == 1
+
+
+async def test_amounts_are_told_to_those_who_may_know_them_only() -> None:
+    async with open_limited(priced(), policy("0.09", ScopeKind.USER)) as house:
+        mine, theirs = await house.say("one"), await house.say("one", principal=STRANGER)
+        admin = await house.say("one", principal=replace(STRANGER, roles=frozenset({"admin"})))
+    assert "Of $0.09 $0.00 is spent and $0.00 reserved; this request may cost $0.1" in mine.failure
+    assert "$0.09" in admin.failure
+    assert theirs.failure.startswith("Your budget for today is used up.")
+    assert "$" not in theirs.failure + theirs.failure_fix
+
+
+async def test_two_turns_at_once_cannot_both_spend_the_last_money() -> None:
+    gate = Gate()
+    model = priced(says("first", gate=gate), says("third"))
+    async with open_limited(model, policy("0.15")) as house:
+        first = await house.turns.submit(message("one", place=Place("terminal", "a")))
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        second = await house.say("two", place=Place("terminal", "b"))
+        assert second.failure_code == "budget_exhausted"
+        assert "$0.1" in second.failure and "reserved" in second.failure
+        gate.open.set()
+        await house.durable.wait(first.id)
+        assert (await house.say("three", place=Place("terminal", "b"))).reply == "third"
+    assert len(model.requests) == 2
+
+
+async def test_the_cheaper_model_answers_when_the_budget_says_so() -> None:
+    dear = priced(says("dear", cents=8))
+    cheap = ScriptedModel(says("cheap", cents=0), name="scripted/cheap")
+    models = ScriptedModels({"balanced": dear, "cheap": cheap})
+    async with open_limited(dear, policy("0.12", cheaper=True), models=models) as house:
+        assert (await house.say("one")).reply == "dear"
+        events = await house.watch("two")
+        assert [event.text for event in events if isinstance(event, Notice)] == [
+            "A budget is used up, so scripted/cheap answers instead of scripted/dear."
+        ]
+        async with house.store.work(write=False) as work:
+            (turn, _) = await work.turns.list_turns()
+        assert (turn.reply, turn.model) == ("cheap", "scripted/cheap")
+    assert (len(dear.requests), len(cheap.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "can"),
+    [("scripted/dear", Capabilities()), ("scripted/cheap", Capabilities(native_tools=False)),
+     ("scripted/cheap", Capabilities(context_tokens=1000))],
+    ids=["the same model", "no tools", "too small"],
+)  # fmt: skip
+async def test_a_stand_in_that_cannot_take_the_request_is_none(name: str, can: Capabilities) -> None:
+    dear, cheap = priced(), ScriptedModel(name=name, capabilities=can)
+    models = ScriptedModels({"balanced": dear, "cheap": cheap})
+    async with open_limited(dear, policy("0.09", cheaper=True), models=models) as house:
+        assert (await house.say("one")).failure_code == "budget_exhausted"
+
+
+async def test_a_stand_in_has_to_fit_the_budget_too() -> None:
+    dear, fast = priced(), priced(name="scripted/fast")
+    models = ScriptedModels({"balanced": dear, "fast": fast})
+    async with open_limited(dear, policy("0.09", cheaper=True), models=models) as house:
+        assert (await house.say("one")).failure_code == "budget_exhausted"
+    assert dear.requests == fast.requests == []
+
+
+async def test_a_limit_that_is_near_is_told_once_a_day(caplog: pytest.LogCaptureFixture) -> None:
+    model = priced(otherwise=says(cents=1))
+    async with open_limited(model, policy("0.125", ScopeKind.SERVER)) as house:
+        with caplog.at_level(logging.WARNING, logger="denizen.budget"):
+            events = [event for _ in range(2) for event in await house.watch("one")]
+        assert [(record.message, record.__dict__["scope"]) for record in caplog.records] == [
+            ("a budget is nearly used up", "server")
+        ]
+        assert [event.text for event in events if isinstance(event, Notice)] == [
+            "My budget is nearly used up (80 % or more)."
+        ]
+
+
+async def test_a_stranger_hears_nothing_of_a_limit_that_is_near() -> None:
+    async with open_limited(priced(says()), policy("0.125")) as house:
+        events = await house.watch("one", principal=STRANGER)
+        assert not [event for event in events if isinstance(event, Notice)]
+
+
+async def test_a_step_is_counted_before_its_tools_run() -> None:
+    seen: list[Standing] = []
+
+    async def look(asked: ToolCall, scope: CallScope) -> ToolResult:
+        seen.append(await standing(house.store, house))
+        return ToolResult("ok")
+
+    model = priced(says("", calls=[call("look", q="x")]), says("done"))
+    async with open_limited(model, policy("1"), tools=Tools(run=look)) as house:
+        assert (await house.say("one")).reply == "done"
+        assert (await standing(house.store, house)).day_usd == Decimal("0.04")
+    assert seen == [Standing(Decimal("0.02"), Decimal("0.02"), day_requests=1, month_requests=1)]
+
+
+async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
+    store, log = MemoryStore(), MemoryLog()
+    reached, never = anyio.Event(), anyio.Event()
+
+    async def hang(asked: ToolCall, scope: CallScope) -> ToolResult:
+        reached.set()
+        await never.wait()
+        return ToolResult("ok")
+
+    inbound = message("do it")
+    async with open_house(
+        priced(says("", calls=[call("write", q="x")])), Tools(run=hang), store=store, log=log
+    ) as house:
+        await limit(house, policy("5"))
+        await house.turns.submit(inbound)
+        with anyio.fail_after(5):
+            await reached.wait()
+        await house.durable.crash()
+    async with open_house(priced(says("done")), store=store, log=log) as house:
+        await limit(house, policy("5"))
+        await house.turns.resume()
+        with anyio.fail_after(5):
+            assert (await house.turns.ask(inbound)).reply == "done"
+        found = await standing(store, house)
+    assert found == Standing(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
+
+
+@pytest.mark.parametrize("limited", [True, False])
+async def test_a_request_that_is_stopped_counts_with_its_input_and_what_was_heard(limited: bool) -> None:
+    gate = Gate()
+    model = priced(Say("x" * 80, halfway=gate))
+    async with open_house(model, agent=SHORT) as house:
+        await limit(house, policy("5") if limited else BudgetPolicy())
+        turn = await house.turns.submit(message("one"))
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+            assert house.turns.cancel(turn.id)
+            await house.durable.wait(turn.id)
+        found = await standing(house.store, house)
+    assert (found.day_requests, found.reserved_usd) == (1, Decimal(0))
+    assert 10 * OUT < found.day_usd < 12 * OUT
+
+
+async def test_a_turn_that_is_stopped_while_a_tool_runs_has_cost_its_requests() -> None:
+    reached, never = anyio.Event(), anyio.Event()
+
+    async def hang(asked: ToolCall, scope: CallScope) -> ToolResult:
+        reached.set()
+        await never.wait()
+        return ToolResult("ok")
+
+    async with open_house(priced(says("", calls=[call("look", q="x")])), Tools(run=hang)) as house:
+        turn = await house.turns.submit(message("one"))
+        with anyio.fail_after(5):
+            await reached.wait()
+            assert house.turns.cancel(turn.id)
+            await house.durable.wait(turn.id)
+        assert (await standing(house.store, house)).day_usd == Decimal("0.02")
+
+
+@pytest.mark.parametrize(("text", "requests"), [("", 0), ("half of it", 1)])
+async def test_a_request_that_fails_costs_something_only_once_an_answer_began(text: str, requests: int) -> None:
+    model = priced(Say(text, error=Unavailable("gone")))
+    async with open_limited(model, policy("5")) as house:
+        assert (await house.say("one")).failure_family == "Unavailable"
+        found = await standing(house.store, house)
+    assert (found.day_requests, found.reserved_usd) == (requests, Decimal(0))
+
+
+async def test_on_a_platform_channel_and_guild_pay_and_the_refusal_is_said_without_amounts() -> None:
+    world, model = World(), priced(says(), otherwise=says())
+    async with open_town(world, model, agents={ADA: replace(SHORT, recent_messages=0)}) as town:
+        current = town.runtime.current
+        await town.runtime.swap(replace(current, number=2, budgets=policy("0.11", ScopeKind.GUILD)))
+        world.platform.say(world.general, "ana", "@ada hello")
+        first = await town.said()
+        world.platform.say(world.general, "ana", "@ada and now?")
+        second = (await town.said())[-1]
+        scopes = [Scope(ScopeKind.GUILD, "discord:1"), Scope(ScopeKind.CHANNEL, f"discord:{world.general.id}")]
+        async with town.store.work(write=False) as work:
+            spent = await work.spending.read(scopes, now=world.clock.now())
+    assert first == ["Hello."]
+    assert second.startswith("The budget of this server for today is used up. It renews on ")
+    assert "$" not in second
+    assert [spent[scope].day_usd for scope in scopes] == [Decimal("0.02")] * 2
+    assert len(model.requests) == 1

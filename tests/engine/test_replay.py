@@ -1,0 +1,229 @@
+"""A turn once more: on another model or agent, with the results of then, and without any trace of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from denizen.domain.agent import Agent, ContextStrategy, Planning
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.message import ImagePart, TextPart, ToolResultPart
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.usage import Usage
+from denizen.engine.replay import Replay, replay
+from denizen.engine.runtime import Generation
+from denizen.ports.model import Capabilities, ModelRequest
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
+from tests.engine.house import ANA, NAME, House, Tools, message, open_house
+
+pytestmark = pytest.mark.anyio
+
+BOB = AgentName("bob")
+
+
+@asynccontextmanager
+async def open_two(
+    first: ScriptedModel, second: ScriptedModel, *agents: Agent, tools: Tools | None = None
+) -> AsyncGenerator[House]:
+    """The agents, on `first` unless they say otherwise; `second` is another model that is configured."""
+    known = agents or (Agent(NAME, model="first"),)
+    async with open_house(first, tools) as house:
+        models = ScriptedModels({"first": first, "second": second})
+        generation = Generation(2, {agent.name: agent for agent in known}, known[0].name, models, (house.tools,))
+        await house.runtime.swap(generation)
+        yield house
+
+
+async def again(house: House, turn_id: TurnId, *, agent: str = "", model: str = "second") -> Replay:
+    return await replay(house.runtime, house.services, turn_id, agent=agent, model=model)
+
+
+def told(request: ModelRequest) -> list[str]:
+    """Texts and results, without the notes in brackets."""
+    parts = [part for message in request.messages for part in message.parts]
+    return [part.text for part in parts if isinstance(part, TextPart | ToolResultPart)]
+
+
+async def test_another_model_answers_the_same_question_with_the_history_of_then_and_the_results_of_then() -> None:
+    first = ScriptedModel(Say("Hello."), Say(calls=[call("look", q="a")]), Say("It is a."), Say("later"))
+    second = ScriptedModel(
+        Say(calls=[call("look", q="a")], usage=Usage(20, 2, requests=1)), Say("It is A."), name="scripted/second"
+    )
+    async with open_two(first, second) as house:
+        await house.say("hi")
+        done = await house.say("what is a?")
+        await house.say("and then?")
+        ran = len(house.tools.calls)
+        result = await again(house, done.turn_id)
+        assert len(house.tools.calls) == ran == 1
+    assert (result.recorded.turn.reply, result.reply, result.model) == ("It is a.", "It is A.", "scripted/second")
+    assert result.usage == Usage(30, 7, requests=2)
+    assert [step.purpose for step in result.steps] == ["act", "act"]
+    assert [record.result for record in result.calls] == ["found a"]
+    assert result.unrecorded == []
+    assert told(second.requests[0]) == ["hi", "Hello.", "what is a?"] == told(first.requests[1])
+    assert told(second.requests[1])[-1] == "found a"
+
+
+async def test_a_replay_leaves_nothing_behind() -> None:
+    first, second = (
+        ScriptedModel(Say(calls=[call("look", q="a")]), Say("yes")),
+        ScriptedModel(Say(calls=[call("look", q="a")]), Say("no")),
+    )
+    async with open_two(first, second) as house:
+        done = await house.say("well?")
+
+        async def everything() -> object:
+            async with house.store.work() as work:
+                turns = await work.turns.list_turns()
+                steps = [await work.turns.list_steps(turn.id) for turn in turns]
+                calls = [await work.turns.list_calls(turn.id) for turn in turns]
+                tail = await work.messages.list_tail(turns[0].session_id, limit=100)
+                usage = await work.ledger.list_usage(since=turns[-1].opened_at)
+                return turns, steps, calls, tail, usage
+
+        before = await everything()
+        await again(house, done.turn_id)
+        assert await everything() == before
+        assert await house.durable.pending() == []
+
+
+async def test_a_call_that_was_not_recorded_gets_an_error_and_does_not_run() -> None:
+    first = ScriptedModel(Say(calls=[call("look", q="a")]), Say("It is a."))
+    second = ScriptedModel(Say(calls=[call("look", q="b"), call("write", q="a"), call("gone")]), Say("I do not know."))
+    async with open_two(first, second) as house:
+        done = await house.say("what is a?")
+        house.tools.calls.clear()
+        result = await again(house, done.turn_id)
+        assert house.tools.calls == []
+    assert [(each.tool, each.args) for each in result.unrecorded] == [("look", {"q": "b"}), ("write", {"q": "a"})]
+    texts = told(second.requests[1])[-3:]
+    assert [text == "This call was not recorded, and nothing runs in a replay." for text in texts] == [
+        True,
+        True,
+        False,
+    ]
+
+
+async def test_results_of_the_same_call_come_in_the_order_of_then_and_the_last_stays() -> None:
+    count = iter(range(10))
+
+    async def run(call: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult(f"written {next(count)}")
+
+    write = call("write", q="a")
+    first = ScriptedModel(Say(calls=[write]), Say(calls=[write]), Say("done"))
+    second = ScriptedModel(Say(calls=[write, write]), Say(calls=[write]), Say("done"))
+    async with open_two(first, second, tools=Tools(run=run)) as house:
+        done = await house.say("write it twice")
+        result = await again(house, done.turn_id)
+    assert [record.result for record in result.calls] == ["written 0", "written 1", "written 1"]
+    assert next(count) == 2
+
+
+async def test_answers_given_while_the_question_waited_belong_to_its_history() -> None:
+    gate = Gate()
+    first, second = ScriptedModel(Say("one", before=gate), Say("two")), ScriptedModel(Say("2"))
+    async with open_two(first, second) as house:
+        await house.turns.submit(message("1?"))
+        await gate.reached.wait()
+        waiting = await house.turns.submit(message("2?"))
+        gate.open.set()
+        await house.durable.wait(waiting.id)
+        await again(house, waiting.id)
+    assert told(second.requests[0]) == told(first.requests[1]) == ["1?", "one", "2?"]
+
+
+async def test_another_agent_answers_on_its_own_model_with_its_own_prompt() -> None:
+    first, second = ScriptedModel(Say("a")), ScriptedModel(Say('{"tool": "none"}'), Say("b"), name="scripted/second")
+    bob = Agent(BOB, model="second", persona=(("SOUL.md", "You are Bob."),), planning=Planning.PLAN)
+    async with open_two(first, second, Agent(NAME, model="first"), bob) as house:
+        done = await house.say("who?", model="first")
+        result = await again(house, done.turn_id, agent="bob", model="")
+    assert (result.agent, result.model, result.reply) == (BOB, "scripted/second", "b")
+    assert second.requests[1].segments[0].text == "You are Bob."
+
+
+async def test_what_cannot_be_repeated_is_told() -> None:
+    gate = Gate()
+    first, second = ScriptedModel(Say("a"), Say("b", before=gate)), ScriptedModel()
+    async with open_two(first, second) as house:
+        done = await house.say("x")
+        running = await house.turns.submit(message("y"))
+        await gate.reached.wait()
+        with pytest.raises(Conflict, match="has not ended"):
+            await again(house, running.id)
+        gate.open.set()
+        await house.durable.wait(running.id)
+        with pytest.raises(NotFound, match="no turn turn_none"):
+            await again(house, TurnId("turn_none"))
+        with pytest.raises(NotFound, match="no agent 'zed'"):
+            await again(house, done.turn_id, agent="zed")
+        with pytest.raises(NotFound, match="no model 'huge'"):
+            await again(house, done.turn_id, model="huge")
+        async with house.store.work() as work:
+            await work.messages.forget_turn(running.id)
+        with pytest.raises(Conflict, match="was asked anew"):
+            await again(house, running.id)
+        async with house.store.work() as work:
+            await work.archive.forget_author("terminal", ANA.id)
+        with pytest.raises(Conflict, match="was forgotten"):
+            await again(house, done.turn_id)
+
+
+async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> None:
+    first, second = ScriptedModel(Say("a"), Say("b")), ScriptedModel()
+    async with open_two(first, second) as house:
+        done = await house.say("x")
+        named = await house.say("x", model="first")
+        bob = Agent(BOB, model="second")
+        await house.runtime.swap(Generation(3, {BOB: bob}, BOB, ScriptedModels({"second": second}), (house.tools,)))
+        with pytest.raises(NotFound) as gone:
+            await again(house, done.turn_id)
+        assert (gone.value.message, gone.value.fix) == (
+            "The agent 'ada' of this turn is not configured any more.", "Name another with --agent.",
+        )  # fmt: skip
+        ada = Agent(NAME, model="second")
+        await house.runtime.swap(Generation(4, {NAME: ada}, NAME, ScriptedModels({"second": second}), (house.tools,)))
+        with pytest.raises(NotFound) as lost:
+            await again(house, named.turn_id, model="")
+        assert lost.value.fix == "Name another with --model."
+
+
+async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
+    class Tomorrow(SystemClock):
+        def now(self) -> datetime:
+            return super().now() + timedelta(days=1)
+
+    sees = Capabilities(images=True)
+    first = ScriptedModel(Say("a cat"), Say("yes"), capabilities=sees)
+    second = ScriptedModel(*[Say("a dog")] * 3, capabilities=sees)
+    asked = (TextPart("what is it?"), ImagePart("https://pictures.example/1.png"))
+    async with open_two(first, second) as house:
+        done = await house.say("x", parts=asked)
+        more = await house.say("sure?")
+        await again(house, done.turn_id)
+        later = replace(house.services, clock=Tomorrow())
+        await replay(house.runtime, later, done.turn_id, model="second")
+        await replay(house.runtime, later, more.turn_id, model="second")
+    assert second.requests[0].messages[-1].parts == asked
+    remark = TextPart("[a picture was shown here]")
+    assert second.requests[1].messages[-1].parts == second.requests[2].messages[0].parts == (asked[0], remark)
+
+
+async def test_a_participant_reads_what_was_said_up_to_the_question() -> None:
+    first, second = ScriptedModel(Say("one"), Say("two"), Say("three")), ScriptedModel(Say("2"))
+    participant = Agent(NAME, model="first", context=ContextStrategy.TRANSCRIPT, tools=())
+    async with open_two(first, second, participant) as house:
+        await house.say("first?")
+        done = await house.say("second?")
+        await house.say("third?")
+        await again(house, done.turn_id)
+    assert told(second.requests[0]) == told(first.requests[1])

@@ -1,0 +1,324 @@
+"""Agents that read a room's whole talk: what they are sent, turn after turn (inventory C3 to C10, C28, E4, E5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+
+import pytest
+
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.archiving import ArchivePolicy, OptOuts
+from denizen.domain.attention import Manners, ThreadHabit
+from denizen.domain.ids import AgentName
+from denizen.domain.message import Role, TextPart, text_of
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.room import Room, RoomKind
+from denizen.domain.transcript import Budget
+from denizen.ports.model import Capabilities, ModelRequest
+from denizen.testing.scripted_model import Say, ScriptedModel
+from tests.engine.town import ADA, Town, World, open_town
+
+pytestmark = pytest.mark.anyio
+
+BEN = AgentName("ben")
+SMALL = Budget(total=1200, tail=200, block=300)
+
+
+def participant(name: AgentName = ADA, budget: Budget = SMALL, **more: object) -> Agent:
+    return Agent(name, context=ContextStrategy.TRANSCRIPT, transcript=budget, tools=(), **more)  # pyright: ignore
+
+
+def both(ben: Budget = SMALL) -> Mapping[AgentName, Agent]:
+    return {ADA: participant(), BEN: participant(BEN, ben)}
+
+
+def texts(request: ModelRequest) -> list[str]:
+    return [text_of(message.parts) for message in request.messages]
+
+
+def said(request: ModelRequest) -> list[str]:
+    """Everything but the cue, line by line."""
+    return "\n".join(texts(request)[:-1]).split("\n")
+
+
+def stable(request: ModelRequest) -> list[PromptMessage]:
+    return list(request.messages[:-1])
+
+
+def blocks(request: ModelRequest) -> list[str]:
+    return [text_of(message.parts) for message in request.messages if message.kind == "block"]
+
+
+def first_difference(earlier: ModelRequest, later: ModelRequest) -> str:
+    """The first message of the earlier prompt that the later one does not begin with; empty when it does."""
+    for place, (old, new) in enumerate(zip(stable(earlier), stable(later), strict=False)):
+        if old != new:
+            return f"message {place} ({old.kind}): {text_of(old.parts)[:80]!r} became {text_of(new.parts)[:80]!r}"
+    return "" if len(later.messages) >= len(earlier.messages) else "the prompt is shorter"
+
+
+async def ask(town: Town, text: str = "@ada well?", who: str = "ana", room: Room | None = None) -> ModelRequest:
+    town.world.platform.say(room or town.world.general, who, text)
+    await town.settled()
+    return town.model.requests[-1]
+
+
+def chatter(world: World, count: int, *, room: Room | None = None, words: str = "we talk about the weather") -> None:
+    for number in range(count):
+        world.platform.write(room or world.general, ("ana", "bob")[number % 2], f"{words} {number}")
+
+
+def model(*says: Say, **more: bool) -> ScriptedModel:
+    return ScriptedModel(*says, otherwise=Say("Quite."), capabilities=Capabilities(**more))  # pyright: ignore
+
+
+async def forgotten(town: Town, person: str) -> None:
+    async with town.store.work() as work:
+        await work.archive.forget_author("discord", person)
+
+
+@pytest.mark.proves("C3", "C28", "X-history")
+async def test_a_participant_reads_the_whole_room_as_lines_and_has_no_system_prompt() -> None:
+    world = World()
+    async with open_town(world, model(), agents={ADA: participant()}) as town:
+        world.platform.say(world.general, "bob", "it rains")
+        await ask(town, "@ada hello")
+        request = await ask(town, "@ada and now?", "bob")
+    assert request.segments == ()
+    assert said(request) == ["Bob: it rains", "Ana: @ada hello", "ada: Quite.", "Bob: @ada and now?"]
+    assert texts(request)[-1] == "ada:" and request.messages[-1].role is Role.USER
+
+
+@pytest.mark.proves("C28")
+async def test_a_persona_is_kept_where_there_is_one() -> None:
+    agent = participant(persona=(("IDENTITY.md", "You are Ada, a pirate."),))
+    async with open_town(None, model(), agents={ADA: agent}) as town:
+        request = await ask(town)
+    assert request.segments[0].text == "You are Ada, a pirate."
+
+
+async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_removed() -> None:
+    async with open_town(None, model(Say("ada: Ahoy."), prefill=True), agents={ADA: participant()}) as town:
+        request = await ask(town)
+        assert await town.said() == ["Ahoy."]
+    assert (request.messages[-1].role, texts(request)[-1]) == (Role.ASSISTANT, "ada:")
+
+
+@pytest.mark.proves("C26", "E6")
+async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() -> None:
+    heard: list[str] = []
+    fragmented = Say("Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50)
+    async with open_town(None, model(fragmented), agents={ADA: participant()}) as town:
+        town.world.platform.say(town.world.general, "bob", "hm")
+        await ask(town)
+        heard += await town.said()
+        async with town.store.work(write=False) as work:
+            (turn,) = await work.turns.list_turns()
+    assert heard == ["Well, yes."]
+    assert turn.usage.requests == 1 and 0 < turn.usage.output_tokens < 20
+
+
+@pytest.mark.proves("C5", "CW4", "C24")
+async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_are_evicted() -> None:
+    agents = {ADA: participant(budget=Budget(total=5000, tail=200, block=300))}
+    async with open_town(None, model(), agents=agents) as town:
+        requests = [
+            await ask(town, f"@ada question {number}, which is a little longer than others") for number in range(40)
+        ]
+    assert len(blocks(requests[-1])) >= 2
+    for earlier, later in pairwise(requests):
+        if len(blocks(earlier)) == len(blocks(later)):
+            assert not first_difference(earlier, later)
+        else:  # a block closed: what was closed before stays as it was
+            assert blocks(later)[: len(blocks(earlier))] == blocks(earlier)
+    assert [line for line in said(requests[-1]) if "question" in line] == [
+        f"Ana: @ada question {number}, which is a little longer than others" for number in range(40)
+    ]
+
+
+@pytest.mark.proves("C4", "E4", "C11")
+async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
+    world = World()
+    chatter(world, 60)
+    async with open_town(world, model(), agents={ADA: participant()}, prepare=_mirrored(world)) as town:
+        before = await ask(town)
+        await town.settled()
+    async with open_town(world, model(), agents={ADA: participant()}) as town:
+        after = await ask(town)
+    assert len(blocks(before)) >= 2
+    assert not first_difference(before, after)
+
+
+@pytest.mark.proves("C6", "CW3", "CW5", "E4")
+async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None:
+    world = World()
+    chatter(world, 1000)
+    budget = Budget(total=8000, tail=500, block=2000)
+    async with open_town(world, model(), agents={ADA: participant(budget=budget)}, prepare=_mirrored(world)) as town:
+        request = await ask(town)
+    lines = said(request)
+    assert len(lines) > 300
+    assert lines[-2:] == ["Bob: we talk about the weather 999", "Ana: @ada well?"]
+    numbers = [int(line.rsplit(" ", 1)[1]) for line in lines[:-1]]
+    assert numbers == list(range(numbers[0], 1000))
+    assert sum(-(-len(line) // 4) + 4 for line in lines) <= budget.total
+
+
+@pytest.mark.proves("C7", "CW5", "E4")
+async def test_the_oldest_blocks_are_evicted_whole_when_the_budget_is_passed() -> None:
+    world = World()
+    chatter(world, 300)
+    seen: list[list[str]] = []
+    async with open_town(world, model(), agents={ADA: participant()}, prepare=_mirrored(world)) as town:
+        for number in range(60):
+            request = await ask(town, f"@ada question {number}, and quite some more words to it")
+            assert sum(-(-len(line) // 4) + 4 for line in said(request)) <= SMALL.total
+            seen.append(blocks(request))
+        async with town.store.work(write=False) as work:
+            kept = await work.transcripts.list_blocks(world.general.place)
+    assert sum(block.tokens for block in kept) <= SMALL.total
+    for earlier, later in pairwise(seen):
+        gone = next((place for place, text in enumerate(earlier) if later[:1] == [text]), len(earlier))
+        assert later[: len(earlier) - gone] == earlier[gone:]
+
+
+@pytest.mark.proves("CW6", "E4")
+async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the_tail() -> None:
+    world = World()
+    old = world.platform.write(world.general, "ana", "the secret is 7")
+    gone = world.platform.write(world.general, "bob", "forget this")
+    chatter(world, 60)
+    async with open_town(world, model(), agents={ADA: participant(budget=Budget(5000, 200, 300))},
+                         prepare=_mirrored(world)) as town:  # fmt: skip
+        before = await ask(town)
+        world.platform.edit(old.id, "the secret is 8")
+        world.platform.delete(gone.id)
+        after = await ask(town)
+        tail = world.platform.say(world.general, "bob", "a fresh one")
+        await town.settled()
+        world.platform.edit(tail.id, "a fresher one")
+        last = request = await ask(town)
+        for number in range(20):
+            request = await ask(town, f"@ada question {number}, and quite some more words to it")
+        assert not first_difference(last, request) or len(blocks(request)) > len(blocks(last))
+    assert blocks(after)[: len(blocks(before))] == blocks(before)
+    assert "the secret is 7" in blocks(after)[0] and "forget this" in blocks(after)[0]
+    assert sorted(line for line in said(after) if line.startswith("[")) == [
+        "[Ana edited an earlier message: the secret is 8]",
+        "[a message of Bob was deleted]",
+    ]
+    assert "Bob: a fresher one" in said(last) and "Bob: a fresh one" not in said(last)
+    assert len(blocks(request)) > len(blocks(after))
+    events = [line for line in said(request) if line.startswith("[")]
+    assert len(events) == 2 and all(event in "\n".join(blocks(request)) for event in events)
+
+
+@pytest.mark.proves("CW6")
+async def test_what_is_forgotten_leaves_its_block_once_and_the_cost_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    chatter(world, 60)
+    async with open_town(world, model(), agents={ADA: participant()}, prepare=_mirrored(world)) as town:
+        before = await ask(town)
+        await forgotten(town, "bob")
+        with caplog.at_level(logging.WARNING, "denizen.transcript"):
+            after = await ask(town)
+            again = await ask(town)
+    assert any("Bob" in block for block in blocks(before))
+    assert "Bob" not in "\n".join(texts(after))
+    assert blocks(again)[: len(blocks(after))] == blocks(after)
+    told = [record for record in caplog.records if "rendered anew" in record.message]
+    assert len(told) == len(blocks(before)) and all(record.__dict__["tokens"] > 0 for record in told)
+
+
+@pytest.mark.proves("C10", "CW11")
+async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_view() -> None:
+    world = World()
+    chatter(world, 100)
+    small = Budget(total=700, tail=100)
+    async with open_town(world, model(), agents=both(small), prepare=_mirrored(world)) as town:
+        of_ada = await ask(town)
+        of_ben = await ask(town, "@ben well?")
+        async with town.store.work(write=False) as work:
+            kept = await work.transcripts.list_blocks(world.general.place)
+    assert 0 < len(blocks(of_ben)) < len(blocks(of_ada))
+    assert blocks(of_ada)[-len(blocks(of_ben)) :] == blocks(of_ben)
+    assert len(kept) == len({block.first for block in kept}) >= len(blocks(of_ada))
+    assert texts(of_ben)[-1] == "ben:"
+
+
+@pytest.mark.proves("C8", "C9", "E5")
+async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
+    world = World()
+    chatter(world, 200)
+    starter = world.platform.write(world.general, "bob", "shall we make a thread?")
+    async with open_town(world, model(), agents={ADA: participant()}, prepare=_mirrored(world)) as town:
+        await ask(town)
+        thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=starter.id)
+        world.platform.say(world.general, "ana", "later talk in the channel")
+        await town.settled()
+        first = await ask(town, "@ada here we are", room=thread)
+        world.platform.say(world.general, "ana", "still later talk in the channel")
+        second = await ask(town, "@ada and on", room=thread)
+    lines = said(first)
+    assert lines[-2:] == ["Bob: shall we make a thread?", "Ana: @ada here we are"]
+    assert lines.count("Bob: shall we make a thread?") == 1
+    assert "later talk" not in "\n".join(texts(second))
+    parent = lines[:-1]
+    assert parent[0].endswith(" 199") is False and parent[-2] == "Bob: we talk about the weather 199"
+    assert SMALL.parent_tokens / 2 < sum(-(-len(line) // 4) + 4 for line in parent) <= SMALL.parent_tokens
+    assert not first_difference(first, second)
+
+
+@pytest.mark.proves("C9")
+async def test_a_thread_that_the_agent_opens_for_a_question_has_the_question_once() -> None:
+    manners = Manners(preview=False, threads=ThreadHabit.OPEN)
+    async with open_town(None, model(), agents={ADA: participant()}, manners=manners) as town:
+        town.world.platform.say(town.world.general, "bob", "it rains")
+        first = await ask(town, "@ada why?")
+        thread = town.world.platform.rooms[town.ada.sent[-1].place.thread]
+        second = await ask(town, "@ada really?", room=thread)
+    assert said(first) == ["Bob: it rains", "Ana: @ada why?"]
+    assert said(second) == ["Bob: it rains", "Ana: @ada why?", "ada: Quite.", "Ana: @ada really?"]
+
+
+async def test_a_reset_holds_for_one_agent_and_leaves_the_others_their_talk() -> None:
+    world = World()
+    chatter(world, 40)
+    async with open_town(world, model(), agents=both(), prepare=_mirrored(world)) as town:
+        await ask(town)
+        world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
+        world.platform.say(world.general, "ana", "@ada /reset")
+        await town.settled()
+        of_ada = await ask(town)
+        of_ben = await ask(town, "@ben well?")
+    assert "weather" not in "\n".join(texts(of_ada))
+    assert "weather" in "\n".join(texts(of_ben))
+
+
+async def test_a_question_of_somebody_who_is_not_archived_is_read_all_the_same() -> None:
+    policy = ArchivePolicy(opt_outs=OptOuts(users=frozenset({"ana"})))
+    async with open_town(None, model(), agents={ADA: participant()}, archive=policy) as town:
+        town.world.platform.say(town.world.general, "bob", "it rains")
+        request = await ask(town, "@ada hello there")
+    assert said(request) == ["Bob: it rains", "Ana: hello there"]
+
+
+def _mirrored(world: World) -> Callable[[object], None]:
+    """What was written while nobody was connected is in the archive already."""
+
+    def prepare(_: object) -> None:
+        tables = world.store._tables
+        for written in world.platform.posts.values():
+            tables.posts[written.post.platform, written.post.id] = written.post
+
+    return prepare
+
+
+def test_a_difference_is_told_by_its_message() -> None:
+    def request(*words: str) -> ModelRequest:
+        return ModelRequest((), tuple(PromptMessage(Role.USER, (TextPart(word),), "tail") for word in words))
+
+    assert not first_difference(request("a", "b", "cue"), request("a", "b", "c", "cue"))
+    assert "message 1 (tail)" in first_difference(request("a", "b", "cue"), request("a", "x", "c", "cue"))
