@@ -14,7 +14,7 @@ from denizen.skill import ArchiveLookup
 from denizen.testing.memory_channel import MemoryChannel
 from tests.engine.archive_house import BOB, DISCORD, Archived, scope_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.proves("P3")]
+pytestmark = pytest.mark.anyio
 
 Question = Callable[[ArchiveLookup, str], Awaitable[object]]
 
