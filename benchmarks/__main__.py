@@ -1,6 +1,7 @@
 """Figures beside their aims, by hand: `python -m benchmarks [NAME ...]`, or `make bench`. Nothing is asserted.
 
     start turns growth size     whole processes, the default
+    discord                     whole processes too; takes minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
 
 Linux only; quote a figure in calibration loops, or beside its baseline, since machines differ and are shared.
@@ -13,11 +14,12 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import durable, growth, size, start, store, turns
+from benchmarks import community, durable, growth, size, start, store, turns
 from benchmarks.figures import Figure, calibrate, show, show_head
 from benchmarks.processes import Process, compile_sources, run_model
 
-WHOLE = ("size", "start", "turns", "growth")
+USUAL = ("size", "start", "turns", "growth")
+WHOLE = (*USUAL, "discord")
 PARTS = ("store", "durable")
 
 
@@ -29,6 +31,8 @@ def measure(name: str, folder: Path, model: Process) -> Iterator[Figure]:
             return turns.measure(folder, model)
         case "growth":
             return growth.measure(folder, model)
+        case "discord":
+            return community.measure(folder, model)
         case _:
             return size.measure()
 
@@ -49,7 +53,7 @@ def main(args: list[str]) -> int:
         print(f"unknown: {', '.join(sorted(unknown))}\n\n{__doc__}", file=sys.stderr)
         return 2
     if not names or set(names) & set(WHOLE):
-        whole([name for name in WHOLE if not names or name in names])
+        whole([name for name in WHOLE if name in (names or USUAL)])
     for name in PARTS:
         if name in names:
             print(f"\n{name}")

@@ -117,22 +117,27 @@ class Process:
 def run_model() -> Generator[Process]:
     """The instant model in a process of its own."""
     port = free_port()
-    yield from _running([sys.executable, "-m", "benchmarks.model", str(port)], port, "/stats")
+    with running([sys.executable, "-m", "benchmarks.model", str(port)], port) as process:
+        process.wait_until_answers("/stats")
+        yield process
 
 
 @contextmanager
-def run_server(home: Path) -> Generator[Process]:
-    """`denizen run`, answering."""
+def run_server(home: Path, *, log: Path | None = None) -> Generator[Process]:
+    """`denizen run`, answering. What it logs is in that file."""
     port = free_port()
-    yield from _running([*denizen_command(home), "run", "--port", str(port)], port, "/health")
-
-
-def _running(command: Sequence[str], port: int, path: str) -> Generator[Process]:
-    child = subprocess.Popen(command, env=child_environment(), stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-    process = Process(child, port)
-    try:
-        process.wait_until_answers(path)
+    with running([*denizen_command(home), "run", "--port", str(port)], port, log=log) as process:
+        process.wait_until_answers("/health")
         yield process
+
+
+@contextmanager
+def running(command: Sequence[str], port: int = 0, *, log: Path | None = None) -> Generator[Process]:
+    """A child until the end of the block."""
+    with (log or Path(os.devnull)).open("wb") as err:
+        child = subprocess.Popen(command, env=child_environment(), stderr=err, stdin=subprocess.DEVNULL)
+    try:
+        yield Process(child, port)
     finally:
         child.terminate()
         try:
