@@ -6,6 +6,7 @@ An account that cannot work (a refused token, a missing intent) is left off with
 
 from __future__ import annotations
 
+import gc
 import logging
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +19,7 @@ from denizen.app.settings.discord import DiscordLogin
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.engine.commands.table import COMMANDS
-from denizen.engine.resident.errands import keep_up
+from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.receiver import Desk
 from denizen.engine.resident.resident import Resident
@@ -63,10 +64,18 @@ class Accounts:
                     keeps_archive = True
                     retention = self.denizen.community.retention
                     group.start_soon(keep_up, "retention", partial(retention.run, ["discord"]))
+                    group.start_soon(run_errand, "warming the model", self._warm)
                 for login in self.denizen.settings.discord_accounts:
                     if login.agent not in self._running:
                         self._start(group, login, exchanges)
                 await self._changed.wait()
+
+    async def _warm(self) -> None:
+        """People in a server wait for the first answer together: what it needs is loaded beforehand. The collector then
+        leaves that alone, since looking through it all would hold everything up.
+        """
+        await self.denizen.runtime.current.models.warm()
+        gc.freeze()
 
     async def follow(self) -> None:
         """The configuration has changed."""
