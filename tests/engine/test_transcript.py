@@ -16,6 +16,7 @@ from denizen.domain.message import Role, TextPart, text_of
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.transcript import Budget
+from denizen.engine.queries import Queries
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.town import ADA, Town, World, open_town
@@ -142,7 +143,7 @@ async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_
 async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
     world = World()
     chatter(world, 60)
-    async with open_town(world, model(), agents={ADA: participant()}, prepare=_mirrored(world)) as town:
+    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
         before = await ask(town)
         await town.settled()
     async with open_town(world, model(), agents={ADA: participant()}) as town:
@@ -156,7 +157,7 @@ async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None
     world = World()
     chatter(world, 1000)
     budget = Budget(total=8000, tail=500, block=2000)
-    async with open_town(world, model(), agents={ADA: participant(budget=budget)}, prepare=_mirrored(world)) as town:
+    async with open_town(world, model(), agents={ADA: participant(budget=budget)}, prepare=mirrored(world)) as town:
         request = await ask(town)
     lines = said(request)
     assert len(lines) > 300
@@ -171,7 +172,7 @@ async def test_the_oldest_blocks_are_evicted_whole_when_the_budget_is_passed() -
     world = World()
     chatter(world, 300)
     seen: list[list[str]] = []
-    async with open_town(world, model(), agents={ADA: participant()}, prepare=_mirrored(world)) as town:
+    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
         for number in range(60):
             request = await ask(town, f"@ada question {number}, and quite some more words to it")
             assert sum(-(-len(line) // 4) + 4 for line in said(request)) <= SMALL.total
@@ -191,7 +192,7 @@ async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the
     gone = world.platform.write(world.general, "bob", "forget this")
     chatter(world, 60)
     async with open_town(world, model(), agents={ADA: participant(budget=Budget(5000, 200, 300))},
-                         prepare=_mirrored(world)) as town:  # fmt: skip
+                         prepare=mirrored(world)) as town:  # fmt: skip
         before = await ask(town)
         world.platform.edit(old.id, "the secret is 8")
         world.platform.delete(gone.id)
@@ -219,7 +220,7 @@ async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the
 async def test_what_is_forgotten_leaves_its_block_once_and_the_cost_is_told(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     chatter(world, 60)
-    async with open_town(world, model(), agents={ADA: participant()}, prepare=_mirrored(world)) as town:
+    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
         before = await ask(town)
         await forgotten(town, "bob")
         with caplog.at_level(logging.WARNING, "denizen.transcript"):
@@ -237,7 +238,7 @@ async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_vi
     world = World()
     chatter(world, 100)
     small = Budget(total=700, tail=100)
-    async with open_town(world, model(), agents=both(small), prepare=_mirrored(world)) as town:
+    async with open_town(world, model(), agents=both(small), prepare=mirrored(world)) as town:
         of_ada = await ask(town)
         of_ben = await ask(town, "@ben well?")
         async with town.store.work(write=False) as work:
@@ -253,7 +254,7 @@ async def test_a_thread_reads_its_channel_as_it_was_before_it_began() -> None:
     world = World()
     chatter(world, 200)
     starter = world.platform.write(world.general, "bob", "shall we make a thread?")
-    async with open_town(world, model(), agents={ADA: participant()}, prepare=_mirrored(world)) as town:
+    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
         await ask(town)
         thread = world.platform.add_room("aside", RoomKind.THREAD, parent=world.general, room_id=starter.id)
         world.platform.say(world.general, "ana", "later talk in the channel")
@@ -286,7 +287,7 @@ async def test_a_thread_that_the_agent_opens_for_a_question_has_the_question_onc
 async def test_a_reset_holds_for_one_agent_and_leaves_the_others_their_talk() -> None:
     world = World()
     chatter(world, 40)
-    async with open_town(world, model(), agents=both(), prepare=_mirrored(world)) as town:
+    async with open_town(world, model(), agents=both(), prepare=mirrored(world)) as town:
         await ask(town)
         world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
         world.platform.say(world.general, "ana", "@ada /reset")
@@ -297,6 +298,34 @@ async def test_a_reset_holds_for_one_agent_and_leaves_the_others_their_talk() ->
     assert "weather" in "\n".join(texts(of_ben))
 
 
+async def test_a_new_session_is_read_from_its_beginning_and_a_transcript_is_never_summed_up() -> None:
+    world = World()
+    chatter(world, 40)
+    async with open_town(world, model(), agents=both(), prepare=mirrored(world)) as town:
+        await ask(town)
+        world.clock.at = world.platform.posts[max(world.platform.posts, key=int)].post.created_at
+        world.platform.say(world.general, "ana", "@ada /compact")
+        assert "cannot be summed up" in (await town.said())[-1]
+        world.platform.say(world.general, "ana", "@ada /new")
+        await town.settled()
+        of_ada = await ask(town)
+    assert "weather" not in "\n".join(texts(of_ada))
+    assert said(of_ada)[-1] == "Ana: @ada well?"
+
+
+async def test_what_fills_the_context_of_a_participant_is_told_as_it_is_sent() -> None:
+    world = World()
+    chatter(world, 60)
+    async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
+        request = await ask(town)
+        shares = await Queries(town.runtime, town.turns._services).list_context(world.general.place, ADA)
+    told = {share.name: share.tokens for share in shares}
+    assert list(told) == ["tools", "closed blocks", "tail"]
+    closed = sum(-(-len(line) // 4) + 4 for block in blocks(request) for line in block.split("\n"))
+    assert told["closed blocks"] == closed
+    assert told["tail"] > 0
+
+
 async def test_a_question_of_somebody_who_is_not_archived_is_read_all_the_same() -> None:
     policy = ArchivePolicy(opt_outs=OptOuts(users=frozenset({"ana"})))
     async with open_town(None, model(), agents={ADA: participant()}, archive=policy) as town:
@@ -305,7 +334,7 @@ async def test_a_question_of_somebody_who_is_not_archived_is_read_all_the_same()
     assert said(request) == ["Bob: it rains", "Ana: hello there"]
 
 
-def _mirrored(world: World) -> Callable[[object], None]:
+def mirrored(world: World) -> Callable[[object], None]:
     """What was written while nobody was connected is in the archive already."""
 
     def prepare(_: object) -> None:

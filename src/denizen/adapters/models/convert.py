@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 from denizen.adapters.models.opaque import State, unpack_state
+from denizen.adapters.models.settings import CacheTtl
 from denizen.domain.errors import InvalidInput
 from denizen.domain.message import (
     FilePart,
@@ -43,6 +45,11 @@ if TYPE_CHECKING:
 _NOTE = "system-note"
 _EARLIER = "(The conversation began earlier; the first messages are not shown.)"
 _BLIND = "(an image that cannot be shown here)"
+
+
+Marks: TypeAlias = Mapping[int, CacheTtl]
+"""The places of messages at whose end the provider keeps the prompt, and for how long."""
+NO_MARKS: Marks = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +94,17 @@ def tools_of(tools: Sequence[ToolSpec]) -> list[ToolDefinition]:
     ]
 
 
-def messages_of(messages: Sequence[PromptMessage], dialect: Dialect, *, prefill: bool) -> list[ModelMessage]:
+def messages_of(
+    messages: Sequence[PromptMessage], dialect: Dialect, *, prefill: bool, marks: Marks = NO_MARKS
+) -> list[ModelMessage]:
     """The conversation. With `prefill` it may end in assistant text, which the model continues (trailing space cut).
+    `marks` are on user messages.
 
     Raises InvalidInput when it ends in an assistant message otherwise: most models refuse that.
     """
     from pydantic_ai.messages import ModelResponse
 
-    wire = list(_wire_messages(messages, dialect))
+    wire = list(_wire_messages(messages, dialect, marks))
     if dialect.user_first and wire and isinstance(wire[0], ModelResponse):
         wire.insert(0, _user_request([_EARLIER]))
     if wire and isinstance(wire[-1], ModelResponse):
@@ -108,11 +118,11 @@ def messages_of(messages: Sequence[PromptMessage], dialect: Dialect, *, prefill:
     return wire
 
 
-def _wire_messages(messages: Sequence[PromptMessage], dialect: Dialect) -> Iterator[ModelMessage]:
-    from pydantic_ai.messages import ModelRequest, SystemPromptPart
+def _wire_messages(messages: Sequence[PromptMessage], dialect: Dialect, marks: Marks) -> Iterator[ModelMessage]:
+    from pydantic_ai.messages import CachePoint, ModelRequest, SystemPromptPart
 
     results: list[ToolReturnPart] = []
-    for message in messages:
+    for place, message in enumerate(messages):
         if message.role is Role.TOOL:
             # The results of one step travel together, however many messages the engine kept them in.
             results.extend(_results_of(message, dialect))
@@ -129,7 +139,10 @@ def _wire_messages(messages: Sequence[PromptMessage], dialect: Dialect) -> Itera
         elif message.role is Role.SYSTEM:
             yield _user_request([f"<{_NOTE}>\n{_text_of(message.parts)}\n</{_NOTE}>"])
         else:
-            yield _user_request(list(_user_content(message.parts, dialect)) or ["(empty message)"])
+            content = list(_user_content(message.parts, dialect)) or ["(empty message)"]
+            if place in marks:
+                content.append(CachePoint(ttl=marks[place]))
+            yield _user_request(content)
     if results:
         yield ModelRequest(parts=results)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from denizen.adapters.models.convert import Dialect, instructions_of
-from denizen.adapters.models.settings import Kind, ProviderSpec
+from denizen.adapters.models.convert import NO_MARKS, Dialect, Marks, instructions_of
+from denizen.adapters.models.settings import CacheTtl, Kind, ProviderSpec
 from denizen.domain.agent import Sampling
+from denizen.domain.message import Role
+from denizen.domain.prompt import Stability
 from denizen.ports.model import Capabilities, ModelRequest
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ _INLINE_SYSTEM: frozenset[Kind] = frozenset({"openai", "openai-responses", "open
 _USER_FIRST: frozenset[Kind] = frozenset({"anthropic", "google"})
 _KEYED_CACHE: frozenset[Kind] = frozenset({"openai", "openai-responses"})
 _LONGEST_CACHE_KEY = 64
-_CONVERSATION_TTL = "5m"
+_CONVERSATION_TTL: CacheTtl = "5m"
+_MOST_MARKS = 3
+"""In the conversation, beside the one on the system prompt or the tools: Anthropic allows four (inventory CW1)."""
 
 
 def dialect_of(spec: ProviderSpec, name: str, capabilities: Capabilities) -> Dialect:
@@ -70,7 +74,7 @@ def settings_of(
         **_tool_choice(request, capabilities, vendor),
     }
     if capabilities.cache_marks:
-        settings |= _cache_marks(spec)
+        settings |= _cache_marks(spec, request)
     if spec.kind in _KEYED_CACHE and request.conversation_key:
         settings["openai_prompt_cache_key"] = _cache_key(request.conversation_key)
     if spec.kind == "google":
@@ -109,9 +113,37 @@ def _can_be_forced(vendor: VendorModel) -> bool:
     return profile.get("supports_forced_tool_choice", True) and (while_thinking or not thinks)
 
 
-def _cache_marks(spec: ProviderSpec) -> dict[str, Any]:
-    """Three of the four marks that Anthropic allows (inventory CW1): tools, stable system prompt, conversation."""
+def marks_of(request: ModelRequest, spec: ProviderSpec, capabilities: Capabilities) -> Marks:
+    """The messages that promise to keep their bytes, the last ones of them: what lies before is found from there.
+
+    Closed blocks are kept as long as the system prompt (inventory C22), the growing tail as other conversations are.
+    """
+    if not capabilities.cache_marks:
+        return NO_MARKS
+    stable = [place for place, message in enumerate(request.messages) if message.stability < Stability.TURN]
+    most = _MOST_MARKS - (1 if _ends_in_tools(request) else 0)
+    messages = request.messages
+    return {
+        place: spec.cache_ttl if messages[place].stability is Stability.FOREVER else _CONVERSATION_TTL
+        for place in stable[-most:]
+    }
+
+
+def _ends_in_tools(request: ModelRequest) -> bool:
+    return bool(request.messages) and request.messages[-1].role is Role.TOOL
+
+
+def _cache_marks(spec: ProviderSpec, request: ModelRequest) -> dict[str, Any]:
+    """Three of the four marks that Anthropic allows (inventory CW1): tools, stable system prompt, conversation. Where
+    messages have marks of their own, one on the system prompt, or on the tools where there is none, and one at the end
+    of a round of tools.
+    """
     own = "openrouter" if spec.kind == "openrouter" else "anthropic"
+    if any(message.stability < Stability.TURN for message in request.messages):
+        has_prompt = any(s.text.strip() and s.stability < Stability.TURN for s in request.segments)
+        first = "cache_instructions" if has_prompt else "cache_tool_definitions"
+        marks: dict[str, Any] = {f"{own}_{first}": spec.cache_ttl}
+        return marks | ({f"{own}_cache_messages": _CONVERSATION_TTL} if _ends_in_tools(request) else {})
     return {
         f"{own}_cache_tool_definitions": spec.cache_ttl,
         f"{own}_cache_instructions": spec.cache_ttl,

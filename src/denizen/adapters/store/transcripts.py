@@ -1,0 +1,160 @@
+"""Closed blocks of transcripts, and the posts that lie in them with their earlier texts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.columns import write_id
+from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.posts import post_of
+from denizen.adapters.store.tables import CHANGED, POST, blocks, post_versions, posts
+from denizen.adapters.store.unit import Unit
+from denizen.domain.conversation import Place
+from denizen.domain.transcript import Archived, Block, Event
+from denizen.ports.transcripts import Stretch
+
+_AT = (
+    blocks.c.platform == sa.bindparam("at_platform"),
+    blocks.c.channel == sa.bindparam("at_channel"),
+    blocks.c.thread == sa.bindparam("at_thread"),
+)
+_BLOCKS = sa.select(blocks).where(*_AT).order_by(blocks.c.number)
+_REMOVE = sa.delete(blocks).where(*_AT, blocks.c.number == sa.bindparam("which"))
+_RENEWABLE = ("room", "first", "last", "tokens", "digest", "posts", "versions", "left_out", "events")
+_RENEW = (
+    sa.update(blocks)
+    .where(*_AT, blocks.c.number == sa.bindparam("which"), blocks.c.digest == sa.bindparam("known"))
+    .values({name: sa.bindparam(f"new_{name}", type_=blocks.c[name].type) for name in _RENEWABLE})
+)
+
+_ON = posts.c.platform == sa.bindparam("where")
+_WITHIN = (
+    _ON,
+    posts.c.room == sa.bindparam("within"),
+    posts.c.id >= sa.bindparam("first"),
+    posts.c.id <= sa.bindparam("last"),
+)
+_COUNT = sa.select(sa.func.count()).select_from(posts).where(*_WITHIN)
+_POSTS = sa.select(*POST).where(*_WITHIN).order_by(posts.c.id)
+_VERSIONS = (
+    sa.select(posts.c.id, post_versions.c.text)
+    .join(posts, posts.c.position == post_versions.c.post)
+    .order_by(posts.c.id, post_versions.c.number)
+)
+_VERSIONS_WITHIN = _VERSIONS.where(*_WITHIN, CHANGED)
+
+
+@cache
+def _add(insert: InsertInto) -> sa.Executable:
+    return insert(blocks).on_conflict_do_nothing().returning(blocks.c.number)
+
+
+@cache
+def _chosen(dialect: Dialect) -> tuple[sa.Select[Any], sa.Select[str, str]]:
+    which = (_ON, dialect.among(posts.c.id, "chosen"))
+    return sa.select(*POST).where(*which).order_by(posts.c.id), _VERSIONS.where(*which)
+
+
+class SqlTranscripts:
+    """`denizen.ports.transcripts.Transcripts`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def list_blocks(self, place: Place) -> Sequence[Block]:
+        return await self._unit.read(
+            lambda connection: [_block(row) for row in connection.execute(_BLOCKS, _bounds(place))]
+        )
+
+    async def add_blocks(self, place: Place, closed: Sequence[Block]) -> int:
+        statement = _add(self._unit.dialect.insert)
+        rows = [_row(place, block) for block in closed]
+
+        def job(connection: sa.Connection) -> int:
+            for added, row in enumerate(rows):
+                if connection.execute(statement, row).scalar() is None:
+                    return added
+            return len(rows)
+
+        return await self._unit.write(job)
+
+    async def renew_block(self, place: Place, block: Block, *, digest: str) -> bool:
+        values = {f"new_{name}": value for name, value in _row(place, block).items() if name in _RENEWABLE}
+        bounds = _bounds(place) | values | {"which": block.number, "known": digest}
+        return await self._unit.write(lambda connection: connection.execute(_RENEW, bounds).rowcount == 1)
+
+    async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None:
+        rows = [_bounds(place) | {"which": number} for number in sorted(numbers)]
+        await self._unit.write(lambda connection: connection.execute(_REMOVE, rows) if rows else None)
+
+    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[Archived]:
+        statement = _POSTS.where(CHANGED) if changed else _POSTS
+        bounds = _within(stretch)
+        return await self._unit.read(lambda connection: _archived(connection, statement, _VERSIONS_WITHIN, bounds))
+
+    async def count_stretch(self, stretch: Stretch) -> int:
+        bounds = _within(stretch)
+        return await self._unit.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
+
+    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[Archived]:
+        dialect = self._unit.dialect
+        bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in sorted(set(post_ids))])}
+        if not post_ids:
+            return []
+        return await self._unit.read(lambda connection: _archived(connection, *_chosen(dialect), bounds))
+
+
+def _archived(
+    connection: sa.Connection, those: sa.Select[Any], versions: sa.Select[str, str], bounds: dict[str, Any]
+) -> list[Archived]:
+    found = [post_of(row) for row in connection.execute(those, bounds)]
+    earlier: dict[str, list[str]] = {}
+    if any(post.edited_at for post in found):
+        for key, text in connection.execute(versions, bounds):
+            earlier.setdefault(key, []).append(text)
+    return [Archived(post, tuple(earlier.get(post.id, ()))) for post in found]
+
+
+def _bounds(place: Place) -> dict[str, Any]:
+    return {"at_platform": place.platform, "at_channel": place.channel, "at_thread": place.thread}
+
+
+def _within(stretch: Stretch) -> dict[str, Any]:
+    return {"where": stretch.platform, "within": stretch.room, "first": stretch.first, "last": stretch.last}
+
+
+def _row(place: Place, block: Block) -> dict[str, Any]:
+    return {
+        "platform": place.platform,
+        "channel": place.channel,
+        "thread": place.thread,
+        "number": block.number,
+        "room": block.room,
+        "first": block.first,
+        "last": block.last,
+        "tokens": block.tokens,
+        "digest": block.digest,
+        "posts": block.posts,
+        "versions": dict(block.versions),
+        "left_out": list(block.left_out),
+        "events": [[event.post, event.version, event.before] for event in block.events],
+    }
+
+
+def _block(row: sa.Row[Any]) -> Block:
+    return Block(
+        number=row.number,
+        room=row.room,
+        first=row.first,
+        last=row.last,
+        tokens=row.tokens,
+        digest=row.digest,
+        posts=row.posts,
+        versions=row.versions,
+        left_out=tuple(row.left_out),
+        events=tuple(Event(*event) for event in row.events),
+    )

@@ -1,0 +1,254 @@
+"""A room's talk as one transcript: lines `Name: text`, closed blocks of them that keep their bytes, and a tail. Pure.
+
+A block closes when the lines that wait for it are enough, and from then on reads the same for ever, whatever is edited
+or deleted: it remembers which version of each post it shows. What changed since is told in the tail as an event. Only
+what is forgotten leaves a block. Loading and keeping is in `engine/prompt/transcript` (inventory C3 to C10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from denizen.domain.prompt import estimate_tokens
+from denizen.domain.room import Post, is_newer
+
+TOKENS_PER_LINE = 4
+"""On top of a line's characters (inventory C3)."""
+
+MIN_BLOCK_TOKENS = 1000
+MAX_BLOCK_TOKENS = 30_000
+RESERVED_TOKENS = 10_000
+"""Of a budget, before it is divided into blocks (inventory C10)."""
+
+DELETED = -1
+"""In place of a version's number: the post was deleted."""
+
+NO_TEXT = "(no text)"
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """A post with its earlier texts, oldest first."""
+
+    post: Post
+    earlier: tuple[str, ...] = ()
+
+    def text_at(self, version: int) -> str:
+        """What it said after so many edits."""
+        return self.earlier[version] if version < len(self.earlier) else self.post.text
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a post of a closed block: its edit number `version`, or `DELETED`. It is told before the line
+    of the post `before`; at the end when that is empty.
+    """
+
+    post: str
+    version: int
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`post` is the id of the post, empty for an event. `answers` is the post that a bot answered with it."""
+
+    post: str
+    name: str
+    text: str
+    at: datetime
+    is_bot: bool = False
+    answers: str = ""
+    event: Event | None = None
+
+    @property
+    def tokens(self) -> int:
+        return estimate_tokens(self.text) + TOKENS_PER_LINE
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Where a closed block begins and ends, and which versions it shows. `number` counts those of a place from 1.
+
+    `room` is where its posts are: in a thread's first blocks the parent. `posts` counts what lies in its range, deleted
+    ones too. `versions` has the posts that had been edited, with how often; `left_out` those that had been deleted.
+    `digest` is the sha256 of the text.
+    """
+
+    number: int
+    room: str
+    first: str
+    last: str
+    tokens: int
+    digest: str
+    posts: int
+    versions: Mapping[str, int] = field(default_factory=dict[str, int])
+    left_out: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """In tokens. `tail` is guaranteed to the tail even where the blocks leave less of `total`; `block` None derives the
+    size of a block from `total`; `parent_share` is what a thread may use for its parent.
+    """
+
+    total: int = 100_000
+    tail: int = 8000
+    block: int | None = None
+    parent_share: float = 0.5
+
+    @property
+    def block_tokens(self) -> int:
+        derived = (self.total - RESERVED_TOKENS) // 3
+        return min(max(derived, MIN_BLOCK_TOKENS), MAX_BLOCK_TOKENS) if self.block is None else self.block
+
+    @property
+    def parent_tokens(self) -> int:
+        return int(self.total * self.parent_share)
+
+
+def line_of(post: Post, text: str | None = None) -> Line:
+    """The line of a post; `text` is given for another version of it."""
+    name = name_of(post.author.name)
+    words = _words(post, post.text if text is None else text)
+    is_bot = post.author.is_bot
+    return Line(post.id, name, f"{name}: {words}", post.created_at, is_bot, post.reply_to if is_bot else "")
+
+
+def name_of(name: str) -> str:
+    """In one line; names come from outside."""
+    return " ".join(name.split()) or "somebody"
+
+
+def _words(post: Post, text: str) -> str:
+    """Attachments by name, kind and size: their addresses expire, and would change the bytes of a block."""
+    files = [
+        f"[{file.name}, {file.media_type or 'unknown type'}, {file.size_bytes} bytes]" for file in post.attachments
+    ]
+    return " ".join(filter(None, (text.strip(), *files))) or NO_TEXT
+
+
+def event_line(archived: Archived, event: Event) -> Line:
+    """What happened to a post, in brackets, so that it reads as nobody's words."""
+    post = archived.post
+    name = name_of(post.author.name)
+    if event.version == DELETED:
+        text = f"[a message of {name} was deleted]"
+    else:
+        text = f"[{name} edited an earlier message: {_words(post, archived.text_at(event.version))}]"
+    changed_at = post.deleted_at if event.version == DELETED else post.edited_at
+    return Line("", name, text, changed_at or post.created_at, event=event)
+
+
+def render(
+    block: Block, archived: Iterable[Archived], changed: Mapping[str, Archived] | None = None
+) -> tuple[Line, ...]:
+    """The lines of a block from what lies in its range, deleted posts too; `changed` has the posts of its events. What
+    was forgotten is missing in both, and so in the lines.
+    """
+    left_out = set(block.left_out)
+    lines = [
+        line_of(each.post, each.text_at(block.versions.get(each.post.id, 0)))
+        for each in archived
+        if each.post.id not in left_out
+    ]
+    known = changed or {}
+    events = [event_line(known[event.post], event) for event in block.events if event.post in known]
+    return tuple(_put_events(lines, events))
+
+
+def _put_events(lines: Sequence[Line], events: Sequence[Line]) -> list[Line]:
+    before: dict[str, list[Line]] = {}
+    there = {line.post for line in lines}
+    for event in events:
+        place = event.event.before if event.event else ""
+        before.setdefault(place if place in there else "", []).append(event)
+    woven = [each for line in lines for each in (*before.get(line.post, ()), line)]
+    return [*woven, *before.get("", ())]
+
+
+def weave(lines: Sequence[Line], events: Sequence[Line]) -> list[Line]:
+    """Lines with the events that are new, each before the first line that was written after it."""
+    placed: list[Line] = []
+    waiting = sorted(events, key=lambda line: (line.at, line.event.post if line.event else ""))
+    for line in lines:
+        while waiting and waiting[0].at < line.at:
+            placed.append(_before(waiting.pop(0), line.post))
+        placed.append(line)
+    return [*placed, *waiting]
+
+
+def _before(line: Line, post: str) -> Line:
+    event = line.event
+    return replace(line, event=Event(event.post, event.version, post) if event else None)
+
+
+def plan_events(changed: Iterable[Archived], blocks: Sequence[Block]) -> list[Line]:
+    """What happened to posts of closed blocks and no block tells yet. Of several edits the last is told."""
+    told = {(event.post, event.version) for block in blocks for event in block.events}
+    lines: list[Line] = []
+    for each in changed:
+        post = each.post
+        block = next((b for b in blocks if b.room == post.room and _is_within(post.id, b)), None)
+        if block is None or post.id in block.left_out:
+            continue
+        version = DELETED if post.deleted_at else len(each.earlier)
+        is_new = version == DELETED or version > block.versions.get(post.id, 0)
+        if is_new and (post.id, version) not in told:
+            lines.append(event_line(each, Event(post.id, version)))
+    return lines
+
+
+def _is_within(post_id: str, block: Block) -> bool:
+    return not is_newer(block.first, post_id) and not is_newer(post_id, block.last)
+
+
+def plan_blocks(lines: Sequence[Line], size: int) -> tuple[list[tuple[Line, ...]], list[Line]]:
+    """The blocks that close, and what is left for the tail. What waits already counts (inventory C5, CW4). A block ends
+    with the line of a post.
+    """
+    closed: list[tuple[Line, ...]] = []
+    waiting: list[Line] = []
+    tokens = 0
+    for line in lines:
+        waiting.append(line)
+        tokens += line.tokens
+        if tokens >= size and line.post:
+            closed.append(tuple(waiting))
+            waiting, tokens = [], 0
+    return closed, waiting
+
+
+def newest(tokens: Sequence[int], limit: int) -> int:
+    """From which place on all fit the limit together: the newest part."""
+    start, left = len(tokens), limit
+    while start and tokens[start - 1] <= left:
+        start -= 1
+        left -= tokens[start]
+    return start
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What an agent sees: of the parent's blocks, its own blocks and the tail, the places from which on."""
+
+    parent: int
+    block: int
+    line: int
+
+
+def plan_view(parent: Sequence[int], blocks: Sequence[int], tail: Sequence[int], budget: Budget) -> View:
+    """By tokens. The oldest blocks leave whole; only when none is left, the tail loses its oldest lines, down to what
+    is guaranteed (inventory C7, C8, C10). The last line always stays.
+    """
+    from_parent = newest(parent, budget.parent_tokens)
+    left = budget.total - sum(parent[from_parent:])
+    waiting = sum(tail)
+    from_block = newest(blocks, left - waiting)
+    if from_block < len(blocks) or waiting <= left:
+        return View(from_parent, from_block, 0)
+    from_line = newest(tail, max(left, budget.tail))
+    return View(from_parent, from_block, min(from_line, max(len(tail) - 1, 0)))

@@ -1,0 +1,52 @@
+"""How an agent becomes a participant that reads the whole talk."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.app.settings import render_settings
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.ids import AgentName
+from denizen.domain.transcript import Budget
+from tests.app.home_folder import Home
+
+
+def agent(home: Home, keys: str = "") -> Agent:
+    return home.load(f"agents: {{ada: {{context: transcript{keys}}}}}").agents[AgentName("ada")]
+
+
+@pytest.mark.proves("C28", "C-config-context-tokens", "C-config-blocks")
+def test_a_participant_has_its_budget_and_no_persona_unless_something_else_is_said(home: Home):
+    found = agent(home)
+    assert (found.context, found.persona) == (ContextStrategy.TRANSCRIPT, ())
+    assert found.transcript == Budget(total=100_000, tail=8000, block=None, parent_share=0.5)
+
+
+def test_every_key_of_the_transcript_is_read(home: Home):
+    keys = ", transcript: {budget_tokens: 20000, tail_tokens: 500, block_tokens: 3000, parent_share: 0.25}"
+    assert agent(home, keys).transcript == Budget(20_000, 500, 3000, 0.25)
+    settings = home.load()
+    assert home.load(render_settings(settings)).agents == settings.agents
+
+
+@pytest.mark.proves("C28")
+def test_a_participant_keeps_its_persona_files_and_gets_the_usual_prompt_where_it_is_switched_on(home: Home):
+    assert "helpful member" in agent(home, ", transcript: {system_prompt: true}").persona[0][1]
+    home.add_file("agents/ada/SOUL.md", "You are a pirate.")
+    assert agent(home).persona == (("SOUL.md", "You are a pirate."),)
+
+
+@pytest.mark.parametrize(
+    ("keys", "says", "fix"),
+    [
+        ("transcript: {budget_token: 1}", "budget_token", "budget_tokens"),
+        ("transcript: {budget_tokens: 10}", "budget_tokens", ""),
+        ("transcript: {budget_tokens: 2000, block_tokens: 3000}", "must fit the budget", "Lower block_tokens"),
+        ("transcript: {parent_share: 1}", "parent_share", ""),
+        ("timestamps: {enabled: true}", "no time lines", "Take timestamps out"),
+    ],
+)
+def test_what_a_transcript_cannot_be_is_refused_with_its_remedy(home: Home, keys: str, says: str, fix: str):
+    problem = home.refuse(f"agents:\n  ada:\n    context: transcript\n    {keys}\n")
+    assert says in str(problem.explain())
+    assert fix in str(problem.explain())

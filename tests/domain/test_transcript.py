@@ -1,0 +1,175 @@
+"""Blocks and tail of a transcript (inventory C3, C5, C7, C10; E4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.message import Author
+from denizen.domain.room import Attachment, Post
+from denizen.domain.transcript import (
+    DELETED,
+    NO_TEXT,
+    Archived,
+    Block,
+    Budget,
+    Event,
+    Line,
+    line_of,
+    newest,
+    plan_blocks,
+    plan_events,
+    plan_view,
+    render,
+    weave,
+)
+from denizen.testing.memory_platform import START
+
+SIZES = st.lists(st.integers(0, 400), max_size=40)
+COSTS = st.lists(st.integers(1, 4000), max_size=20)
+BUDGETS = st.builds(
+    Budget, st.integers(0, 20_000), st.integers(0, 9000), st.none(), st.sampled_from([0.0, 0.25, 0.5, 0.9])
+)
+
+
+def post(key: int, text: str = "hello", name: str = "Ana") -> Post:
+    return Post("discord", str(key), "10", Author(name, name), text, START + timedelta(seconds=key))
+
+
+def lines_of(sizes: list[int]) -> list[Line]:
+    return [line_of(post(1000 + place, "x" * size)) for place, size in enumerate(sizes)]
+
+
+def block_of(lines: tuple[Line, ...], number: int = 1) -> Block:
+    return Block(number, "10", lines[0].post, lines[-1].post, 0, "", len(lines))
+
+
+@pytest.mark.proves("C3", "C-config-chars-per-token")
+def test_a_line_has_name_and_words_and_costs_a_quarter_of_its_characters_and_four() -> None:
+    line = line_of(post(1, " it rains\nhere "))
+    assert line.text == "Ana: it rains\nhere"
+    assert line.tokens == -(-len(line.text) // 4) + 4
+
+
+def test_a_line_tells_files_without_their_address_and_emptiness_in_words() -> None:
+    file = Attachment("map.png", "image/png", 12, "https://cdn.example/map.png?expires=1")
+    assert line_of(replace(post(1, "see"), attachments=(file,))).text == "Ana: see [map.png, image/png, 12 bytes]"
+    assert line_of(post(1, " ")).text == f"Ana: {NO_TEXT}"
+    assert line_of(post(1, name=" An\na ")).text == "An a: hello"
+
+
+@pytest.mark.proves("C10", "C-config-blocks", "C-config-context-tokens")
+def test_the_size_of_a_block_is_derived_from_the_budget_within_bounds() -> None:
+    assert (Budget().total, Budget().tail, Budget().block_tokens, Budget().parent_tokens) == (
+        100_000, 8000, 30_000, 50_000,
+    )  # fmt: skip
+    totals = (0, 10_000, 16_000, 40_000, 10_000_000)
+    assert [Budget(total).block_tokens for total in totals] == [1000, 1000, 2000, 10_000, 30_000]
+
+
+@pytest.mark.proves("C5", "CW4", "E4")
+@given(SIZES, st.integers(1, 500))
+def test_blocks_close_at_their_size_and_no_line_is_lost(sizes: list[int], size: int) -> None:
+    lines = lines_of(sizes)
+    blocks, tail = plan_blocks(lines, size)
+    assert [line for block in blocks for line in block] + tail == lines
+    for block in blocks:
+        assert sum(line.tokens for line in block) >= size > sum(line.tokens for line in block[:-1])
+    assert sum(line.tokens for line in tail) < size or not tail
+
+
+@given(SIZES, st.integers(1, 500), st.integers(0, 40))
+def test_blocks_do_not_depend_on_how_often_the_talk_is_looked_at(sizes: list[int], size: int, cut: int) -> None:
+    lines = lines_of(sizes)
+    early, waiting = plan_blocks(lines[:cut], size)
+    late, tail = plan_blocks([*waiting, *lines[cut:]], size)
+    assert ([*early, *late], tail) == plan_blocks(lines, size)
+
+
+@pytest.mark.proves("C7", "C8", "CW5", "E4")
+@given(COSTS, COSTS, COSTS, BUDGETS)
+def test_the_budget_is_passed_by_the_guaranteed_tail_only(
+    parent: list[int], blocks: list[int], tail: list[int], budget: Budget
+) -> None:
+    view = plan_view(parent, blocks, tail, budget)
+    above, closed, waiting = sum(parent[view.parent :]), sum(blocks[view.block :]), sum(tail[view.line :])
+    assert above <= budget.parent_tokens
+    least = max(budget.tail, tail[-1] if tail else 0)
+    assert above + closed + waiting <= max(budget.total, above + least)
+    assert view.line == 0 or view.block == len(blocks)  # the tail is cut only when no block is left
+    if view.line:  # what is guaranteed is there, to the next line
+        assert sum(tail[view.line - 1 :]) > max(budget.total - above, budget.tail)
+
+
+@given(COSTS, st.integers(0, 20_000))
+def test_the_newest_part_is_taken_in_whole_steps(tokens: list[int], limit: int) -> None:
+    start = newest(tokens, limit)
+    assert sum(tokens[start:]) <= limit
+    assert start == 0 or sum(tokens[start - 1 :]) > limit
+
+
+EDITS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["edit", "delete"])), max_size=12)
+
+
+@pytest.mark.proves("C4", "CW6", "E4")
+@given(EDITS, EDITS)
+def test_a_closed_block_reads_the_same_after_any_edits_and_deletions(
+    before: list[tuple[int, str]], after: list[tuple[int, str]]
+) -> None:
+    archived = _changed([Archived(post(1000 + place)) for place in range(6)], before)
+    there = [each for each in archived if not each.post.deleted_at]
+    if not there:
+        return
+    first, last = there[0].post.id, there[-1].post.id
+    within = [each for each in archived if first <= each.post.id <= last]
+    block = Block(
+        1, "10", first, last, 0, "", len(within),
+        {each.post.id: len(each.earlier) for each in within},
+        tuple(each.post.id for each in within if each.post.deleted_at),
+    )  # fmt: skip
+    then = render(block, within)
+    assert [line.text for line in then] == [line_of(each.post).text for each in there]
+    later = _changed(within, [(place % len(within), what) for place, what in after])
+    assert render(block, later) == then
+    told = plan_events(later, [block])
+    for line in told:
+        was, now = (next(e for e in group if e.post.id == line.event.post) for group in (within, later) if line.event)
+        assert was != now
+    assert not plan_events(within, [block])
+
+
+def _changed(archived: list[Archived], changes: list[tuple[int, str]]) -> list[Archived]:
+    now = list(archived)
+    for number, (place, what) in enumerate(changes):
+        each, at = now[place], START + timedelta(hours=1 + number)
+        if what == "delete":
+            now[place] = replace(each, post=replace(each.post, deleted_at=each.post.deleted_at or at))
+        elif not each.post.deleted_at:
+            edited = replace(each.post, text=f"edit {len(each.earlier)} {number}", edited_at=at)
+            now[place] = Archived(edited, (*each.earlier, each.post.text))
+    return now
+
+
+def test_what_changed_is_told_once_where_it_happened() -> None:
+    posts = [post(1001, "one"), post(1002, "two"), post(1005, "five"), post(1009, "nine")]
+    block = block_of(tuple(map(line_of, posts[:2])))
+    edited = Archived(replace(posts[0], text="uno", edited_at=posts[2].created_at + timedelta(seconds=1)), ("one",))
+    gone = Archived(replace(posts[1], deleted_at=posts[3].created_at + timedelta(seconds=1)))
+    events = plan_events([gone, edited], [block])
+    lines = weave([line_of(posts[2]), line_of(posts[3])], events)
+    assert [line.text for line in lines] == [
+        "Ana: five",
+        "[Ana edited an earlier message: uno]",
+        "Ana: nine",
+        "[a message of Ana was deleted]",
+    ]
+    assert [line.event for line in lines if line.event] == [Event("1001", 1, "1009"), Event("1002", DELETED)]
+    told = replace(block_of((line_of(posts[2]), line_of(posts[3])), 2), events=tuple(e.event for e in lines if e.event))
+    assert not plan_events([gone, edited], [block, told])
+    there = {each.post.id: each for each in (gone, edited)}
+    assert render(told, [Archived(posts[2]), Archived(posts[3])], there) == tuple(lines)
+    assert [line.text for line in render(told, [Archived(posts[3])])] == ["Ana: nine"]
