@@ -100,11 +100,16 @@ async def test_tools_are_switched_by_skill_and_none_that_does_harm_is_on_by_defa
         assert max(tools.values()) <= 1
 
 
-@pytest.mark.parametrize("unbuilt", ["agents: {ada: {context: transcript}}", "budgets: {user: {per_day_usd: 1}}"])
-async def test_settings_whose_meaning_is_not_built_yet_are_refused_and_never_ignored(home: Home, unbuilt: str) -> None:
-    with pytest.raises(InvalidInput, match="this version"):
-        async with opened(home, LAB + unbuilt + "\n"):
-            pass
+async def test_a_participant_can_be_configured_beside_other_agents(home: Home) -> None:
+    text = (
+        LAB + "default_agent: bob\nagents: {ada: {context: transcript, transcript: {budget_tokens: 20000}}, bob: {}}\n"
+    )
+    async with opened(home, text) as denizen:
+        known = denizen.runtime.current.agents
+        assert [(str(agent.context), agent.transcript.block_tokens) for agent in known.values()] == [
+            ("transcript", 3333),
+            ("session", 30_000),
+        ]
 
 
 @pytest.mark.proves("T6")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from denizen.app.settings import check
 from denizen.app.settings.agents import DEFAULT_PERSONA
 from denizen.app.settings.schema import ProviderSection
+from denizen.domain import budget
 from denizen.domain.agent import Agent, CitationFormat, Limits, Planning, ResponseStyle, Sampling, Style
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import RoleName
@@ -102,7 +104,7 @@ def test_every_section_is_read(home: Home):
     assert settings.gate.tiers == {"notes_*": Tier.SENSITIVE}
     assert settings.gate.rules[0].args == {"name": r"^x\d"}
     assert settings.gate.rate_limits.tool["weather"].calls == 10
-    assert str(settings.budgets.user.per_day_usd) == "0.5"
+    assert settings.budgets.usual[budget.ScopeKind.USER] == budget.Limits(per_day_usd=Decimal("0.5"))
     assert settings.log_file == home.path / "logs/denizen.log"
 
 

@@ -23,10 +23,11 @@ from denizen.domain.message import Author, FilePart, ImagePart, Message, Part, R
 from denizen.domain.prompt import CHARS_PER_TOKEN, PromptMessage, Segment, estimate_tokens
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
+from denizen.engine.budgets import Budgets, Payer
 from denizen.engine.choices import list_aliases
 from denizen.engine.prompt.session import count_tokens, from_stored
 from denizen.engine.steps import Services
-from denizen.ports.model import Model, ModelReply, ModelRequest, Models
+from denizen.ports.model import Model, ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Work
 
 MIN_MESSAGES = 4
@@ -85,23 +86,33 @@ class _Talk:
     messages: Sequence[Message]
 
 
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Who writes the summary, and with whose money."""
+
+    model: Model
+    agent: Agent
+    budgets: Budgets
+
+
 async def compact_session(
-    services: Services, models: Models, agent: Agent, conversation_id: ConversationId
+    services: Services, payer: Payer, agent: Agent, conversation_id: ConversationId
 ) -> Compaction:
     """Sums up the open session of an agent with the model alias `cheap`, or, where there is none, the agent's model.
 
     Raises InvalidInput for a session that is too short, Conflict when somebody writes meanwhile, Unavailable when the
-    model gives no summary in time, and what the model raises.
+    model gives no summary in time, Exhausted when no budget of the payer's is left, and what the model raises.
     """
     started = services.clock.monotonic_s()
     async with services.store.work(write=False) as work:
         talk = await _load(work, agent.name, conversation_id)
-    model = models.get(CHEAP if CHEAP in list_aliases(models) else agent.model)
+    model = payer.models.get(CHEAP if CHEAP in list_aliases(payer.models) else agent.model)
     pieces = plan_pieces([*_tell(talk.messages)], limit_chars=_piece_chars(model))
     kept = pieces[-MAX_PIECES:]
     try:
         with anyio.fail_after(agent.limits.turn_timeout_s):
-            summary, usage = await _sum_up(model, agent, kept, talk.session)
+            budgets = Budgets(payer, services.store, services.live, services.clock)
+            summary, usage = await _sum_up(_Writer(model, agent, budgets), kept, talk.session)
     except TimeoutError as error:
         raise Unavailable("Summing up took too long. Nothing was changed.", code="compaction_timeout") from error
     async with services.store.work() as work:
@@ -190,19 +201,19 @@ def _disturbed() -> Conflict:
     )
 
 
-async def _sum_up(model: Model, agent: Agent, pieces: Sequence[Sequence[str]], session: Session) -> tuple[str, Usage]:
-    summary, usage = "", Usage()
-    for piece in pieces:
+async def _sum_up(writer: _Writer, pieces: Sequence[Sequence[str]], session: Session) -> tuple[str, Usage]:
+    summary, usage, model = "", Usage(), writer.model
+    for number, piece in enumerate(pieces, 1):
         so_far = _SO_FAR.format(summary=summary) if summary else ""
         text = so_far + _PIECE.format(piece="\n".join(piece))
         request = ModelRequest(
             segments=(Segment("compaction", _RULES),),
             messages=(PromptMessage(Role.USER, (TextPart(text),)),),
             max_output_tokens=_output_tokens(model),
-            sampling=agent.sampling,
+            sampling=writer.agent.sampling,
             conversation_key=f"{session.id}-summary",
         )
-        reply = await _request(model, request)
+        reply = await _request(writer, number, request)
         summary = text_of(reply.parts).strip()[:SUMMARY_CHARS]
         usage += reply.usage
         if not summary:
@@ -210,12 +221,21 @@ async def _sum_up(model: Model, agent: Agent, pieces: Sequence[Sequence[str]], s
     return summary, usage
 
 
-async def _request(model: Model, request: ModelRequest) -> ModelReply:
-    async with aclosing(model.stream(request)) as events:
+async def _request(writer: _Writer, number: int, request: ModelRequest) -> ModelReply:
+    async with (
+        writer.budgets.paying(number, writer.model, request) as payment,
+        aclosing(payment.model.stream(request)) as events,
+    ):
         async for event in events:
-            if isinstance(event, ModelReply):
-                return event
-    raise _no_summary(model)
+            match event:
+                case TextDelta() | ThinkingDelta():
+                    payment.heard_chars += len(event.text)
+                case ModelReply():
+                    await writer.budgets.settle_request(payment, event.usage)
+                    return event
+                case ModelNotice():
+                    pass
+    raise _no_summary(writer.model)
 
 
 def _no_summary(model: Model) -> Unavailable:

@@ -50,6 +50,8 @@ class Connection:
         self._models: dict[str, tuple[Access, Vendor]] = {}
         self._lock = anyio.Lock()
         self.closed = False
+        self.unpriced: set[str] = set()
+        """Models without a known price that the log was told of."""
 
     @property
     def may_have_to_start(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from decimal import Decimal
 
 from denizen.adapters.models.model import OUTPUT_BEGAN
 from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, Unavailable
@@ -38,6 +39,11 @@ class FallbackModel:
     @property
     def capabilities(self) -> Capabilities:
         return self._models[0].capabilities
+
+    async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
+        """The most that one of them costs: any of them may answer."""
+        prices = [await model.estimate_cost_usd(input_tokens, output_tokens) for model in self._models]
+        return max((usd for usd in prices if usd is not None), default=None)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """The port's `stream`. When all fail, the first one's error, which says why the others failed."""

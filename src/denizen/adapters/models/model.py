@@ -6,21 +6,25 @@ section 6 "Retry"; TW16). Every wait has an end: connecting, silence, and the re
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from decimal import Decimal
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
+from anyio import to_thread
 
 from denizen.adapters.models.connection import Connection, closed_error
 from denizen.adapters.models.convert import messages_of
 from denizen.adapters.models.failures import UNREACHABLE, Failure, failure_of, vendor_errors
 from denizen.adapters.models.pace import Pace
+from denizen.adapters.models.prices import price_of
 from denizen.adapters.models.reply import Speaker, delta_of, reply_of
 from denizen.adapters.models.settings import Kind
 from denizen.adapters.models.tagged import TagSplitter
 from denizen.adapters.models.vendors import Access
-from denizen.adapters.models.wire_request import dialect_of, parameters_of, settings_of
+from denizen.adapters.models.wire_request import dialect_of, marks_of, parameters_of, settings_of
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.ports.model import Capabilities, ModelEvent, ModelNotice, ModelRequest, TextDelta, ThinkingDelta
 
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 _SAYS_WHEN_DONE: frozenset[Kind] = frozenset({"anthropic", "openai", "openai-responses", "openrouter", "xai", "groq"})
 
 _NO_TAGS: frozenset[Kind] = frozenset({"anthropic", "openai-responses", "google"})
+
+_log = logging.getLogger(__name__)
 
 Delta: TypeAlias = TextDelta | ThinkingDelta
 
@@ -53,6 +59,17 @@ class ProviderModel:
     @property
     def capabilities(self) -> Capabilities:
         return self._capabilities
+
+    async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
+        """By the list of prices; a model that is not on it is told in the log once."""
+        spec = self._connection.spec
+        model = self._name.partition("/")[2]
+        # In a thread: reading the list takes a moment the first time.
+        usd = await to_thread.run_sync(price_of, spec, model, input_tokens, output_tokens)
+        if usd is None and self._name not in self._connection.unpriced:
+            self._connection.unpriced.add(self._name)
+            _log.warning("no price is known, so its cost counts as 0 until it is told", extra={"model": self._name})
+        return usd
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """The port's `stream`; a notice before each pause between attempts."""
@@ -97,7 +114,8 @@ class _Attempt:
         from pydantic_ai.direct import model_request_stream
 
         dialect = dialect_of(spec, self._name, self._capabilities)
-        messages = messages_of(request.messages, dialect, prefill=self._capabilities.prefill)
+        marks = marks_of(request, spec, self._capabilities)
+        messages = messages_of(request.messages, dialect, prefill=self._capabilities.prefill, marks=marks)
         settings = settings_of(request, spec, self._capabilities, vendor.model, self._left_s())
         speaker = Speaker(self._name, spec.name, free=spec.facts.free, tags=spec.kind not in _NO_TAGS)
         splitter = TagSplitter() if speaker.tags else None

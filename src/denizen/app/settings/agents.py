@@ -11,9 +11,10 @@ from pathlib import Path, PurePosixPath
 from denizen.app.settings.document import Document
 from denizen.app.settings.interpolation import Interpolated
 from denizen.app.settings.problem import KeyPath, Problem
-from denizen.app.settings.schema import AgentSection, TimestampsSection
-from denizen.domain.agent import Agent, Limits, Sampling, Style, Timestamps
+from denizen.app.settings.schema import AgentSection, TimestampsSection, TranscriptSection
+from denizen.domain.agent import Agent, ContextStrategy, Limits, Sampling, Style, Timestamps
 from denizen.domain.ids import AgentName
+from denizen.domain.transcript import Budget
 
 AGENTS_FOLDER = "agents"
 PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "RULES.md")
@@ -39,13 +40,16 @@ class Personas:
     problems: list[Problem] = field(default_factory=list[Problem])
 
     def read(self, name: str, section: AgentSection) -> tuple[tuple[str, str], ...]:
-        """(file name, text) pairs in prompt order; the default text for an agent without any file."""
+        """(file name, text) pairs in prompt order; the default text for an agent without any file, none for a
+        participant (inventory C28).
+        """
         folder = self.home / AGENTS_FOLDER / name
         if section.persona is None:
             usual = [file for file in PERSONA_FILES if (folder / file).is_file()]
             pairs = tuple(self._read(folder, file, ("agents", name)) for file in usual)
             found = tuple(pair for pair in pairs if pair[1])
-            return found or ((BUILT_IN_PERSONA, DEFAULT_PERSONA.format(name=name)),)
+            is_bare = section.context is ContextStrategy.TRANSCRIPT and not section.transcript.system_prompt
+            return found or (() if is_bare else ((BUILT_IN_PERSONA, DEFAULT_PERSONA.format(name=name)),))
         listed = enumerate(section.persona)
         pairs = tuple(self._read(folder, file, ("agents", name, "persona", index)) for index, file in listed)
         return tuple(pair for pair in pairs if pair[1])
@@ -84,6 +88,7 @@ def build_agent(name: str, section: AgentSection, persona: tuple[tuple[str, str]
         persona=persona,
         tools=section.tools,
         context=section.context,
+        transcript=_budget(section.transcript),
         planning=section.planning,
         limits=Limits(**{key: getattr(section.limits, key) for key in type(section.limits).model_fields}),
         style=Style(**{key: getattr(section.style, key) for key in type(section.style).model_fields}),
@@ -92,6 +97,10 @@ def build_agent(name: str, section: AgentSection, persona: tuple[tuple[str, str]
         recent_messages=section.recent_messages,
         timestamps=_timestamps(section.timestamps),
     )
+
+
+def _budget(section: TranscriptSection) -> Budget:
+    return Budget(section.budget_tokens, section.tail_tokens, section.block_tokens, section.parent_share)
 
 
 def _timestamps(section: TimestampsSection) -> Timestamps | None:

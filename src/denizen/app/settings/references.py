@@ -158,7 +158,7 @@ def _agent_models(agents: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
-    """Where agents are named outside of `agents`: accounts, what they may switch to, commands."""
+    """Where agents are named outside of `agents`: accounts, what they may switch to, commands, budgets."""
     discord = _group(_group(tree, "channels"), "discord")
     yield from _switchable(("channels", "discord"), discord)
     for name, account in _group(discord, "accounts").items():
@@ -169,6 +169,8 @@ def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
         agent = command.get("agent") if isinstance(command, Mapping) else None
         if isinstance(agent, str) and agent:
             yield ("commands", name, "agent"), agent
+    for name in _group(_group(tree, "budgets"), "agents"):
+        yield ("budgets", "agents", name), name
 
 
 def _switchable(path: KeyPath, section: Json) -> Iterator[tuple[KeyPath, str]]:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
@@ -27,6 +26,7 @@ from denizen.app.settings.fields import (
     Zone,
     refuse,
 )
+from denizen.app.settings.schema_budgets import BudgetsSection
 from denizen.app.settings.schema_commands import CommandName, CommandSection
 from denizen.app.settings.schema_discord import ArchiveSection, DiscordSection
 from denizen.domain.agent import (
@@ -43,6 +43,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Tier
+from denizen.domain.transcript import Budget
 
 KEY_VARIABLES: dict[str, str] = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -58,6 +59,7 @@ KEY_VARIABLES: dict[str, str] = {
 _AGENT = Agent(AgentName(""))
 _LIMITS = Limits()
 _TIMESTAMPS = Timestamps()
+_BUDGET = Budget()
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::\d+)?|https?://\[[0-9A-Fa-f:]+\](?::\d+)?")
 _MILLION = 1_000_000
 _DAY_S = 86_400
@@ -221,6 +223,42 @@ class TimestampsSection(Section):
     )
 
 
+class TranscriptSection(Section):
+    """What an agent with `context: transcript` reads. All sizes are estimated tokens."""
+
+    budget_tokens: Whole = Field(
+        default=_BUDGET.total,
+        ge=1000,
+        le=10 * _MILLION,
+        description="How much of the talk is read at most; the guaranteed tail may pass it.",
+    )
+    tail_tokens: Whole = Field(
+        default=_BUDGET.tail, ge=0, le=_MILLION, description="How much of the newest talk is read in any case."
+    )
+    block_tokens: Whole | None = Field(
+        default=None,
+        ge=100,
+        le=_MILLION,
+        description="How much closes a block of the talk, which then keeps its bytes for the provider's cache. Unset: "
+        "a third of the budget less 10 000, at most 30 000.",
+    )
+    parent_share: Number = Field(
+        default=_BUDGET.parent_share,
+        ge=0,
+        le=0.9,
+        description="Share of the budget that a thread may use for its channel, as that was before the thread.",
+    )
+    system_prompt: bool = Field(
+        default=False, description="Whether an agent without persona files gets the usual system prompt."
+    )
+
+    @model_validator(mode="after")
+    def _blocks_fit(self) -> Self:
+        if self.block_tokens is not None and self.block_tokens > self.budget_tokens:
+            raise refuse("a block must fit the budget.", "Lower block_tokens.", key="block_tokens")
+        return self
+
+
 class AgentSection(Section):
     """`persona` names files below `agents/<name>/`; unset means the usual three, as far as they exist."""
 
@@ -228,7 +266,11 @@ class AgentSection(Section):
     persona: tuple[SomeText, ...] | None = None
     model: SomeText = "balanced"
     tools: tuple[SomeText, ...] = ("*",)
-    context: ContextStrategy = ContextStrategy.SESSION
+    context: ContextStrategy = Field(
+        default=ContextStrategy.SESSION,
+        description="What the agent reads of earlier talk: its own `session`, or the whole `transcript` of the room.",
+    )
+    transcript: TranscriptSection = Field(default_factory=TranscriptSection)
     planning: Planning = Planning.AUTO
     limits: LimitsSection = Field(default_factory=LimitsSection)
     sampling: SamplingSection = Field(default_factory=SamplingSection)
@@ -245,6 +287,14 @@ class AgentSection(Section):
         description="How many messages of the talk around it are told to an agent that was not in it.",
     )
     timestamps: TimestampsSection = Field(default_factory=TimestampsSection)
+
+    @model_validator(mode="after")
+    def _fits_its_context(self) -> Self:
+        if self.context is ContextStrategy.TRANSCRIPT and self.timestamps.enabled:
+            raise refuse(
+                "a transcript has no time lines: all agents share its bytes.", "Take timestamps out.", key="timestamps"
+            )
+        return self
 
 
 class ChannelSection(Section):
@@ -299,20 +349,6 @@ class GateSection(Section):
     tiers: dict[str, Tier] = Field(default_factory=dict[str, Tier])
     rules: tuple[RuleSection, ...] = ()
     rate_limits: RateLimitsSection = Field(default_factory=RateLimitsSection)
-
-
-class BudgetSection(Section):
-    """Unset means no limit; 0 means nothing may be spent."""
-
-    per_day_usd: Decimal | None = Field(default=None, ge=0, le=_MILLION)
-    per_month_usd: Decimal | None = Field(default=None, ge=0, le=_MILLION)
-
-
-class BudgetsSection(Section):
-    currency: Literal["usd"] = "usd"
-    agent: BudgetSection = Field(default_factory=BudgetSection)
-    user: BudgetSection = Field(default_factory=BudgetSection)
-    server: BudgetSection = Field(default_factory=BudgetSection)
 
 
 class LoggingSection(Section):

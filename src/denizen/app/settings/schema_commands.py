@@ -11,7 +11,7 @@ from denizen.app.settings.fields import Number, Section, SomeText, Text, at_most
 from denizen.domain.commands import DESCRIPTION_CHARS, INPUT, NAME_CHARS, OUTPUT
 
 BUILT_IN_COMMANDS = frozenset({
-    "ask", "new", "agent", "model", "mode", "context", "compact", "why", "allow", "memory", "help", "reset",
+    "ask", "new", "agent", "model", "mode", "context", "compact", "why", "usage", "allow", "memory", "help", "reset",
 })  # fmt: skip
 
 _NAME = re.compile(rf"[a-z0-9_-]{{1,{NAME_CHARS}}}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.prompt import estimate_tokens
 from denizen.engine.choices import model_of
 from denizen.engine.commands.scene import Command, Given
@@ -49,7 +49,7 @@ def _notes(agent: Agent, messages: int, used: int, window: int) -> Iterator[str]
     if messages > agent.limits.max_history_tokens:
         most = agent.limits.max_history_tokens
         yield f"Of the messages only the newest {most:,} tokens are sent. /compact sums them up."
-    elif used > window * 3 // 4:
+    elif used > window * 3 // 4 and agent.context is ContextStrategy.SESSION:
         yield "It is getting full: /compact sums the messages up, /new begins afresh."
 
 

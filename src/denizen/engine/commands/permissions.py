@@ -38,6 +38,7 @@ PERMISSIONS: Mapping[str, Level] = MappingProxyType(
         "compact": Level.TALKER,
         "why": Level.TALKER,
         "allow": Level.ADMIN,
+        "usage": Level.ANYBODY,  # one's own; what else: `usage.py`
         "memory": Level.ANYBODY,
         "help": Level.ANYBODY,
     }

@@ -1,4 +1,4 @@
-"""`/why`: how a reply came about: model, steps, tools with their verdicts, tokens, cost and time (promise 4).
+"""`/why`: how a reply came about: model, prompt, steps, tools with their verdicts, tokens, cost and time (promise 4).
 
 Only replies of this very room are told about. What tools were called with is for the asker of that turn and admins.
 """
@@ -6,15 +6,17 @@ Only replies of this very room are told about. What tools were called with is fo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import TurnId
+from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Turn
 from denizen.domain.verdict import Decision
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted, cut, say, share
-from denizen.engine.queries import Queries, TurnDetail
+from denizen.engine.queries import Queries
+from denizen.engine.trace import Trace
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Work
 
@@ -61,7 +63,7 @@ async def _find_last(work: Work, given: Given) -> Turn:
     return found
 
 
-def _lines(detail: TurnDetail, *, in_full: bool) -> Iterator[str]:
+def _lines(detail: Trace, *, in_full: bool) -> Iterator[str]:
     turn = detail.turn
     took = f" in {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
     yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {turn.model or 'none was reached'}."
@@ -69,6 +71,7 @@ def _lines(detail: TurnDetail, *, in_full: bool) -> Iterator[str]:
         yield f"It failed: {turn.failure_code}."
     purposes = ", ".join(step.purpose for step in detail.steps)
     yield f"{counted(len(detail.steps), 'step')}{f' ({purposes})' if purposes else ''}. {_spent(turn)}"
+    yield from _prompt(detail.prompts[-1:])
     if not detail.calls:
         yield "No tools were used."
     for record in detail.calls:
@@ -78,9 +81,21 @@ def _lines(detail: TurnDetail, *, in_full: bool) -> Iterator[str]:
     yield f"-# Reference: {turn.id}"
 
 
+def _prompt(prompts: Sequence[PromptUse]) -> Iterator[str]:
+    """Of the last one: that of the answer. Sizes only, since others may ask too."""
+    for prompt in prompts:
+        system = ", ".join(f"{segment.name} {segment.tokens:,}" for segment in prompt.segments)
+        tools = f"; {counted(len(prompt.tools), 'tool')} {prompt.tool_tokens:,}" if prompt.tools else ""
+        said = ", ".join(f"{each.kind} {each.tokens:,} ({each.count})" for each in prompt.messages)
+        yield f"Prompt, in estimated tokens: {system or 'no system prompt'}{tools}; messages: {said}."
+
+
 def _spent(turn: Turn) -> str:
     usage = turn.usage
-    cached = f" ({share(usage.cache_read_tokens, usage.input_tokens)} cached)" if usage.cache_read_tokens else ""
+    read, written = usage.cache_read_tokens, usage.cache_write_tokens
+    shares = [(read, "cached"), (written, "written to the cache")]
+    told = ", ".join(f"{share(tokens, usage.input_tokens)} {how}" for tokens, how in shares if tokens)
+    cached = f" ({told})" if told else ""
     cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     return f"Tokens: {usage.input_tokens:,} in{cached}, {usage.output_tokens:,} out; {cost}."
 

@@ -1,0 +1,164 @@
+"""Money that was spent and money that is reserved."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.dialect import InsertInto
+from denizen.adapters.store.tables import budget_scopes, reservations, spend
+from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.usage import usage_of, usage_values
+from denizen.domain.budget import SERVER, Scope, ScopeKind, Standing, first_of_month, utc_day
+from denizen.domain.usage import Usage
+from denizen.ports.spending import Reservation, SpendRow
+
+_KINDS = (ScopeKind.GUILD, ScopeKind.CHANNEL, ScopeKind.USER, ScopeKind.AGENT)
+"""Those that have a column in a reservation; the server is in each of them."""
+
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
+
+
+def _is(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+    return table.c.kind == sa.bindparam("what"), table.c.key == sa.bindparam("whose")
+
+
+_LOCK = sa.select(budget_scopes.c.key).where(*_is(budget_scopes)).with_for_update()
+_WARN = (
+    sa.update(budget_scopes)
+    .where(*_is(budget_scopes), budget_scopes.c.warned_on != sa.bindparam("today"))
+    .values(warned_on=sa.bindparam("today"))
+)
+_SPENT = sa.select(spend.c.day, spend.c.cost_usd, spend.c.requests).where(
+    *_is(spend), spend.c.day >= sa.bindparam("first")
+)
+_RESERVED = sa.select(reservations).where(
+    reservations.c.expires_at > sa.bindparam("now"), reservations.c.id != sa.bindparam("besides")
+)
+_CLEAR = sa.delete(reservations).where(
+    reservations.c.id.in_(
+        sa.select(reservations.c.id)
+        .where(reservations.c.expires_at <= sa.bindparam("now"))
+        .with_for_update(skip_locked=True)
+    )
+)
+_RELEASE = sa.delete(reservations).where(reservations.c.id == sa.bindparam("which"))
+_LIST = (
+    sa.select(spend)
+    .where(spend.c.kind == sa.bindparam("what"), spend.c.day >= sa.bindparam("first"))
+    .order_by(spend.c.day.desc(), spend.c.key)
+)
+
+
+@cache
+def _add(insert: InsertInto) -> sa.Executable:
+    statement = insert(spend)
+    old, new = spend.c, statement.excluded
+    sums: dict[str, Any] = {name: old[name] + new[name] for name in _COUNTS}
+    sums["cost_usd"] = sa.func.coalesce(old.cost_usd + new.cost_usd, old.cost_usd, new.cost_usd)
+    return statement.on_conflict_do_update(index_elements=list(spend.primary_key), set_=sums).inline()
+
+
+@cache
+def _know(insert: InsertInto) -> sa.Executable:
+    return insert(budget_scopes).on_conflict_do_nothing().inline()
+
+
+@cache
+def _reserve(insert: InsertInto) -> sa.Executable:
+    statement = insert(reservations)
+    changed = {column.name: statement.excluded[column.name] for column in reservations.c if not column.primary_key}
+    return statement.on_conflict_do_update(index_elements=[reservations.c.id], set_=changed).inline()
+
+
+class SqlSpending:
+    """`denizen.ports.spending.Spending`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def lock(self, scopes: Collection[Scope]) -> None:
+        dialect = self._unit.dialect
+        # In one order, so that two who want the same scopes wait for each other one way round only.
+        ordered = sorted(scopes)
+        rows = [{"kind": scope.kind.value, "key": scope.key, "warned_on": ""} for scope in ordered]
+
+        def job(connection: sa.Connection) -> None:
+            connection.execute(_know(dialect.insert), rows)
+            if dialect.locks_rows:
+                for scope in ordered:
+                    connection.execute(_LOCK, _which(scope))
+
+        if rows:
+            await self._unit.write(job)
+
+    async def read(self, scopes: Collection[Scope], *, now: datetime, besides: str = "") -> Mapping[Scope, Standing]:
+        first, today = first_of_month(now), utc_day(now)
+
+        def job(connection: sa.Connection) -> dict[Scope, Standing]:
+            reserved = connection.execute(_RESERVED, {"now": now, "besides": besides}).all()
+            found: dict[Scope, Standing] = {}
+            for scope in scopes:
+                rows = connection.execute(_SPENT, _which(scope) | {"first": first}).all()
+                todays = [row for row in rows if row.day == today]
+                found[scope] = Standing(
+                    sum((row.cost_usd or Decimal(0) for row in todays), Decimal(0)),
+                    sum((row.cost_usd or Decimal(0) for row in rows), Decimal(0)),
+                    sum((row.usd for row in reserved if _counts(row, scope)), Decimal(0)),
+                    sum(row.requests for row in todays),
+                    sum(row.requests for row in rows),
+                )
+            return found
+
+        return await self._unit.read(job)
+
+    async def reserve(self, reservation: Reservation, *, now: datetime) -> None:
+        keys = {scope.kind: scope.key for scope in reservation.scopes}
+        row = {kind.value: keys.get(kind, "") for kind in _KINDS}
+        row |= {"id": reservation.id, "usd": reservation.usd, "expires_at": reservation.expires_at}
+        insert = self._unit.dialect.insert
+
+        def job(connection: sa.Connection) -> None:
+            connection.execute(_CLEAR, {"now": now})
+            connection.execute(_reserve(insert), row)
+
+        await self._unit.write(job)
+
+    async def release(self, reservation_id: str) -> None:
+        await self._unit.write(lambda connection: connection.execute(_RELEASE, {"which": reservation_id}))
+
+    async def add(self, scopes: Collection[Scope], usage: Usage, *, at: datetime) -> None:
+        statement, values = _add(self._unit.dialect.insert), usage_values(usage) | {"day": utc_day(at)}
+        rows = [{"kind": scope.kind.value, "key": scope.key, **values} for scope in sorted(scopes)]
+        await self._unit.write(lambda connection: connection.execute(statement, rows) if rows else None)
+
+    async def note_warning(self, scope: Scope, *, day: str) -> bool:
+        know = _know(self._unit.dialect.insert)
+
+        def job(connection: sa.Connection) -> bool:
+            connection.execute(know, {"kind": scope.kind.value, "key": scope.key, "warned_on": ""})
+            return connection.execute(_WARN, _which(scope) | {"today": day}).rowcount > 0
+
+        return await self._unit.write(job)
+
+    async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
+        which = {"what": kind.value, "first": utc_day(since)}
+
+        def job(connection: sa.Connection) -> list[SpendRow]:
+            rows = connection.execute(_LIST, which)
+            return [SpendRow(row.day, Scope(kind, row.key), usage_of(row)) for row in rows]
+
+        return await self._unit.read(job)
+
+
+def _which(scope: Scope) -> dict[str, str]:
+    return {"what": scope.kind.value, "whose": scope.key}
+
+
+def _counts(row: sa.Row[Any], scope: Scope) -> bool:
+    return scope == SERVER or getattr(row, scope.kind.value) == scope.key

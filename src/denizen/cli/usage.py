@@ -1,0 +1,101 @@
+"""`denizen usage`: what was spent, by whom and on what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.cli.screen import say
+from denizen.domain.usage import Usage
+
+if TYPE_CHECKING:
+    from denizen.engine.queries import Queries
+
+MODEL = "model"
+WAYS = ("agent", MODEL, "user", "channel", "guild")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    day: str
+    key: str
+    usage: Usage
+
+
+@click.command()
+@click.option("--days", type=click.IntRange(1, 365), default=30, show_default=True, help="How far back, with today.")
+@click.option("--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Whose use is summed up.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each day and key, a line each.")
+@click.pass_obj
+def command(home: Path, days: int, by: str, *, as_json: bool) -> None:
+    """Show requests, tokens and money of the last days (UTC), the dearest first.
+
+    A channel or guild (a Discord server) is named as platform:id. Requests that were broken off are counted too, except
+    by model.
+    """
+    anyio.run(_show, home, days, by, as_json)
+
+
+async def _show(home: Path, days: int, by: str, as_json: bool) -> None:  # noqa: FBT001 - as `anyio.run` calls it
+    from denizen.app.build import Opening, open_denizen
+
+    async with open_denizen(home, Opening(durable=False)) as denizen:
+        today = denizen.services.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        rows = await _load(denizen.queries, by, today - timedelta(days=days - 1))
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps({"day": row.day, by: row.key, **_fields(row.usage)}))
+        return
+    sums = _sum_up(rows)
+    for key, usage in sorted(sums.items(), key=lambda item: (-(item[1].cost_usd or 0), item[0])):
+        say(f"{key}: {_told(usage)}")
+    say(f"in all: {_told(sum(sums.values(), Usage()))}" if sums else f"Nothing was used in the last {days} days.")
+
+
+async def _load(queries: Queries, by: str, since: datetime) -> list[_Row]:
+    from denizen.domain.budget import ScopeKind
+
+    if by == MODEL:
+        used = await queries.list_usage(since=since)
+        return list(_of_models(_Row(row.day, row.model, row.usage) for row in used))
+    return [_Row(row.day, row.scope.key, row.usage) for row in await queries.list_spend(ScopeKind(by), since=since)]
+
+
+def _of_models(rows: Iterable[_Row]) -> Iterator[_Row]:
+    """One row a day and model, whichever agents used it."""
+    sums: dict[tuple[str, str], Usage] = {}
+    for row in rows:
+        sums[row.day, row.key] = sums.get((row.day, row.key), Usage()) + row.usage
+    return (_Row(day, key, usage) for (day, key), usage in sums.items())
+
+
+def _sum_up(rows: Iterable[_Row]) -> dict[str, Usage]:
+    sums: dict[str, Usage] = {}
+    for row in rows:
+        sums[row.key] = sums.get(row.key, Usage()) + row.usage
+    return sums
+
+
+def _fields(usage: Usage) -> dict[str, object]:
+    return {
+        "requests": usage.requests,
+        "input_tokens": usage.input_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+    }
+
+
+def _told(usage: Usage) -> str:
+    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    return (
+        f"{usage.requests:,} requests, {usage.input_tokens:,} tokens in ({usage.cache_read_tokens:,} cached), "
+        f"{usage.output_tokens:,} out, {cost}"
+    )

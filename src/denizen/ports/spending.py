@@ -1,0 +1,68 @@
+"""What the store keeps of money: what was spent by whom on which day, and what is reserved. Part of a unit of work.
+
+Whoever reserves locks the scopes, reads how they stand, decides, and reserves, all in one unit of work: of two that do
+so at once, the second sees what the first has reserved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Protocol
+
+from denizen.domain.budget import Scope, ScopeKind, Standing
+from denizen.domain.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Money for one request that is under way, counted in all its scopes until it is released or expires.
+
+    At most one scope of each kind; the server is always one.
+    """
+
+    id: str
+    usd: Decimal
+    scopes: tuple[Scope, ...]
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SpendRow:
+    """What one scope used on one UTC day."""
+
+    day: str
+    scope: Scope
+    usage: Usage
+
+
+class Spending(Protocol):
+    async def lock(self, scopes: Collection[Scope]) -> None:
+        """Until this unit of work ends, nobody else who locks one of these decides about it."""
+        ...
+
+    async def read(self, scopes: Collection[Scope], *, now: datetime, besides: str = "") -> Mapping[Scope, Standing]:
+        """How each of them stands. Reservations that have expired do not count, nor does the one named `besides`."""
+        ...
+
+    async def reserve(self, reservation: Reservation, *, now: datetime) -> None:
+        """The same id again takes the place of the earlier one."""
+        ...
+
+    async def release(self, reservation_id: str) -> None:
+        """Nothing happens when it is not there."""
+        ...
+
+    async def add(self, scopes: Collection[Scope], usage: Usage, *, at: datetime) -> None:
+        """Counts it in each of the scopes, on the UTC day of that time."""
+        ...
+
+    async def note_warning(self, scope: Scope, *, day: str) -> bool:
+        """False when the scope was warned on that day already."""
+        ...
+
+    async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
+        """From the UTC day of that time on, the newest day first, by key."""
+        ...

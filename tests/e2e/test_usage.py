@@ -1,0 +1,66 @@
+"""Money from the command line: what was spent is told, and a budget ends a question before it is sent."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from denizen.testing.model_server import Answer
+from tests.e2e.home import Home
+from tests.e2e.provider import Provider
+
+pytestmark = pytest.mark.e2e
+
+CONFIG = """\
+models:
+  providers:
+    claude: {{kind: anthropic, base_url: "{url}", api_key: "${{KEY}}"}}
+  aliases: {{balanced: claude/claude-sonnet-4-5}}
+agents:
+  denizen: {{limits: {{max_output_tokens: 1000}}}}
+budgets: {budgets}
+"""
+
+
+def configured(home: Home, provider: Provider, budgets: str) -> None:
+    home.variables["KEY"] = "sk-ant-0123456789abcdef"
+    home.write(CONFIG.format(url=provider.server.url, budgets=budgets))
+
+
+def test_what_was_spent_is_told_by_agent_model_and_user(home: Home, provider: Provider) -> None:
+    configured(home, provider, "{}")
+    assert home.do("usage").ending == (0, "Nothing was used in the last 30 days.\n")
+    provider.script(Answer(text="Hello."), Answer(text="Again."))
+    for _ in range(2):
+        assert home.do("ask", "--no-stream", "Hello?").code == 0
+    told = "2 requests, 24 tokens in (0 cached), 14 out, $0.0003"
+    assert home.do("usage").ending == (0, f"denizen: {told}\nin all: {told}\n")
+    assert home.do("usage", "--by", "guild").out == "Nothing was used in the last 30 days.\n"
+    by_model = json.loads(home.do("usage", "--by", "model", "--days", "1", "--json").out)
+    assert by_model.pop("day")
+    assert by_model == {
+        "model": "claude/claude-sonnet-4-5", "requests": 2, "input_tokens": 24, "cache_read_tokens": 0,
+        "output_tokens": 14, "cost_usd": "0.000282",
+    }  # fmt: skip
+    by_user = json.loads(home.do("usage", "--by", "user", "--json").out)
+    assert (by_user["user"], by_user["cost_usd"]) == ("local:operator", "0.000282")
+
+
+def test_a_question_beyond_the_budget_is_refused_before_it_is_sent_with_its_own_exit_code(
+    home: Home, provider: Provider
+) -> None:
+    configured(home, provider, "{agents: {denizen: {per_day_usd: 0.01}}}")
+    refused = home.do("ask", "Hello?")
+    assert (refused.code, refused.out) == (5, "")
+    assert "The budget of denizen for today is used up. It renews on" in refused.err
+    assert "Of $0.01 $0.00 is spent" in refused.err
+    assert provider.server.bodies == []
+
+
+def test_a_budget_for_an_agent_that_does_not_exist_is_refused(home: Home, provider: Provider) -> None:
+    configured(home, provider, "{agents: {denizn: {per_day_usd: 1}}, guilds: {123: {per_month_usd: 5}}}")
+    checked = home.do("config", "check")
+    assert checked.code == 2
+    assert "there is no agent 'denizn'" in checked.err + checked.out
+    assert "guilds" not in checked.err + checked.out
