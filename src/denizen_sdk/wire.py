@@ -235,21 +235,63 @@ class CallInfo:
     is_error: bool
     duration_ms: int
     cached: bool
+    step: int = 0
+    tier: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StepInfo:
+    """One request to a model. `usage.cached_tokens` were read from the provider's cache, `cache_written_tokens` written
+    to it; the rest of the input was new.
+    """
+
     number: int
     model: str
     purpose: str
     finish_reason: str
     duration_ms: int
     usage: Usage
+    cache_written_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """A piece of the system prompt. `stability` is forever, config, session or turn. `text` is None where it is not
+    kept, and for callers who are neither owner nor admin.
+    """
+
+    name: str
+    stability: str
+    chars: int
+    tokens: int
+    sha256: str
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageShare:
+    """The messages of one kind in a prompt: history, surroundings, question, note; their tokens are estimated."""
+
+    kind: str
+    count: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInfo:
+    """What the prompt was made of from step `step` on. `model` is the one that was asked."""
+
+    step: int
+    model: str
+    segments: tuple[SegmentInfo, ...]
+    messages: tuple[MessageShare, ...]
+    tools: tuple[str, ...]
+    tool_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class TurnInfo:
-    """A turn with its steps and calls. `status` is open, done, failed, cancelled or refused."""
+    """A turn with its prompts, steps and calls. `status` is open, done, failed, cancelled or refused."""
 
     id: str
     agent: str
@@ -262,6 +304,8 @@ class TurnInfo:
     error: Problem | None
     steps: tuple[StepInfo, ...]
     calls: tuple[CallInfo, ...]
+    question: str = ""
+    prompts: tuple[PromptInfo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +322,9 @@ _LISTED: dict[tuple[type[Any], str], type[Any]] = {
     (MessageInfo, "calls"): ToolUse,
     (TurnInfo, "steps"): StepInfo,
     (TurnInfo, "calls"): CallInfo,
+    (TurnInfo, "prompts"): PromptInfo,
+    (PromptInfo, "segments"): SegmentInfo,
+    (PromptInfo, "messages"): MessageShare,
 }
 
 

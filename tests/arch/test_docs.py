@@ -91,7 +91,7 @@ def test_only_running_text_may_name_a_command_without_its_arguments() -> None:
     assert problems_of("See `denizen trace` and `denizen ask --agent`.") == [
         "page.md:1: `denizen ask --agent`: Option '--agent' requires an argument."
     ]
-    assert "Missing argument" in problems_of("```sh\ndenizen trace\n```")[0]
+    assert "Missing argument" in problems_of("```sh\ndenizen replay\n```")[0]
 
 
 def test_a_script_is_split_like_a_shell_does() -> None:

@@ -12,7 +12,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.2",
         "At start every agent with a token gets its own client and model, all log in at once, and an agent without a "
         "token is left out.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     Requirement(
@@ -20,7 +20,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.2",
         "When an account is ready, history comes from the archive, what was missed is backfilled (through another "
         "account where this one has no access), and a rebuild can be forced.",
-        status="open",
+        status="covered",
         issue="discord",
     ),
     # 3.3 Context
@@ -29,7 +29,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.3",
         "A transcript is cached blocks of stable text and a tail of fresh messages in the form `Author: content`, "
         "estimated at characters divided by 4 plus 4 tokens a message.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -37,7 +37,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.3",
         "Of a block only ids and token counts have to be kept; its text is built again from the archive on first use, "
         "byte for byte the same.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -45,7 +45,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.3",
         "When the waiting messages reach the block size, a block closes and is saved, counting starts again, and what "
         "is left stays in the tail.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -53,7 +53,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.3",
         "History after the last processed message is fetched 100 at a time until the budget (at least 8000 tokens) is "
         "met or nothing is left.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -61,14 +61,14 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.3",
         "The tail may use what the cached blocks leave of the budget but never less than 8000 tokens, even past the "
         "soft budget, and drops its oldest messages first.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
         "C8",
         "3.3",
         "In a thread half of the budget is for the parent channel and the rest for the thread.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -76,7 +76,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.3",
         "A thread sees its parent as it was before the thread began, without later talk, without the copy of the "
         "starter message, and without system messages.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -84,14 +84,14 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.3",
         "The block size is a third of the budget less 10 000, within 1000 and 30 000; shared blocks are evicted by "
         "the largest budget, and a smaller agent trims only its own view.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
         "C11",
         "3.3",
         "Messages, block boundaries and thread resets (of one agent or of all) are kept in the store under migrations.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -194,7 +194,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.5",
         "On OpenAI-compatible servers each block can be a user message of its own, the limit goes as "
         "`max_completion_tokens`, and an echoed leading name is removed.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -217,7 +217,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.5",
         "While an answer streams, a line that starts with a known speaker's name and a colon, with or without angle "
         "brackets, ends the stream, and the text is cut before it.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -225,14 +225,14 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.5",
         "The guard knows the agent's own name too, and a hit at position 0 is an echoed name that is removed and does "
         "not cut.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
         "C28",
         "3.5",
         "A participant has no system prompt by default and sees the whole channel as one transcript.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     # 3.6 Inspection
@@ -247,7 +247,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "C-inspect-payload",
         "3.6",
         "One can see what would be sent to the model for a conversation without sending it.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -278,7 +278,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "CW3",
         "3.7",
         "Denizen does not have: a first load that stops at 100 messages; it pages backwards until the budget is full.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -286,7 +286,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.7",
         "Denizen does not have: blocks that never close in busy channels; tokens that already wait in the tail count, "
         "and no tail text is lost.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -294,7 +294,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.7",
         "Denizen does not have: blocks that pile up past the budget; the oldest are evicted first, and a thread takes "
         "its parent's newest part.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -302,7 +302,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.7",
         "Denizen does not have: block text that changes or vanishes after an edit or deletion; it is verified by hash "
         "and a mismatch is handled and told.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -338,7 +338,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         "3.7",
         "Denizen does not have: duplicate block boundaries of a channel; they are unique also where there is no "
         "thread.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(

@@ -32,7 +32,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
         "C-config-context-tokens",
         "3.1",
         "The context budget of a participant is 100 000 tokens by default and soft.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -54,7 +54,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
         "C-config-chars-per-token",
         "3.1",
         "Tokens are estimated at 4 characters each by default.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -69,7 +69,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
         "3.1",
         "By default a block holds at most 30 000 tokens, the tail is guaranteed 8000, and a thread's parent gets half "
         "of the budget.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(

@@ -43,7 +43,10 @@ def test_unknown_fields_are_left_out_and_missing_ones_have_their_defaults() -> N
 def test_nested_lists_become_records() -> None:
     call = wire.CallInfo("weather", {}, "approve", "", "tier", "Sunny.", is_error=False, duration_ms=1, cached=False)
     step = wire.StepInfo(1, "m", "act", "stop", 5, wire.Usage(1, 2))
-    turn = wire.TurnInfo("t", "a", "done", "m", "x", "now", None, wire.Usage(1, 2), None, (step,), (call,))
+    segment = wire.SegmentInfo("persona", "config", 12, 3, "ab12", "You are Ada.")
+    prompt = wire.PromptInfo(1, "m", (segment,), (wire.MessageShare("question", 1, 7),), ("weather",), 30)
+    spent = wire.Usage(1, 2)
+    turn = wire.TurnInfo("t", "a", "done", "m", "x", "now", None, spent, None, (step,), (call,), "how?", (prompt,))
     assert wire.from_json(wire.TurnInfo, json.loads(json.dumps(asdict(turn)))) == turn
     message = wire.MessageInfo("m", "user", "ann", "hi", "now", "t", (wire.ToolUse("c", "weather", {}, "Sunny."),))
     assert wire.from_json(wire.MessageInfo, json.loads(json.dumps(asdict(message)))) == message

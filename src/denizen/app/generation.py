@@ -16,7 +16,7 @@ from denizen.app.environment import read_environment
 from denizen.app.model_specs import EmbeddedPool, apply_choice, build_catalog, read_choice
 from denizen.app.settings import Settings
 from denizen.app.settings.schema import GateSection, ToolSection
-from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.agent import Agent
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName
@@ -49,7 +49,6 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
     """Raises InvalidInput for what the configuration cannot mean; nothing is left open then."""
     chosen = read_choice(on.choice)
     agents = apply_choice(settings.agents.values(), chosen)
-    _refuse_unbuilt(settings)
     toolsets = _toolsets(settings, on)
     await _check_tools(agents, toolsets)
     return Generation(
@@ -64,28 +63,8 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         archive=settings.archive,
         commands=settings.commands,
         programs=_programs(settings, on),
+        budgets=settings.budgets,
     )
-
-
-def _refuse_unbuilt(settings: Settings) -> None:
-    """Settings whose meaning is not built yet are refused, never ignored."""
-    for agent in settings.agents.values():
-        if agent.context is ContextStrategy.TRANSCRIPT:
-            raise InvalidInput(
-                f"Agent '{agent.name}' asks for the transcript strategy, which this version does not have yet.",
-                code="config_invalid",
-                fix="Write context: session.",
-            )
-    budgets = settings.budgets
-    if any(
-        b.per_day_usd is not None or b.per_month_usd is not None for b in (budgets.agent, budgets.user, budgets.server)
-    ):
-        raise InvalidInput(
-            "Budgets are configured, which this version does not enforce yet.",
-            code="config_invalid",
-            why="A limit that looks set and does not hold would be worse than none.",
-            fix="Take the budgets section out.",
-        )
 
 
 def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:

@@ -23,6 +23,7 @@ from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, 
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
+from denizen.domain.principal import Principal
 from denizen.domain.turn import Inbound, TurnStatus
 
 
@@ -51,7 +52,7 @@ def command(
     git diff | denizen ask "Summarise this change"
     denizen ask --base-url http://127.0.0.1:9100/v1 --model tiny "hello"
     """
-    question = _question(text)
+    question = read_question(text)
     live = False if as_json else sys.stdout.isatty() if stream is None else stream
     request = Question(question, agent, session, choice)
     # Without uvloop: one turn is not worth importing it.
@@ -67,8 +68,20 @@ class Question:
     session: str
     choice: ModelChoice
 
+    def inbound(self, principal: Principal) -> Inbound:
+        """As a message of the terminal."""
+        return Inbound(
+            agent=AgentName(self.agent),
+            place=Place("terminal", "ask", self.session or fresh("once")),
+            principal=principal,
+            author=Author(principal.id, principal.name),
+            parts=(TextPart(self.text),),
+            platform_id=fresh("ask"),
+        )
 
-def _question(words: tuple[str, ...]) -> str:
+
+def read_question(words: tuple[str, ...]) -> str:
+    """The words of the command line, and standard input where they ask for it. Raises InvalidInput for none."""
     parts = [" ".join(word for word in words if word != "-")]
     if not sys.stdin.isatty() and (not words or "-" in words):
         parts.append(sys.stdin.read())
@@ -84,14 +97,7 @@ async def _ask(home: Path, question: Question, printer: Printer) -> int:
 
     async with open_denizen(home, Opening(question.choice, report=show_progress)) as denizen:
         denizen.require_terminal()
-        inbound = Inbound(
-            agent=AgentName(question.agent),
-            place=Place("terminal", "ask", question.session or fresh("once")),
-            principal=LOCAL,
-            author=Author(LOCAL.id, LOCAL.name),
-            parts=(TextPart(question.text),),
-            platform_id=fresh("ask"),
-        )
+        inbound = question.inbound(LOCAL)
         return await stoppable(
             lambda: _show(denizen.turns.stream(inbound), printer), lambda: denizen.turns.cancel_message(inbound)
         )

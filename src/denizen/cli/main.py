@@ -17,15 +17,20 @@ from denizen.domain.errors import DenizenError
 
 COMMANDS: dict[str, str] = {
     "setup": "Create the home folder and connect a model; checks that it answers.",
-    "run": "Start everything: agents, web page and API.",
+    "run": "Start everything: agents, web page, API and Discord.",
     "ask": "One question, the answer on standard output.",
     "chat": "Talk to an agent in the terminal.",
+    "simulate": "A Discord server on this machine, to try without an account.",
     "doctor": "Check the installation and explain what is wrong.",
     "config": "Show or check the configuration.",
     "agents": "List the configured agents.",
     "models": "List models; fetch weights for the built-in one.",
     "tools": "List the tools that agents may use.",
-    "trace": "Show a turn: its steps, calls, verdicts and cost.",
+    "archive": "What is mirrored of the community's messages; deleting and opting out.",
+    "usage": "What was spent, by agent, model, user, channel or Discord server.",
+    "prompt": "Show what would be sent to the model for a question.",
+    "trace": "Show a turn: its prompt, steps, calls, verdicts and cost.",
+    "replay": "Run a turn again on another model, without side effects.",
 }
 
 
@@ -65,7 +70,7 @@ def cli(ctx: click.Context, home: str | None, verbose: int) -> None:
     """Denizen: a self-hosted AI that lives in a community.
 
     Start with `denizen setup`, then `denizen chat` or `denizen run`. Without a key and without setup, an agent on the
-    built-in model answers.
+    built-in model answers. `denizen run --simulate` shows it in a Discord server, without an account.
     """
     from denizen.cli.log import open_log
 

@@ -1,43 +1,143 @@
-"""`denizen trace`: what happened in a turn."""
+"""`denizen trace`: everything that is recorded of a turn. `find_turn` and `spent` are for `replay` too."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
 
 from denizen.cli.screen import printable_json, say
+from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import TurnId
+from denizen.domain.trace import PromptUse
+from denizen.domain.turn import CallRecord
+from denizen.domain.usage import Usage
+
+if TYPE_CHECKING:
+    from denizen.engine.queries import Queries
+    from denizen.engine.trace import Trace
+
+SEARCHED = 1000
+"""Among so many of the newest turns the beginning of an id is looked for."""
+RESULT_CHARS = 100
+"""Of a tool's result; all of it is in the JSON."""
 
 
 @click.command()
-@click.argument("turn")
+@click.argument("turn", default="")
+@click.option("--last", is_flag=True, help="The newest turn.")
+@click.option("-a", "--agent", default="", help="With --last: the newest turn of this agent.")
+@click.option("--texts", is_flag=True, help="With the texts of the system prompt.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, as GET /api/turns/ID gives it, with all texts.")
 @click.pass_obj
-def command(home: Path, turn: str) -> None:
-    """Show a turn: its steps with tokens and cost, its tool calls with the gate's verdicts, its outcome."""
-    anyio.run(_show, home, TurnId(turn))
+def command(home: Path, turn: str, agent: str, *, last: bool, texts: bool, as_json: bool) -> None:
+    """Show a turn: question and reply, what the prompt was made of, steps with tokens, cache and cost, tool calls with
+    the gate's verdicts. TURN is an id or its beginning; `denizen ask --json` and /why tell it.
+    """
+    if last == bool(turn):
+        raise InvalidInput("Which turn?", fix="Name one by its id, or write --last for the newest.")
+    if agent and not last:
+        raise InvalidInput("--agent belongs to --last.")
+    anyio.run(_show, home, turn, agent, texts, as_json)
 
 
-async def _show(home: Path, turn_id: TurnId) -> None:
+async def _show(home: Path, name: str, agent: str, texts: bool, as_json: bool) -> None:  # noqa: FBT001 - from `run`
     from denizen.app.build import Opening, open_denizen
 
     async with open_denizen(home, Opening(durable=False)) as denizen:
-        detail = await denizen.queries.get_turn(turn_id)
-    turn = detail.turn
-    say(f"{turn.id}  agent {turn.agent}  {turn.status}  opened {turn.opened_at:%Y-%m-%d %H:%M:%S} UTC")
-    calls = list(detail.calls)
-    for step in detail.steps:
-        usage = step.usage
-        cost = "" if usage.cost_usd is None else f"  ${usage.cost_usd}"
-        say(
-            f"  step {step.number} {step.purpose} on {step.model}: {usage.input_tokens} in "
-            f"({usage.cache_read_tokens} cached), {usage.output_tokens} out, {step.duration_ms} ms{cost}"
-        )
-        for call in (call for call in calls if call.step == step.number):
-            args = printable_json(dict(call.args))
-            verdict = f"{call.verdict.decision} by {call.verdict.decided_by}"
-            outcome = "failed" if call.is_error else "cached" if call.cached else "ran"
-            tool = " ".join(call.tool.split())  # the model may have made it up
-            say(f"    {tool} {args}: {verdict}, {outcome}, {call.duration_ms} ms")
-    say(f"reply: {turn.reply}" if turn.reply else f"failure: {turn.failure} [{turn.failure_code}]")
+        found = await find_turn(denizen.queries, name, agent)
+        trace = await denizen.queries.get_turn(found)
+    if as_json:
+        from denizen.web.api.translate import turn_to_wire
+
+        click.echo(printable_json(asdict(turn_to_wire(trace, in_full=True))))
+        return
+    for line in _lines(trace, texts=texts):
+        say(line)
+
+
+async def find_turn(queries: Queries, name: str, agent: str = "") -> TurnId:
+    """By its id or the beginning of it; the newest, of that agent, when nothing is named. Raises NotFound."""
+    turns = await queries.list_turns(agent=agent, limit=SEARCHED)
+    if not name:
+        if not turns:
+            raise NotFound(f"There is no turn{f' of {agent}' if agent else ''} yet.", code="turn_none")
+        return turns[0].id
+    ids = [turn.id for turn in turns]
+    begun = [key for key in ids if key.startswith(name)]
+    if len(begun) == 1:
+        return begun[0]
+    try:
+        return (await queries.get_turn(TurnId(name))).turn.id
+    except NotFound as error:
+        near = difflib.get_close_matches(name, ids, n=1, cutoff=0.8)
+        where = "`denizen trace --last`, `denizen ask --json` and /why tell ids."
+        hint = f"Did you mean {near[0]}? {where}" if near else where
+        if begun:
+            hint = f"It begins {len(begun)} ids: write more of it."
+        raise NotFound(f"There is no turn {name}.", code=error.code, fix=hint) from error
+
+
+def spent(usage: Usage) -> str:
+    """Tokens with the state of the cache, and money."""
+    cached = ""
+    if usage.cache_read_tokens or usage.cache_write_tokens:
+        read, written = usage.cache_read_tokens, usage.cache_write_tokens
+        cached = f" ({read:,} read from the cache, {written:,} written to it, {usage.new_tokens:,} new)"
+    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd}"
+    return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out, {cost}"
+
+
+def _lines(trace: Trace, *, texts: bool) -> Iterator[str]:
+    turn = trace.turn
+    took = f", took {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
+    yield f"{turn.id}  agent {turn.agent}  {turn.status}  opened {turn.opened_at:%Y-%m-%d %H:%M:%S} UTC{took}"
+    yield f"asked by {turn.principal.name} ({turn.principal.key}) in {turn.conversation_id}"
+    yield _said("question", trace.question)
+    yield _said("reply", turn.reply) if turn.reply else f"failure: {turn.failure} [{turn.failure_code}]"
+    for prompt in trace.prompts:
+        yield from _prompt(prompt, texts=texts)
+    yield f"steps: {len(trace.steps)}, {'planned' if _is_planned(trace) else 'with native tool calls'}"
+    for step in trace.steps:
+        yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
+        yield from (f"    {_call(call)}" for call in trace.calls if call.step == step.number)
+    yield f"in all: {spent(turn.usage)}"
+
+
+def _said(head: str, text: str) -> str:
+    """Several lines are marked, so that they cannot pass for lines of the trace."""
+    lines = text.splitlines()
+    return f"{head}: {text}" if len(lines) < 2 else "\n".join((f"{head}:", *(f"  | {line}" for line in lines)))
+
+
+def _is_planned(trace: Trace) -> bool:
+    return any(step.purpose == "plan" for step in trace.steps)
+
+
+def _prompt(prompt: PromptUse, *, texts: bool) -> Iterator[str]:
+    rows = [(s.name, s.tokens, f"{s.stability.name.lower()}, sha256 {s.sha256[:12]}") for s in prompt.segments]
+    if prompt.tools:
+        rows.append(("tools", prompt.tool_tokens, ", ".join(prompt.tools)))
+    rows += [(m.kind, m.tokens, f"{m.count} {'message' if m.count == 1 else 'messages'}") for m in prompt.messages]
+    total = sum(tokens for _, tokens, _ in rows)
+    yield f"prompt from step {prompt.step} on, for {prompt.model}: about {total:,} tokens"
+    for place, (name, tokens, about) in enumerate(rows):
+        yield f"  {name:<14}{tokens:>9,} {tokens / max(total, 1):>6.1%}  {about}"
+        if texts and place < len(prompt.segments):
+            text = prompt.segments[place].text
+            yield "\n".join(f"    | {line}" for line in ("(not kept)" if text is None else text).splitlines())
+
+
+def _call(call: CallRecord) -> str:
+    verdict = call.verdict
+    outcome = "failed" if call.is_error else "cached" if call.cached else "ran"
+    tool = " ".join(call.tool.split())  # the model may have made it up
+    said = f"{verdict.decision} by {verdict.decided_by}, tier {int(verdict.tier)} ({' '.join(verdict.reason.split())})"
+    result = " ".join(call.result.split())
+    cut = f"{result[:RESULT_CHARS]}…" if len(result) > RESULT_CHARS else result
+    return f"{tool} {printable_json(dict(call.args))}: {said}, {outcome}, {call.duration_ms:,} ms: {cut}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from denizen.domain.ids import AgentName
+from denizen.domain.transcript import Budget
 
 
 class ResponseStyle(StrEnum):
@@ -106,6 +107,7 @@ class Agent:
     persona: tuple[tuple[str, str], ...] = ()
     tools: tuple[str, ...] = ("*",)
     context: ContextStrategy = ContextStrategy.SESSION
+    transcript: Budget = field(default_factory=Budget)
     planning: Planning = Planning.AUTO
     limits: Limits = field(default_factory=Limits)
     style: Style = field(default_factory=Style)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from denizen.domain.message import Part, Role
@@ -23,7 +23,9 @@ class Stability(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A named piece of the system prompt."""
+    """A named piece of the system prompt. What holds somebody's words is SESSION or TURN: only of more stable ones is
+    the text kept with the record of a prompt (`domain/trace`).
+    """
 
     name: str
     text: str
@@ -32,10 +34,16 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """A message as a model sees it: a role and parts, without the store's bookkeeping."""
+    """A message as a model sees it: a role and parts, without the store's bookkeeping.
+
+    `kind` says where it comes from, for people who ask why; models do not see it. `stability` says how long the prompt
+    keeps its bytes up to the end of this message, where somebody promises that.
+    """
 
     role: Role
     parts: tuple[Part, ...]
+    kind: str = field(default="history", compare=False)
+    stability: Stability = field(default=Stability.TURN, compare=False)
 
 
 def estimate_tokens(text: str) -> int:

@@ -36,7 +36,8 @@ class Owed:
 
     `account` is the agent whose login sends it, `reply_to` the platform message that it answers, `ticket` a short-lived
     right to answer a command. `answers` are the platform messages that the turn claims: each is answered by one turn.
-    `supersedes` is the turn that answered an earlier text of the same message.
+    `supersedes` is the turn that answered an earlier text of the same message. `guild` is the community it is in, by
+    the platform's id; empty in a direct talk.
     """
 
     account: AgentName
@@ -44,6 +45,7 @@ class Owed:
     ticket: str = ""
     answers: tuple[str, ...] = ()
     supersedes: TurnId | None = None
+    guild: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,11 @@ class Usage:
     cost_usd: Decimal | None = None
     requests: int = 0
 
+    @property
+    def new_tokens(self) -> int:
+        """Input that was neither read from the provider's cache nor written to it."""
+        return max(self.input_tokens - self.cache_read_tokens - self.cache_write_tokens, 0)
+
     def __add__(self, other: Usage) -> Usage:
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(

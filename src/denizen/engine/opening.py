@@ -7,14 +7,17 @@ from datetime import datetime
 
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import DeliveryState
-from denizen.domain.ids import AgentName, ConversationId, MessageId, TurnId, derive, turn_id
+from denizen.domain.delivery import DeliveryKind, DeliveryState
+from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId, derive, turn_id
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Role, parts_to_json
 from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
 from denizen.engine.prompt.marks import time_mark
 from denizen.ports.reception import Claim
 from denizen.ports.store import Store, Work
+
+UNWANTED = "unwanted"
+"""The failure of a piece that was tried when its turn ended: it is not tried once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +34,18 @@ class Opened:
 
     @property
     def owed(self) -> Owed | None:
-        """Where the reply has to go, when it is owed on a platform."""
+        """Where the reply has to go, when it is owed on a platform. `answers` only where they are several."""
         row = self.turn.options.get("owed")
         if not isinstance(row, dict):
             return None
-        old = row.get("supersedes")
+        old, answers = row.get("supersedes"), row.get("answers")
         return Owed(
             AgentName(str(row["account"])),
             str(row.get("reply_to", "")),
             str(row.get("ticket", "")),
+            answers=tuple(map(str, answers)) if isinstance(answers, list) else (),
             supersedes=TurnId(str(old)) if old else None,
+            guild=str(row.get("guild", "")),
         )
 
 
@@ -89,8 +94,30 @@ async def open_turn(store: Store, agent: Agent, inbound: Inbound, *, now: dateti
         if is_new:
             trigger = await work.messages.add(trigger)
             if inbound.owed and inbound.owed.supersedes:
-                await _supersede(work, inbound.owed.supersedes)
+                await work.messages.forget_turn(inbound.owed.supersedes)
+                await end_unwanted(work, inbound.owed.supersedes, now=now)
     return Opened(turn, conversation.place, trigger), is_new
+
+
+async def plan_turn(store: Store, agent: Agent, inbound: Inbound, *, now: datetime) -> Opened:
+    """What `open_turn` would open; nothing is written. Where there is no session yet, its id is empty."""
+    key, place = key_of(agent, inbound), inbound.place
+    home = (inbound.session_place or place).conversation_id
+    async with store.work(write=False) as work:
+        sessions = await work.sessions.list_sessions(home, agent.name)
+        found = next((each for each in sessions if each.closed_at is None and not inbound.new_session), None)
+        session = found.id if found else SessionId("")
+        turn = Turn(
+            key, place.conversation_id, session, agent.name, inbound.principal,
+            MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(inbound),
+        )  # fmt: skip
+        last = await work.messages.list_tail(session, limit=1)
+        trigger = Message(
+            turn.trigger_id, place.conversation_id, Role.USER, inbound.author, inbound.parts, created_at=now,
+            session_id=session, turn_id=key, platform_id=inbound.platform_id,
+            meta=await _meta(work, agent, turn, inbound), sequence=last[-1].sequence + 1 if last else 1,
+        )  # fmt: skip
+    return Opened(turn, place, trigger)
 
 
 async def load_turn(store: Store, key: TurnId) -> Opened:
@@ -116,12 +143,20 @@ async def _claim(work: Work, key: TurnId, inbound: Inbound, now: datetime) -> Tu
     return others[0] if others else None
 
 
-async def _supersede(work: Work, old: TurnId) -> None:
-    """The question was asked anew: its earlier form leaves the session, and what was still to be sent is not."""
-    await work.messages.forget_turn(old)
-    for delivery in await work.outbox.list_of_turn(old):
+async def end_unwanted(work: Work, key: TurnId, *, now: datetime) -> None:
+    """Nobody wants the turn's answer any more: it has ended, in whatever process it runs, and owes nothing that was
+    not tried yet. Whoever runs it finds that out when it writes down its end.
+    """
+    turn = await work.turns.find(key)
+    if turn is not None and not turn.status.is_final:
+        await work.turns.close(replace(turn, status=TurnStatus.CANCELLED, closed_at=now, failure="Stopped."))
+    for delivery in await work.outbox.list_of_turn(key):
+        if delivery.kind is DeliveryKind.PREVIEW:
+            continue
         if delivery.state is DeliveryState.PENDING:
             await work.outbox.update(replace(delivery, state=DeliveryState.WITHDRAWN))
+        elif delivery.state is DeliveryState.SENDING:
+            await work.outbox.update(replace(delivery, failure=UNWANTED))
 
 
 async def _meta(work: Work, agent: Agent, turn: Turn, inbound: Inbound) -> dict[str, Json]:
@@ -156,6 +191,8 @@ def _owed(owed: Owed) -> JsonObject:
         "account": owed.account,
         "reply_to": owed.reply_to,
         "ticket": owed.ticket,
+        "answers": list(owed.answers) if len(owed.answers) > 1 else None,
         "supersedes": owed.supersedes,
+        "guild": owed.guild,
     }
     return {name: value for name, value in row.items() if value}

@@ -6,20 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.budget import ScopeKind
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.message import Message
 from denizen.domain.prompt import Segment, estimate_tokens
 from denizen.domain.tool import Tier, ToolSpec
-from denizen.domain.turn import CallRecord, Step, Turn
+from denizen.domain.turn import Turn
 from denizen.engine.planning import uses_planning
-from denizen.engine.prompt.assemble import assemble
+from denizen.engine.prompt.assemble import assemble, assemble_participant
 from denizen.engine.prompt.session import count_tokens, from_stored
+from denizen.engine.prompt.transcript.room import Asked, measure_talk
 from denizen.engine.runtime import Runtime
 from denizen.engine.steps import Services
-from denizen.engine.toolbox import list_all, resolve
+from denizen.engine.toolbox import count_tool_tokens, list_all, resolve
+from denizen.engine.trace import Trace, load_trace
 from denizen.ports.model import ModelInfo
+from denizen.ports.spending import SpendRow
 from denizen.ports.store import UsageRow
 
 
@@ -37,15 +41,6 @@ class ContextShare:
 
     name: str
     tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class TurnDetail:
-    """A turn with its steps and calls, for people who ask why."""
-
-    turn: Turn
-    steps: Sequence[Step]
-    calls: Sequence[CallRecord]
 
 
 class Queries:
@@ -84,15 +79,24 @@ class Queries:
             current = next((session for session in sessions if session.closed_at is None), None)
             return await work.messages.list_tail(current.id, limit=limit) if current else []
 
-    async def get_turn(self, turn_id: TurnId) -> TurnDetail:
-        """Raises NotFound."""
+    async def get_turn(self, turn_id: TurnId) -> Trace:
+        """Everything that is recorded of it. Raises NotFound."""
+        return await load_trace(self._services.store, turn_id)
+
+    async def list_turns(self, *, agent: str = "", limit: int = 100) -> list[Turn]:
+        """Those of an agent, or of all, among the `limit` newest; newest first."""
         async with self._services.store.work(write=False) as work:
-            turn = await work.turns.get(turn_id)
-            return TurnDetail(turn, await work.turns.list_steps(turn_id), await work.turns.list_calls(turn_id))
+            turns = await work.turns.list_turns(limit=limit)
+        return [turn for turn in turns if agent in {"", turn.agent}]
 
     async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
         async with self._services.store.work(write=False) as work:
             return await work.ledger.list_usage(since=since, agent=agent, principal=principal)
+
+    async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
+        """Per day, the newest first, and scope of that kind."""
+        async with self._services.store.work(write=False) as work:
+            return await work.spending.list_spend(kind, since=since)
 
     async def list_context(self, place: Place, agent: str) -> list[ContextShare]:
         """How the next prompt's tokens divide among system segments, tools and messages (inventory T35 `/context`)."""
@@ -100,19 +104,21 @@ class Queries:
         generation = self._runtime.current
         model = generation.models.get(found.model)
         plans = uses_planning(found.planning, model.capabilities)
-        segments = assemble(found, now=self._services.clock.now(), tool_rules=not plans)
+        is_participant = found.context is ContextStrategy.TRANSCRIPT
+        assembled = assemble_participant if is_participant else assemble
+        segments = assembled(found, now=self._services.clock.now(), tool_rules=not plans)
         tools = (await resolve(found, generation.toolsets)).specs
-        messages = await self.list_messages(place, agent, limit=found.limits.max_history_messages)
-        return [
+        shares = [
             *(ContextShare(segment.name, _segment_tokens(segment)) for segment in segments),
-            ContextShare("tools", sum(_tool_tokens(spec) for spec in tools)),
-            ContextShare("messages", sum(count_tokens(message) for message in from_stored(messages))),
+            ContextShare("tools", sum(count_tool_tokens(spec) for spec in tools)),
         ]
+        if is_participant:
+            asked = Asked(place, found.transcript, found.transcript)
+            blocks, tail = await measure_talk(self._services.store, asked)
+            return [*shares, ContextShare("closed blocks", blocks), ContextShare("tail", tail)]
+        messages = await self.list_messages(place, agent, limit=found.limits.max_history_messages)
+        return [*shares, ContextShare("messages", sum(count_tokens(message) for message in from_stored(messages)))]
 
 
 def _segment_tokens(segment: Segment) -> int:
     return estimate_tokens(segment.text)
-
-
-def _tool_tokens(spec: ToolSpec) -> int:
-    return estimate_tokens(f"{spec.name}{spec.description}{spec.parameters}")

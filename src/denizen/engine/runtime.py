@@ -16,6 +16,7 @@ import anyio
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import Manners
+from denizen.domain.budget import BudgetPolicy
 from denizen.domain.commands import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
@@ -45,6 +46,7 @@ class Generation:
     commands: tuple[CustomCommand, ...] = ()
     programs: Toolset | None = None
     """What configured commands run; none of `toolsets`, so that no model can ask for it."""
+    budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
 
     def manners_of(self, account: AgentName) -> Manners:
         """How the account of that agent behaves on its platform."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from denizen.domain.agent import Agent, Sampling
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted
+from denizen.domain.guard import Voice
 from denizen.domain.ids import MessageId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import (
@@ -23,22 +24,29 @@ from denizen.domain.message import (
     Message,
     Part,
     Role,
+    TextPart,
     ToolCallPart,
     ToolResultPart,
+    calls_of,
     parts_from_json,
     parts_to_json,
 )
 from denizen.domain.prompt import Segment
 from denizen.domain.tool import Origin, Tier, ToolCall
+from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.arguments import ArgumentsError, check_arguments
+from denizen.engine.budgets import Budgets, Payer, Payment, scopes_of
 from denizen.engine.gate.door import Gate
 from denizen.engine.live import Live
+from denizen.engine.prompt.describe import describe
+from denizen.engine.prompt.transcript.blocks import BlockTexts
+from denizen.engine.prompt.transcript.voice import guarded
 from denizen.engine.runtime import Generation
 from denizen.engine.toolbox import Toolbox
-from denizen.ports.durable import Durable
+from denizen.ports.durable import Durable, Stepping
 from denizen.ports.model import FinishReason, Model, ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
@@ -57,6 +65,8 @@ class TurnContext:
     question: str
     max_output_tokens: int
     sampling: Sampling
+    voice: Voice | None = None
+    """Of a participant; it is kept from speaking for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +78,23 @@ class Services:
     live: Live
     gate: Gate
     clock: Clock
+    texts: BlockTexts = field(default_factory=BlockTexts)
 
 
 class Steps:
     """Makes steps, keeps count, and holds what is not written yet. One per turn."""
 
-    def __init__(self, context: TurnContext, services: Services) -> None:
+    def __init__(self, context: TurnContext, services: Services, stepping: Stepping | None = None) -> None:
         self._context = context
         self._services = services
+        self._budgets = _budgets_of(context, services)
+        self._stepping = stepping or services.durable
         self._cache: dict[str, _Answer] = {}
         self._messages: list[Message] = []
         self._steps: list[Step] = []
         self._calls: list[CallRecord] = []
+        self._prompts: list[PromptUse] = []
+        self._made_of: object = None
         self.number = 0
         self.call_count = 0
         self.usage = Usage()
@@ -93,7 +108,8 @@ class Steps:
         Raises what the model raises; a fault of the provider is recorded like a result.
         """
         self.number += 1
-        recorded = await self._services.durable.step(f"model:{self.number}", lambda: self._request(request, show=show))
+        self._note_prompt(request)
+        recorded = await self._stepping.step(f"model:{self.number}", lambda: self._request(request, show=show))
         reply, duration_ms = _reply_from_json(cast("Mapping[str, Any]", recorded))
         self.usage += reply.usage
         self.answered_by = reply.model
@@ -109,25 +125,64 @@ class Steps:
                 self._services.clock.now(),
             )
         )
+        if self._budgets.is_limited and calls_of(reply.parts):
+            await self.settle()  # tools may take longer than a reservation lasts
         return reply
+
+    def _note_prompt(self, request: ModelRequest) -> None:
+        made_of = (request.segments, [spec.name for spec in request.tools])
+        if made_of != self._made_of:
+            self._made_of = made_of
+            self._prompts.append(describe(request, self._context.turn.id, self.number, self._context.model.name))
 
     async def _request(self, request: ModelRequest, *, show: bool) -> Json:
         turn_id, live = self._context.turn.id, self._services.live
         started = self._services.clock.monotonic_s()
-        async with aclosing(self._context.model.stream(request)) as events:
+        voice = self._context.voice if show else None
+        guard = voice.guard() if voice else None
+        said = ""
+        async with (
+            self._paying(request) as payment,
+            aclosing(payment.model.stream(request)) as events,
+        ):
             async for event in events:
                 match event:
-                    case TextDelta() if show:
-                        live.publish(turn_id, TextAdded(event.text))
+                    case TextDelta() | ThinkingDelta():
+                        payment.heard_chars += len(event.text)
+                        if show and isinstance(event, TextDelta):
+                            said += self._show(guard.feed(event.text) if guard else event.text)
                     case ModelNotice():
                         live.publish(turn_id, Notice(event.text))
                     case ModelReply():
-                        return _reply_to_json(event, round((self._services.clock.monotonic_s() - started) * 1000))
-                    case TextDelta() | ThinkingDelta():
-                        pass
+                        payment.is_answered = True
+                        if guard:
+                            self._show(guard.finish())
+                        reply = guarded(event, voice) if voice else event
+                        return _reply_to_json(reply, self._since_ms(started))
+                if guard and guard.is_hit:
+                    payment.is_answered = True
+                    return _reply_to_json(await self._cut(payment, said), self._since_ms(started))
         raise Unavailable(
             "The model ended its answer too early.", code="model_incomplete", model=self._context.model.name
         )
+
+    def _paying(self, request: ModelRequest) -> AbstractAsyncContextManager[Payment]:
+        return self._budgets.paying(self.number, self._context.model, request)
+
+    def _show(self, text: str) -> str:
+        if text:
+            self._services.live.publish(self._context.turn.id, TextAdded(text))
+        return text
+
+    async def _cut(self, payment: Payment, said: str) -> ModelReply:
+        """The reply that a model would have given had it stopped by itself; what it cost is estimated."""
+        name = payment.model.name
+        used = await self._budgets.estimate(payment)
+        text = said.rstrip()
+        return ModelReply((TextPart(text),) if text else (), used, "stop", name, name.partition("/")[0])
+
+    def _since_ms(self, started_s: float) -> int:
+        return round((self._services.clock.monotonic_s() - started_s) * 1000)
 
     async def call(self, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> tuple[ToolResultPart, ...]:
         """Runs the calls of one step side by side and returns their results in the order asked (inventory T13).
@@ -139,7 +194,7 @@ class Steps:
         fresh = {p.key: p for p in reversed(prepared) if p.action is not None and p.key not in self._cache}
         waiting = [p for p in prepared if fresh.get(p.key) is p]
         named = [(f"tool:{self.number}.{p.position}", p.action) for p in waiting if p.action is not None]
-        results = await self._services.durable.gather(*named)
+        results = await self._stepping.gather(*named)
         for p, recorded in zip(waiting, results, strict=True):
             row = cast("Mapping[str, Any]", recorded)
             self._cache[p.key] = _answer_from_json(row)
@@ -209,18 +264,30 @@ class Steps:
         """Writes what is held, in one unit of work."""
         async with self._services.store.work() as work:
             await self.write(work)
-        self._steps, self._calls, self._messages = [], [], []
+        self._steps, self._calls, self._messages, self._prompts = [], [], [], []
 
     async def write(self, work: Work) -> None:
         """Writes what is held into a unit of work that the caller has open. It stays held until it is saved, since the
         unit may fail.
         """
-        for step in self._steps:
-            await work.turns.add_step(step)
+        for prompt in self._prompts:
+            await work.turns.add_prompt(prompt)
         for record in self._calls:
             await work.turns.add_call(record)
         for message in self._messages:
             await work.messages.add(message)
+        await self._write_steps(work)
+
+    async def settle(self) -> None:
+        """Writes what the requests so far have cost, whatever becomes of the turn. Twice is once."""
+        if self._steps:
+            async with self._services.store.work() as work:
+                await self._write_steps(work)
+
+    async def _write_steps(self, work: Work) -> None:
+        for step in self._steps:
+            if await work.turns.add_step(step):
+                await self._budgets.settle(work, step)
 
     def retract(self) -> None:
         """What was streamed so far was not the answer."""
@@ -246,6 +313,14 @@ class Steps:
                 self._services.clock.now(),
             )
         )
+
+
+def _budgets_of(context: TurnContext, services: Services) -> Budgets:
+    turn, generation = context.turn, context.generation
+    payer = Payer(
+        turn.id, turn.agent, turn.principal, scopes_of(turn, context.scope.place), generation.budgets, generation.models
+    )
+    return Budgets(payer, services.store, services.live, services.clock)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from fnmatch import fnmatchcase
 from denizen.domain.agent import Agent
 from denizen.domain.ids import CallId, derive, fresh
 from denizen.domain.json import JsonObject
+from denizen.domain.prompt import estimate_tokens
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.arguments import ArgumentsError, check_arguments
 from denizen.engine.gate.door import BoundTool, Gate
@@ -72,6 +73,11 @@ def choose(toolbox: Toolbox, words: str, *, limit: int = SMALL_MODEL_TOOLS) -> T
         place_in_source[tool.spec.source] += 1
     chosen = set(sorted(ranks, key=lambda name: ranks[name])[:limit])
     return Toolbox({name: tool for name, tool in toolbox.tools.items() if name in chosen})
+
+
+def count_tool_tokens(spec: ToolSpec) -> int:
+    """By the shared estimate."""
+    return estimate_tokens(f"{spec.name}{spec.description}{spec.parameters}")
 
 
 def _about(spec: ToolSpec) -> str:

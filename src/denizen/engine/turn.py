@@ -89,7 +89,12 @@ class Turns:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
         self._inbox.check_room(lane_of(agent.name, inbound))
         self._check_rate(inbound.principal)
-        opened, is_new = await open_turn(self._services.store, agent, inbound, now=self._services.clock.now())
+        is_new = False
+        try:
+            opened, is_new = await open_turn(self._services.store, agent, inbound, now=self._services.clock.now())
+        finally:
+            if not is_new:  # nothing came of it, or it was counted when it came first
+                self._requests.give_back(inbound.principal.key)
         turn = opened.turn
         if is_new:
             self._opened[turn.id] = opened
@@ -224,14 +229,17 @@ class Turns:
         started = self._services.clock.monotonic_s()
         steps: Steps | None = None
         try:
-            context, history = await gather(self._services.store, opened, generation)
+            context, history = await gather(self._services.store, opened, generation, texts=self._services.texts)
             steps = Steps(context, self._services)
             self._services.live.publish(turn.id, TurnStarted(turn.id, turn.agent, context.model.name))
             with anyio.fail_after(context.agent.limits.turn_timeout_s):
-                text = await self._answer(context, steps, history)
+                text = await find_answer(context, steps, history)
             outcome = Outcome(TurnStatus.DONE, reply=render(text))
         except (DenizenError, TimeoutError) as error:
             outcome = failure_of(error)
+        except anyio.get_cancelled_exc_class():
+            await _settle(turn, steps)
+            raise
         except Exception:  # noqa: BLE001 - the boundary of a turn
             reference = fresh("err")
             _log.exception("turn fault", extra={"turn": turn.id, "reference": reference})
@@ -241,14 +249,7 @@ class Turns:
         report(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000))
         return {"status": closed.status}
 
-    # 5 loop
-
-    async def _answer(self, context: TurnContext, steps: Steps, history: list[PromptMessage]) -> str:
-        if uses_planning(context.agent.planning, context.model.capabilities):
-            return await plan_then_act(context, steps, history)
-        return await run_loop(context, steps, history)
-
-    # 6 render, 7 record, 8 deliver
+    # 7 record, 8 deliver
 
     async def _close_somehow(self, opened: Opened, outcome: Outcome, steps: Steps | None) -> Turn:
         """A turn ends, even when what happened in it cannot be written down."""
@@ -283,8 +284,9 @@ class Turns:
                 async with self._services.store.work() as work:
                     if steps:
                         await steps.write(work)
+                    is_wanted = not (await work.turns.get(closed.id)).status.is_final
                     await work.turns.close(closed)
-                    if owed:
+                    if owed and is_wanted:  # else it ended meanwhile: its question was asked anew, or deleted
                         await work.outbox.add(owed)
             except Unavailable as error:
                 if clock.monotonic_s() >= until_s:
@@ -295,7 +297,24 @@ class Turns:
             await anyio.sleep(CLOSE_PAUSE_S)
 
 
-# 6 render
+async def _settle(turn: Turn, steps: Steps | None) -> None:
+    """A turn that is stopped has cost what it has cost."""
+    try:
+        with anyio.CancelScope(shield=True):
+            if steps:
+                await steps.settle()
+    except DenizenError as error:
+        _log.warning("a stopped turn was not counted: %s", error.message, extra={"turn": turn.id})
+
+
+# 5 loop, 6 render
+
+
+async def find_answer(context: TurnContext, steps: Steps, history: Sequence[PromptMessage]) -> str:
+    """What the model says in the end, by way of the tools. Raises what the model raises."""
+    if uses_planning(context.agent.planning, context.model.capabilities):
+        return await plan_then_act(context, steps, history)
+    return await run_loop(context, steps, history)
 
 
 def render(text: str) -> str:

@@ -18,7 +18,26 @@ OnFault = Callable[[str, DenizenError], None]
 """Gets the id of a run and what went wrong with it."""
 
 
-class Durable(Protocol):
+class Stepping(Protocol):
+    """What a workflow does that must not happen twice."""
+
+    async def step(self, name: str, action: Callable[[], Awaitable[Json]]) -> Json:
+        """Inside a workflow: runs `action` once and records its result; after a restart the record is returned.
+
+        An action that was interrupted runs again (at least once), so calls to the outside carry an idempotency key.
+        A DenizenError that the action raises is recorded and raised again on replay.
+        """
+        ...
+
+    async def gather(self, *steps: tuple[str, Callable[[], Awaitable[Json]]]) -> list[Json]:
+        """Several steps side by side, numbered in the given order so that a replay finds them; results in order.
+
+        The steps must not raise: turn an expected failure into a JSON value first.
+        """
+        ...
+
+
+class Durable(Stepping, Protocol):
     """Registered workflows, started by id: the same id twice is one run."""
 
     def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:
@@ -49,21 +68,6 @@ class Durable(Protocol):
 
     async def cancel(self, run_id: str) -> None:
         """Ends a run that has not ended: here at once, in another process at its next step. Raises NotFound."""
-        ...
-
-    async def step(self, name: str, action: Callable[[], Awaitable[Json]]) -> Json:
-        """Inside a workflow: runs `action` once and records its result; after a restart the record is returned.
-
-        An action that was interrupted runs again (at least once), so calls to the outside carry an idempotency key.
-        A DenizenError that the action raises is recorded and raised again on replay.
-        """
-        ...
-
-    async def gather(self, *steps: tuple[str, Callable[[], Awaitable[Json]]]) -> list[Json]:
-        """Several steps side by side, numbered in the given order so that a replay finds them; results in order.
-
-        The steps must not raise: turn an expected failure into a JSON value first.
-        """
         ...
 
     async def pending(self) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal, Protocol
 
 from denizen.domain.agent import Sampling
@@ -113,6 +114,10 @@ class Model(Protocol):
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]: ...
 
+    async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
+        """What so many tokens cost when nothing is cached; None when no price is known. With fallbacks, the dearest."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
@@ -137,6 +142,10 @@ class Models(Protocol):
         ...
 
     def list_models(self) -> Sequence[ModelInfo]: ...
+
+    async def warm(self) -> None:
+        """Does beforehand what the first request would have to wait for. Raises what that request would raise."""
+        ...
 
     async def aclose(self) -> None:
         """Closes connections and child processes; the models must not be used afterwards."""

@@ -20,10 +20,13 @@ from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Message
+from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.ports.archive import Archive
 from denizen.ports.reception import Outbox, Reception
+from denizen.ports.spending import Spending
+from denizen.ports.transcripts import Transcripts
 
 
 class Conversations(Protocol):
@@ -111,8 +114,8 @@ class Turns(Protocol):
         """Newest first; with status OPEN oldest first, so that a restart takes them up in order."""
         ...
 
-    async def add_step(self, step: Step) -> None:
-        """With its usage. Repeating it (same turn and number) changes nothing."""
+    async def add_step(self, step: Step) -> bool:
+        """With its usage. Repeating it (same turn and number) changes nothing, and gives False."""
         ...
 
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]: ...
@@ -123,6 +126,16 @@ class Turns(Protocol):
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
         """By step and position."""
+        ...
+
+    async def add_prompt(self, prompt: PromptUse) -> None:
+        """What a step's prompt was made of. A segment's text, where it is given, is kept once for all prompts that have
+        it. Repeating it (same turn and step) changes nothing.
+        """
+        ...
+
+    async def list_prompts(self, turn_id: TurnId) -> Sequence[PromptUse]:
+        """By step, with the texts that are kept."""
         ...
 
 
@@ -197,6 +210,10 @@ class Work(Protocol):
     def reception(self) -> Reception: ...
     @property
     def outbox(self) -> Outbox: ...
+    @property
+    def transcripts(self) -> Transcripts: ...
+    @property
+    def spending(self) -> Spending: ...
 
 
 class Store(Protocol):

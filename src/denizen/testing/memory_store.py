@@ -19,7 +19,9 @@ from denizen.testing.memory_archive import MemoryArchive
 from denizen.testing.memory_outbox import MemoryOutbox
 from denizen.testing.memory_reception import MemoryReception
 from denizen.testing.memory_settings import MemoryGenerations, MemoryUserSettings
+from denizen.testing.memory_spending import MemorySpending
 from denizen.testing.memory_talk import MemoryConversations, MemoryMessages, MemorySessions
+from denizen.testing.memory_transcripts import MemoryTranscripts
 from denizen.testing.memory_turns import MemoryLedger, MemoryTurns
 from denizen.testing.memory_unit import Tables, Unit
 
@@ -36,6 +38,8 @@ class _Work:
         self.archive = MemoryArchive(unit)
         self.reception = MemoryReception(unit)
         self.outbox = MemoryOutbox(unit)
+        self.transcripts = MemoryTranscripts(unit)
+        self.spending = MemorySpending(unit)
 
 
 class MemoryStore:

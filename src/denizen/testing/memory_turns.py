@@ -8,6 +8,7 @@ from datetime import datetime
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import ConversationId, TurnId
+from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.ports.store import UsageRow
@@ -71,15 +72,14 @@ class MemoryTurns:
             return sorted(rows, key=lambda turn: turn.opened_at)[: max(limit, 0)]
         return newest_first(rows, lambda turn: turn.opened_at, limit)
 
-    async def add_step(self, step: Step) -> None:
+    async def add_step(self, step: Step) -> bool:
         self._unit.check_writes()
         refer(self._unit.tables.turns, step.turn_id)
-        if (step.turn_id, step.number) not in self._unit.tables.steps:
-            self._unit.put(
-                self._unit.tables.steps,
-                (step.turn_id, step.number),
-                replace(step, created_at=in_utc(step.created_at)),
-            )
+        table, key = self._unit.tables.steps, (step.turn_id, step.number)
+        if key in table:
+            return False
+        self._unit.put(table, key, replace(step, created_at=in_utc(step.created_at)))
+        return True
 
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]:
         rows = [step for step in self._unit.tables.steps.values() if step.turn_id == turn_id]
@@ -96,6 +96,26 @@ class MemoryTurns:
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
         rows = [record for record in self._unit.tables.calls.values() if record.turn_id == turn_id]
         return sorted(rows, key=lambda record: (record.step, record.position))
+
+    async def add_prompt(self, prompt: PromptUse) -> None:
+        self._unit.check_writes()
+        tables = self._unit.tables
+        refer(tables.turns, prompt.turn_id)
+        for segment in prompt.segments:
+            if segment.text is not None and segment.sha256 not in tables.prompt_texts:
+                self._unit.put(tables.prompt_texts, segment.sha256, segment.text)
+        key = (prompt.turn_id, prompt.step)
+        if key not in tables.prompts:
+            bare = tuple(replace(segment, text=None) for segment in prompt.segments)
+            self._unit.put(tables.prompts, key, replace(prompt, segments=bare))
+
+    async def list_prompts(self, turn_id: TurnId) -> Sequence[PromptUse]:
+        tables = self._unit.tables
+        rows = sorted((row for row in tables.prompts.values() if row.turn_id == turn_id), key=lambda row: row.step)
+        return [
+            replace(row, segments=tuple(replace(s, text=tables.prompt_texts.get(s.sha256)) for s in row.segments))
+            for row in rows
+        ]
 
 
 class MemoryLedger:

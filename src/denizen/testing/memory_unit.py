@@ -8,14 +8,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from denizen.domain.conversation import Conversation, Session
+from denizen.domain.budget import Scope
+from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.delivery import Delivery
 from denizen.domain.errors import NotFound
 from denizen.domain.message import Message
 from denizen.domain.room import Post, PostVersion, Room
+from denizen.domain.trace import PromptUse
+from denizen.domain.transcript import Block
 from denizen.domain.turn import CallRecord, Step, Turn
+from denizen.domain.usage import Usage
 from denizen.ports.archive import Backfill
 from denizen.ports.reception import Claim
+from denizen.ports.spending import Reservation
 from denizen.ports.store import GenerationRow
 
 K = TypeVar("K")
@@ -40,6 +45,8 @@ class Tables:
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
     steps: dict[tuple[str, int], Step] = field(default_factory=dict[tuple[str, int], Step])
     calls: dict[tuple[str, int, int], CallRecord] = field(default_factory=dict[tuple[str, int, int], CallRecord])
+    prompts: dict[tuple[str, int], PromptUse] = field(default_factory=dict[tuple[str, int], PromptUse])
+    prompt_texts: dict[str, str] = field(default_factory=dict[str, str])
     generations: list[GenerationRow] = field(default_factory=list[GenerationRow])
     settings: dict[Pair, str] = field(default_factory=dict[Pair, str])
     rooms: dict[Pair, Room] = field(default_factory=dict[Pair, Room])
@@ -53,6 +60,10 @@ class Tables:
     allowed: dict[tuple[str, str, str, str], str] = field(default_factory=dict[tuple[str, str, str, str], str])
     exchanges: dict[Pair, int] = field(default_factory=dict[Pair, int])
     deliveries: dict[str, Delivery] = field(default_factory=dict[str, Delivery])
+    blocks: dict[tuple[Place, int], Block] = field(default_factory=dict[tuple[Place, int], Block])
+    spend: dict[tuple[Scope, str], Usage] = field(default_factory=dict[tuple[Scope, str], Usage])
+    reservations: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
+    warnings: dict[Scope, str] = field(default_factory=dict[Scope, str])
 
 
 class Unit:

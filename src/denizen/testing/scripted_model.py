@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import TypeAlias
 
 import anyio
@@ -78,7 +79,8 @@ def call(tool: str, /, *, id: str = "", **args: Json) -> ToolCallPart:  # noqa: 
 class ScriptedModel:
     """A model with a script. `otherwise` answers when the script is at its end; without it that is a failed test.
 
-    A step may be a reply, an error to raise, or a function of the request that gives one of the two.
+    A step may be a reply, an error to raise, or a function of the request that gives one of the two. `price_usd` is
+    what a token costs that goes in, and one that comes out; a reply says its own cost in its `usage`.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class ScriptedModel:
         capabilities: Capabilities | None = None,
         otherwise: Step | None = None,
         piece_chars: int = 8,
+        price_usd: tuple[Decimal, Decimal] | None = None,
     ) -> None:
         self.requests: list[ModelRequest] = []
         self._steps = list(steps)
@@ -95,6 +98,7 @@ class ScriptedModel:
         self._capabilities = capabilities or Capabilities()
         self._otherwise = otherwise
         self._piece_chars = piece_chars
+        self._price_usd = price_usd
 
     @property
     def name(self) -> str:
@@ -112,6 +116,11 @@ class ScriptedModel:
     def script(self, *steps: Step) -> None:
         """Adds steps."""
         self._steps.extend(steps)
+
+    async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
+        if self._price_usd is None:
+            return None
+        return input_tokens * self._price_usd[0] + output_tokens * self._price_usd[1]
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Plays the next step. A checkpoint before each event lets other tasks run, as a network would."""
@@ -180,6 +189,9 @@ class ScriptedModels:
         if found is None:
             raise NotFound(f"There is no model '{name}'.", code="model_not_found", fix=f"Known: {', '.join(by_name)}.")
         return found
+
+    async def warm(self) -> None:
+        """Scripts are always ready."""
 
     def list_models(self) -> Sequence[ModelInfo]:
         models = [self._only] if self._only is not None else list(dict.fromkeys(self._models.values()))

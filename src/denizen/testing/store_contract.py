@@ -17,8 +17,11 @@ from denizen.testing.store_contract_posts import PostContract
 from denizen.testing.store_contract_reception import ReceptionContract
 from denizen.testing.store_contract_rooms import RoomContract
 from denizen.testing.store_contract_settings import SettingsContract
+from denizen.testing.store_contract_spending import SpendingContract
 from denizen.testing.store_contract_talk import TalkContract
 from denizen.testing.store_contract_texts import TextContract
+from denizen.testing.store_contract_traces import TraceContract
+from denizen.testing.store_contract_transcripts import TranscriptContract
 from denizen.testing.store_contract_turns import TurnContract
 from denizen.testing.store_contract_units import UnitContract
 
@@ -29,6 +32,8 @@ class StoreContract(
     TalkContract,
     TextContract,
     TurnContract,
+    TraceContract,
+    TranscriptContract,
     SettingsContract,
     RoomContract,
     PostContract,
@@ -36,6 +41,7 @@ class StoreContract(
     ForgettingContract,
     ReceptionContract,
     OutboxContract,
+    SpendingContract,
     UnitContract,
 ):
     """All of it."""

@@ -16,6 +16,8 @@ from denizen.adapters.store.messages import SqlMessages
 from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.reception import SqlReception
 from denizen.adapters.store.sessions import SqlSessions
+from denizen.adapters.store.spending import SqlSpending
+from denizen.adapters.store.transcripts import SqlTranscripts
 from denizen.adapters.store.turns import SqlTurns
 from denizen.adapters.store.unit import Unit
 from denizen.adapters.store.user_settings import SqlUserSettings
@@ -69,6 +71,14 @@ class SqlWork:
     @property
     def outbox(self) -> SqlOutbox:
         return SqlOutbox(self._unit)
+
+    @property
+    def transcripts(self) -> SqlTranscripts:
+        return SqlTranscripts(self._unit)
+
+    @property
+    def spending(self) -> SqlSpending:
+        return SqlSpending(self._unit)
 
 
 class Database:

@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0002"
+HEAD = "0005"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
@@ -11,6 +10,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.tables import steps, tool_calls, turns
 from denizen.adapters.store.usage import usage_of, usage_values
+from denizen.domain.budget import utc_day
 from denizen.domain.ids import TurnId
 from denizen.domain.tool import Origin, Tier
 from denizen.domain.turn import CallRecord, Step
@@ -36,7 +36,7 @@ def _add_step(insert: InsertInto) -> sa.Executable:
     given: dict[str, Any] = {column.name: sa.bindparam(column.name) for column in steps.c}
     # Empty where there is no such turn, so that the reference is what fails.
     found = {"turn_id": turn, "agent": sa.func.coalesce(agent, ""), "principal": sa.func.coalesce(principal, "")}
-    return insert(steps).values(given | found).on_conflict_do_nothing().inline()
+    return insert(steps).values(given | found).on_conflict_do_nothing().returning(steps.c.number)
 
 
 @cache
@@ -44,9 +44,9 @@ def _add_call(insert: InsertInto) -> sa.Executable:
     return insert(tool_calls).on_conflict_do_nothing().inline()
 
 
-def add_step(connection: sa.Connection, insert: InsertInto, step: Step) -> None:
-    """Repeating it changes nothing."""
-    connection.execute(
+def add_step(connection: sa.Connection, insert: InsertInto, step: Step) -> bool:
+    """Repeating it changes nothing, and gives False."""
+    added = connection.execute(
         _add_step(insert),
         {
             "turn_id": step.turn_id,
@@ -56,15 +56,11 @@ def add_step(connection: sa.Connection, insert: InsertInto, step: Step) -> None:
             "finish_reason": step.finish_reason,
             "duration_ms": step.duration_ms,
             "created_at": step.created_at,
-            "day": day_of(step.created_at),
+            "day": utc_day(step.created_at),
             **usage_values(step.usage),
         },
     )
-
-
-def day_of(time: datetime) -> str:
-    """The UTC day, as `2026-11-21`."""
-    return time.astimezone(UTC).date().isoformat()
+    return added.scalar() is not None
 
 
 def list_steps(connection: sa.Connection, turn_id: TurnId) -> list[Step]:

@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
+from denizen.adapters.store.prompts import add_prompt, list_prompts
 from denizen.adapters.store.steps import add_call, add_step, list_calls, list_steps
 from denizen.adapters.store.tables import turns
 from denizen.adapters.store.unit import Unit
@@ -16,6 +17,7 @@ from denizen.adapters.store.usage import usage_of, usage_values
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import ConversationId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 
 _BY_ID = sa.select(turns).where(turns.c.id == sa.bindparam("id"))
@@ -89,9 +91,9 @@ class SqlTurns:
 
         return await self._unit.read(lambda connection: [_turn(row) for row in connection.execute(statement, bounds)])
 
-    async def add_step(self, step: Step) -> None:
+    async def add_step(self, step: Step) -> bool:
         insert = self._unit.dialect.insert
-        await self._unit.write(lambda connection: add_step(connection, insert, step))
+        return await self._unit.write(lambda connection: add_step(connection, insert, step))
 
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]:
         return await self._unit.read(lambda connection: list_steps(connection, turn_id))
@@ -102,6 +104,13 @@ class SqlTurns:
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
         return await self._unit.read(lambda connection: list_calls(connection, turn_id))
+
+    async def add_prompt(self, prompt: PromptUse) -> None:
+        insert = self._unit.dialect.insert
+        await self._unit.write(lambda connection: add_prompt(connection, insert, prompt))
+
+    async def list_prompts(self, turn_id: TurnId) -> Sequence[PromptUse]:
+        return await self._unit.read(lambda connection: list_prompts(connection, turn_id))
 
 
 def _find(connection: sa.Connection, turn_id: TurnId) -> Turn | None:

@@ -6,6 +6,7 @@ Kept short on purpose: a plain question must stay cheap, and a small model must 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from denizen.domain.agent import Agent, CitationFormat, ResponseStyle
@@ -36,9 +37,25 @@ def assemble(agent: Agent, *, now: datetime, tool_rules: bool, instructions: str
         Segment("style", _style(agent)),
         Segment("tools", _tool_rules(agent) if tool_rules and agent.tools else ""),
         Segment("instructions", instructions.strip(), Stability.SESSION),
-        Segment("date", f"Today is {now:%A, %Y-%m-%d} (UTC).", Stability.TURN),
+        Segment("date", date_line(now), Stability.TURN),
     ]
     return order_segments(segments)
+
+
+def date_line(now: datetime) -> str:
+    """The text of the segment that changes once a day."""
+    return f"Today is {now:%A, %Y-%m-%d} (UTC)."
+
+
+def assemble_participant(
+    agent: Agent, *, now: datetime, tool_rules: bool, instructions: str = ""
+) -> tuple[Segment, ...]:
+    """Those of an agent that reads the transcript: it needs nobody to tell it who it is (inventory C28), unless it has
+    a persona.
+    """
+    if agent.persona:
+        return assemble(agent, now=now, tool_rules=tool_rules, instructions=instructions)
+    return order_segments([Segment("instructions", instructions.strip(), Stability.SESSION)])
 
 
 def _style(agent: Agent) -> str:
@@ -76,13 +93,13 @@ def fit(messages: Iterable[PromptMessage], capabilities: Capabilities, *, native
             if native or not isinstance(part, ToolCallPart | ToolResultPart)
         )
         if parts:
-            fitted.append(PromptMessage(message.role, parts))
+            fitted.append(replace(message, parts=parts))
     return tuple(fitted)
 
 
-def passing(text: str) -> PromptMessage:
+def passing(text: str, kind: str = "note") -> PromptMessage:
     """A note that the model sees once and nobody stores; in brackets, so that it reads as none of the user's words."""
-    return PromptMessage(Role.USER, (TextPart(f"[{text}]"),))
+    return PromptMessage(Role.USER, (TextPart(f"[{text}]"),), kind)
 
 
 def tell_results(messages: Iterable[PromptMessage]) -> list[PromptMessage]:
@@ -92,7 +109,7 @@ def tell_results(messages: Iterable[PromptMessage]) -> list[PromptMessage]:
         results = [part for part in message.parts if isinstance(part, ToolResultPart)]
         if message.role is Role.TOOL and results:
             text = "\n".join(f"[Result of {part.tool}: {part.text}]" for part in results)
-            told.append(PromptMessage(Role.USER, (TextPart(text),)))
+            told.append(PromptMessage(Role.USER, (TextPart(text),), message.kind))
         else:
             told.append(message)
     return told

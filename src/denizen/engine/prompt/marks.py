@@ -5,12 +5,17 @@ A mark is decided when the message is written and kept with it, so that the byte
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from denizen.domain.agent import Timestamps
 from denizen.domain.message import Message, Part, TextPart
+
+MAX_NAME_CHARS = 80
+_BREAKS = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Controls, invisible formatting, and separators of lines: categories of Unicode."""
 
 
 def time_mark(rule: Timestamps, now: datetime, before: datetime | None) -> str:
@@ -28,8 +33,14 @@ def marked(message: Message) -> tuple[Part, ...]:
         return message.parts
     head = f"{time}\n" if time else ""
     if speaker:
-        head += f"{speaker}: "
+        head += f"{speaker_of(str(speaker))}: "
     return _with_head(message.parts, head)
+
+
+def speaker_of(name: str) -> str:
+    """A name as it stands in front of what its owner says: on one line and short, since people choose it themselves."""
+    words = "".join(" " if unicodedata.category(char) in _BREAKS else char for char in name[: 4 * MAX_NAME_CHARS])
+    return " ".join(words.split())[:MAX_NAME_CHARS] or "somebody"
 
 
 def _with_head(parts: Sequence[Part], head: str) -> tuple[Part, ...]:

@@ -33,9 +33,9 @@ IMAGE_LIFE_S = 12 * 3600.0
 _REMARK = TextPart("[a picture was shown here]")
 
 
-def from_stored(messages: Iterable[Message]) -> list[PromptMessage]:
+def from_stored(messages: Iterable[Message], kind: str = "history") -> list[PromptMessage]:
     """Stored messages as a model sees them."""
-    return [PromptMessage(message.role, marked(message)) for message in messages if message.parts]
+    return [PromptMessage(message.role, marked(message), kind) for message in messages if message.parts]
 
 
 def without_dead_images(message: Message, now: datetime) -> Message:

@@ -13,6 +13,7 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import Post
 from denizen.engine.choices import reset_at
 from denizen.engine.prompt.assemble import passing
+from denizen.engine.prompt.marks import speaker_of
 from denizen.ports.store import Store
 
 MAX_CHARS = 300
@@ -40,9 +41,9 @@ async def load_surroundings(
                 lines.append(_line(post))
     if not lines:
         return []
-    return [passing("What was said here just before, for your information:\n" + "\n".join(lines))]
+    return [passing("What was said here just before, for your information:\n" + "\n".join(lines), "surroundings")]
 
 
 def _line(post: Post) -> str:
     text = " ".join(post.text.split())
-    return f"{post.author.name}: {text[:MAX_CHARS]}{'…' if len(text) > MAX_CHARS else ''}"
+    return f"{speaker_of(post.author.name)}: {text[:MAX_CHARS]}{'…' if len(text) > MAX_CHARS else ''}"

@@ -40,6 +40,7 @@ class _Picture:
     tools: list[str] = field(default_factory=list[str])
     notice: str = ""
     shown: str = ""
+    status: TurnStatus = TurnStatus.OPEN
 
     def take(self, event: TurnEvent) -> None:
         match event:
@@ -51,6 +52,8 @@ class _Picture:
                 self.notice = ""
             case Notice():
                 self.notice = event.text
+            case TurnFinished():
+                self.status = event.status
             case _:
                 pass
 
@@ -109,7 +112,6 @@ class Showing:
         """Raises what ends the watching; not from within the group, which would wrap it."""
         picture, preview = _Picture(), None
         ended: DenizenError | None = None
-        status = TurnStatus.OPEN
         if shown.manners.preview and shown.asked:
             preview = self._outbox.open_preview(self._channel, shown.turn_id, shown.place, reply_to=shown.asked)
         async with anyio.create_task_group() as group:
@@ -119,8 +121,6 @@ class Showing:
                 async with aclosing(self._turns.watch(shown.turn_id)) as events:
                     async for event in events:
                         picture.take(event)
-                        if isinstance(event, TurnFinished):
-                            status = event.status
             except DenizenError as error:
                 ended = error
             if preview is not None:
@@ -128,7 +128,7 @@ class Showing:
             group.cancel_scope.cancel()
         if ended is not None:
             raise ended
-        return status
+        return picture.status
 
     async def _draw(self, preview: Preview, picture: _Picture) -> None:
         await anyio.sleep(PREVIEW_AFTER_S)

@@ -41,10 +41,15 @@ def key_of(inbound: Inbound) -> TurnId:
     return turn_id(inbound.agent, inbound.place.platform, inbound.platform_id)
 
 
+def may_see_all(principal: Principal) -> bool:
+    """Owners and admins."""
+    return bool(principal.roles & {RoleName.OWNER, RoleName.ADMIN})
+
+
 def check_own(turn: Turn, principal: Principal) -> None:
     """Raises NotFound for a turn of somebody else, unless an owner or admin asks. The error is the one of a turn that
     does not exist, so that nobody learns whether it does.
     """
-    if turn.principal.key == principal.key or principal.roles & {RoleName.OWNER, RoleName.ADMIN}:
+    if turn.principal.key == principal.key or may_see_all(principal):
         return
     raise NotFound(f"There is no turn {turn.id}.", code="turn_not_found")

@@ -1,4 +1,4 @@
-"""What can be read under `/api`: agents, models, tools, an own session's messages, a turn with its steps and calls.
+"""What can be read under `/api`: agents, models, tools, an own session's messages, what is recorded of a turn.
 
 FastAPI routes, so that they are described in `/api/openapi.json`. Reads only.
 """
@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
-from denizen.web.api.inbound import WEB, check_own, own_place
+from denizen.web.api.inbound import WEB, check_own, may_see_all, own_place
 from denizen.web.api.translate import (
     agent_to_wire,
     find_model,
@@ -84,11 +84,11 @@ def _router(deps: WebDependencies) -> APIRouter:
         place = own_place(WEB, principal_of(request), name)
         return messages_to_wire(await deps.queries.list_messages(place, agent, limit=limit))
 
-    @router.get("/turns/{turn_id}", summary="A turn with its steps and tool calls")
+    @router.get("/turns/{turn_id}", summary="A turn with its prompts, steps and tool calls")
     async def get_turn(request: Request, turn_id: str) -> wire.TurnInfo:
-        detail = await deps.queries.get_turn(TurnId(turn_id))
-        check_own(detail.turn, principal_of(request))
-        return turn_to_wire(detail)
+        detail, principal = await deps.queries.get_turn(TurnId(turn_id)), principal_of(request)
+        check_own(detail.turn, principal)
+        return turn_to_wire(detail, in_full=may_see_all(principal))
 
     return router
 

@@ -17,9 +17,11 @@ from denizen.domain.events import (
 )
 from denizen.domain.ids import CallId
 from denizen.domain.message import Message, Role, ToolResultPart, calls_of
+from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.engine.queries import ToolInfo, TurnDetail
+from denizen.engine.queries import ToolInfo
+from denizen.engine.trace import Trace
 from denizen.ports.model import ModelInfo, Models
 from denizen.web.errors import failure_of, problem_of
 from denizen_sdk import wire
@@ -113,7 +115,8 @@ def model_to_wire(model: ModelInfo) -> wire.ModelInfo:
     )
 
 
-def turn_to_wire(detail: TurnDetail) -> wire.TurnInfo:
+def turn_to_wire(detail: Trace, *, in_full: bool) -> wire.TurnInfo:
+    """`in_full` with the texts of the system prompt, which the operator wrote and may want to keep."""
     turn = detail.turn
     return wire.TurnInfo(
         id=turn.id,
@@ -127,12 +130,31 @@ def turn_to_wire(detail: TurnDetail) -> wire.TurnInfo:
         error=failure_to_wire(turn),
         steps=tuple(_step(step) for step in detail.steps),
         calls=tuple(_call(call) for call in detail.calls),
+        question=detail.question,
+        prompts=tuple(_prompt(prompt, in_full=in_full) for prompt in detail.prompts),
     )
+
+
+def _prompt(prompt: PromptUse, *, in_full: bool) -> wire.PromptInfo:
+    segments = tuple(
+        wire.SegmentInfo(s.name, s.stability.name.lower(), s.chars, s.tokens, s.sha256, s.text if in_full else None)
+        for s in prompt.segments
+    )
+    messages = tuple(wire.MessageShare(m.kind, m.count, m.tokens) for m in prompt.messages)
+    return wire.PromptInfo(prompt.step, prompt.model, segments, messages, prompt.tools, prompt.tool_tokens)
 
 
 def _step(step: Step) -> wire.StepInfo:
     usage = usage_to_wire(step.usage)
-    return wire.StepInfo(step.number, step.model, step.purpose, step.finish_reason, step.duration_ms, usage)
+    return wire.StepInfo(
+        step.number,
+        step.model,
+        step.purpose,
+        step.finish_reason,
+        step.duration_ms,
+        usage,
+        step.usage.cache_write_tokens,
+    )
 
 
 def _call(call: CallRecord) -> wire.CallInfo:
@@ -146,6 +168,8 @@ def _call(call: CallRecord) -> wire.CallInfo:
         is_error=call.is_error,
         duration_ms=call.duration_ms,
         cached=call.cached,
+        step=call.step,
+        tier=int(call.verdict.tier),
     )
 
 

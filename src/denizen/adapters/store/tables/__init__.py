@@ -19,6 +19,7 @@ from denizen.adapters.store.tables.outbox import deliveries, delivery_files
 from denizen.adapters.store.tables.reception import allowed, claims, exchanges, follows, positions
 from denizen.adapters.store.tables.registry import metadata
 from denizen.adapters.store.tables.settings import config_generations, user_settings
+from denizen.adapters.store.tables.spending import budget_scopes, reservations, spend
 from denizen.adapters.store.tables.talk import (
     MESSAGE,
     OPEN_SESSION,
@@ -26,15 +27,19 @@ from denizen.adapters.store.tables.talk import (
     messages,
     sessions,
 )
-from denizen.adapters.store.tables.turns import steps, tool_calls, turns
+from denizen.adapters.store.tables.transcript import CHANGED, blocks
+from denizen.adapters.store.tables.turns import prompt_texts, prompts, steps, tool_calls, turns
 
 __all__ = [
+    "CHANGED",
     "MESSAGE",
     "OPEN_SESSION",
     "POST",
     "THERE",
     "allowed",
     "backfills",
+    "blocks",
+    "budget_scopes",
     "claims",
     "config_generations",
     "conversations",
@@ -48,8 +53,12 @@ __all__ = [
     "positions",
     "post_versions",
     "posts",
+    "prompt_texts",
+    "prompts",
+    "reservations",
     "rooms",
     "sessions",
+    "spend",
     "steps",
     "tool_calls",
     "turns",

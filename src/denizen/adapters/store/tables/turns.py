@@ -80,3 +80,24 @@ tool_calls = sa.Table(
     sa.Column("created_at", UtcTime(), nullable=False),
 )
 """Each with its verdict."""
+
+prompts = sa.Table(
+    "prompts",
+    metadata,
+    sa.Column("turn_id", sa.Text(), sa.ForeignKey(turns.c.id), primary_key=True),
+    sa.Column("step", sa.Integer(), primary_key=True),
+    sa.Column("model", EscapedText(), nullable=False),
+    sa.Column("segments", JsonText(), nullable=False),
+    sa.Column("messages", JsonText(), nullable=False),
+    sa.Column("tools", JsonText(), nullable=False),
+    sa.Column("tool_tokens", sa.BigInteger(), nullable=False),
+)
+"""What the prompts of a turn were made of, by the step with which each began."""
+
+prompt_texts = sa.Table(
+    "prompt_texts",
+    metadata,
+    sa.Column("sha256", sa.Text(), primary_key=True),
+    sa.Column("text", EscapedText(), nullable=False),
+)
+"""Each once, however many prompts have it."""

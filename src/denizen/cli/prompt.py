@@ -1,0 +1,108 @@
+"""`denizen prompt`: the requests that a question would make, in full; none of them is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.app.choice import ModelChoice
+from denizen.cli.ask import Question, read_question
+from denizen.cli.options import model_options
+from denizen.cli.screen import printable_json, say
+from denizen.domain.ids import ConversationId
+from denizen.domain.json import JsonObject
+from denizen.domain.message import TextPart, parts_to_json
+from denizen.domain.prompt import PromptMessage, estimate_tokens
+
+if TYPE_CHECKING:
+    from denizen.engine.unsent import Unsent
+
+
+@click.command()
+@click.argument("text", nargs=-1)
+@click.option("-a", "--agent", default="", help="Who would answer.  [default: the configured one]")
+@click.option("-s", "--session", default="", help="As if asked in this session of `denizen ask`.")
+@click.option("--conversation", default="", help="As if asked there, by its id; `denizen trace` tells it.")
+@click.option("--json", "as_json", is_flag=True, help="The requests as JSON.")
+@model_options
+@click.pass_obj
+def command(
+    home: Path,
+    text: tuple[str, ...],
+    agent: str,
+    session: str,
+    choice: ModelChoice,
+    *,
+    conversation: str,
+    as_json: bool,
+) -> None:
+    """Show what would be sent to the model for a question: system prompt, tools and messages. Nothing is sent.
+
+    Where tools are planned for, both the plan's request and that for an answer without tools are shown.
+
+    \b
+    denizen prompt "What time is it in Tokyo?"
+    """
+    question = Question(read_question(text), agent, session, choice)
+    anyio.run(_show, home, question, conversation, as_json)
+
+
+async def _show(home: Path, question: Question, conversation: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
+    from denizen.app.build import LOCAL, Opening, open_denizen
+    from denizen.engine.unsent import plan_requests
+
+    async with open_denizen(home, Opening(question.choice, durable=False)) as denizen:
+        place = ConversationId(conversation) if conversation else None
+        unsent = await plan_requests(denizen.runtime, denizen.services, question.inbound(LOCAL), place)
+    if as_json:
+        click.echo(printable_json([_as_json(each) for each in unsent]))
+        return
+    for each in unsent:
+        for line in _lines(each):
+            say(line)
+
+
+def _lines(unsent: Unsent) -> Iterator[str]:
+    request = unsent.request
+    yield f"To {unsent.model}, at most {request.max_output_tokens:,} tokens back; not sent"
+    for segment in request.segments:
+        tokens = estimate_tokens(segment.text)
+        yield f"system: {segment.name}, {segment.stability.name.lower()}, about {tokens:,} tokens"
+        yield _indented(segment.text)
+    for spec in request.tools:
+        yield f"tool: {spec.name} {printable_json(dict(spec.parameters))}"
+        yield _indented(spec.description)
+    for message in request.messages:
+        yield f"{message.role}: {message.kind}"
+        yield _indented(_text(message))
+
+
+def _text(message: PromptMessage) -> str:
+    rows = zip(message.parts, parts_to_json(message.parts), strict=True)
+    return "\n".join(part.text if isinstance(part, TextPart) else printable_json(row) for part, row in rows)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  | {line}" for line in text.splitlines())
+
+
+def _as_json(unsent: Unsent) -> JsonObject:
+    request = unsent.request
+    return {
+        "model": unsent.model,
+        "segments": [{"name": s.name, "stability": s.stability.name.lower(), "text": s.text} for s in request.segments],
+        "tools": [
+            {"name": spec.name, "description": spec.description, "parameters": dict(spec.parameters)}
+            for spec in request.tools
+        ],
+        "messages": [
+            {"role": str(message.role), "kind": message.kind, "parts": parts_to_json(message.parts)}
+            for message in request.messages
+        ],
+        "max_output_tokens": request.max_output_tokens,
+        "output_schema": request.output_schema,
+    }

@@ -1,0 +1,71 @@
+"""What a prompt was made of, as it is recorded for people who ask why (promise 4).
+
+Names, sizes and hashes. The words of messages are not here: they stay in their session and in the archive, where they
+can be forgotten. Made by `engine/steps`, kept by the store, read by `engine/trace`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from denizen.domain.ids import TurnId
+from denizen.domain.prompt import Segment, Stability, estimate_tokens
+
+KEPT = frozenset({Stability.FOREVER, Stability.CONFIG})
+"""Of such segments the text is kept: it comes from the configuration. Others may hold what somebody said."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentUse:
+    """A segment of a system prompt. `tokens` are estimated; `text` is None where it is not kept."""
+
+    name: str
+    stability: Stability
+    chars: int
+    tokens: int
+    sha256: str
+    text: str | None = None
+
+    @classmethod
+    def of(cls, segment: Segment) -> SegmentUse:
+        text = segment.text if segment.stability in KEPT else None
+        return cls(
+            segment.name,
+            segment.stability,
+            len(segment.text),
+            estimate_tokens(segment.text),
+            sha256_of(segment.text),
+            text,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MessageUse:
+    """The messages of one kind in a prompt (`PromptMessage.kind`), in the order of their first."""
+
+    kind: str
+    count: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptUse:
+    """What the request of a step was made of. Of the steps after it only those have a record of their own whose
+    segments or tools were others; what else they add are results of tools.
+
+    `model` is the one that was asked, which a fallback may have answered for.
+    """
+
+    turn_id: TurnId
+    step: int
+    model: str
+    segments: tuple[SegmentUse, ...]
+    messages: tuple[MessageUse, ...]
+    tools: tuple[str, ...] = ()
+    tool_tokens: int = 0
+
+
+def sha256_of(text: str) -> str:
+    """In hexadecimal; halves of surrogate pairs count as what they are."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

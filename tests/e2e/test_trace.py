@@ -1,0 +1,135 @@
+"""`denizen trace`, `denizen replay` and `denizen prompt`: seeing why, from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from denizen.testing.model_server import Answer, Call
+from tests.e2e.home import Home
+from tests.e2e.provider import Provider
+
+pytestmark = pytest.mark.e2e
+
+
+def asked(home: Home, provider: Provider) -> str:
+    """A turn with one tool call; its id."""
+    home.configure(provider.server.openai_url)
+    provider.script(Answer(calls=[Call("calculator", {"expression": "6 * 7"})]), Answer(text="It is 42.\nReally."))
+    answered = home.do("ask", "--json", "What is 6 * 7?")
+    assert answered.code == 0, answered.err
+    return json.loads(answered.out)["turn"]
+
+
+def test_a_trace_tells_prompt_steps_calls_verdicts_cache_and_cost(home: Home, provider: Provider) -> None:
+    turn = asked(home, provider)
+    shown = home.do("trace", turn).out
+    for words in (
+        rf"{turn}  agent denizen  done  opened .* UTC, took [\d.]+ s",
+        r"question: What is 6 \* 7\?",
+        r"reply:\n  \| It is 42\.\n  \| Really\.",
+        r"prompt from step 1 on, for local/scripted: about [\d,]+ tokens",
+        r"  style +\d+ +[\d.]+%  config, sha256 [0-9a-f]{12}",
+        r"  tools +[\d,]+ +[\d.]+%  .*calculator",
+        r"  question +\d+ +[\d.]+%  1 message",
+        r"step 1 act on \S+: 12 tokens in, 7 out, cost unknown, [\d,]+ ms",
+        r'calculator {"expression": "6 \* 7"}: approve by \S+, tier 0 \(.+\), ran, \d+ ms: 42$',
+    ):
+        assert re.search(words, shown, re.MULTILINE), (words, shown)
+    assert "  | Answer briefly" not in shown
+    assert "    | Answer briefly" in home.do("trace", "--texts", "--last").out
+
+
+def test_a_trace_as_json_is_what_the_server_gives_and_turns_are_found_by_their_beginning(
+    home: Home, provider: Provider
+) -> None:
+    turn = asked(home, provider)
+    told = json.loads(home.do("trace", "--json", turn[:12]).out)
+    assert (told["id"], told["question"], told["prompts"][0]["segments"][0]["name"]) == (
+        turn, "What is 6 * 7?", "persona",
+    )  # fmt: skip
+    assert json.loads(home.do("trace", "--json", "--last", "--agent", "denizen").out) == told
+    with home.serve() as server:
+        served = server.get(f"/api/turns/{turn}")
+    assert (served.status, served.body) == (200, told)
+
+
+def test_a_turn_that_is_not_there_is_explained(home: Home, provider: Provider) -> None:
+    turn = asked(home, provider)
+    wrong = home.do("trace", f"{turn[:-1]}x")
+    assert wrong.code == 2
+    assert f"Did you mean {turn}?" in wrong.err
+    assert "denizen trace --last" in home.do("trace", "nonsense").err
+    assert "Which turn?" in home.do("trace").err
+    assert "no turn of terse" in home.do("trace", "--last", "--agent", "terse").err
+
+
+def test_a_replay_shows_the_new_answer_the_difference_and_both_costs_and_records_nothing(
+    home: Home, provider: Provider
+) -> None:
+    turn = asked(home, provider)
+    before = home.do("trace", "--json", "--last").out
+    calls = [Call("calculator", {"expression": "6 * 7"}, id="a"), Call("calculator", {"expression": "1 + 1"}, id="b")]
+    provider.script(Answer(calls=calls), Answer(text="It is 42.\nI am sure."))
+    again = home.do("replay", turn, "--model", "local/other")
+    assert again.code == 0, again.err
+    assert provider.server.bodies[-1]["model"] == "other"
+    results = [message["content"] for message in provider.server.bodies[-1]["messages"] if message["role"] == "tool"]
+    assert results == ["42", "This call was not recorded, and nothing runs in a replay."]
+    for words in (
+        "It is 42.\nI am sure.\n",
+        "--- then\n+++ now\n@@ -1,2 +1,2 @@\n It is 42.\n-Really.\n+I am sure.\n",
+        "then: denizen on local/scripted: 2 steps, 24 tokens in, 14 out, cost unknown",
+        "now:  denizen on local/other: 2 steps, 24 tokens in, 14 out, cost unknown; not recorded",
+        'without a result: calculator {"expression": "1 + 1"}',
+    ):
+        assert words in again.out, again.out
+    assert home.do("trace", "--json", "--last").out == before
+    provider.script(Answer(text="It is 42.\nReally."))
+    told = json.loads(home.do("replay", "--json", turn).out)
+    assert (told["diff"], told["now"]["model"], told["unrecorded"]) == ("", "local/scripted", [])
+
+
+def test_a_replay_of_a_turn_whose_agent_is_gone_says_what_to_name(home: Home, provider: Provider) -> None:
+    turn = asked(home, provider)
+    home.write(home.config.read_text().replace("denizen: {}", "terse: {}"))
+    refused = home.do("replay", turn)
+    assert refused.code == 2
+    assert "The agent 'denizen' of this turn is not configured any more." in refused.err
+    provider.script(Answer(text="42."))
+    assert "now:  terse on local/scripted" in home.do("replay", turn, "--agent", "terse").out
+
+
+def test_the_prompt_of_a_question_is_shown_as_it_would_be_sent_and_nothing_is_sent_or_written(
+    home: Home, provider: Provider
+) -> None:
+    asked(home, provider)
+    provider.script(Answer(text="Of course."))
+    home.do("ask", "-s", "talk", "Remember 17.")
+    sent, before = len(provider.server.bodies), home.do("trace", "--last").out
+    shown = home.do("prompt", "-s", "talk", "Which number?")
+    assert shown.code == 0, shown.err
+    for words in (
+        "To local/scripted, at most 4,096 tokens back; not sent\n",
+        "system: style, config, about 8 tokens\n  | Answer briefly and to the point.\n",
+        "tool: calculator {",
+        "user: history\n  | Remember 17.\nassistant: history\n  | Of course.\nuser: question\n  | Which number?\n",
+    ):
+        assert words in shown.out, shown.out
+    assert home.do("trace", "--last").out == before
+    conversation = re.search(r"conv_\w+", before)
+    assert conversation
+    [told] = json.loads(home.do("prompt", "--json", "--conversation", conversation[0], "Which number?").out)
+    assert len(provider.server.bodies) == sent
+    provider.script(Answer(text="17."))
+    home.do("ask", "-s", "talk", "Which number?")
+    body = provider.server.bodies[-1]
+    assert [message["kind"] for message in told["messages"]] == ["history", "history", "question"]
+    texts = [part["text"] for message in told["messages"] for part in message["parts"]]
+    assert texts == [message["content"] for message in body["messages"] if message["role"] != "system"]
+    assert [tool["name"] for tool in told["tools"]] == [tool["function"]["name"] for tool in body["tools"]]
+    assert "".join(segment["text"] for segment in told["segments"]) in "".join(
+        message["content"] for message in body["messages"] if message["role"] == "system"
+    ).replace("\n\n", "")
