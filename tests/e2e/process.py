@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 """A process that is stuck for so long is killed, and its test fails."""
 
 _RECORD = re.compile(r"\d{4}-\d\d-\d\dT\S+Z \[")

@@ -55,7 +55,7 @@ async def gather(
     reads_transcript = agent.context is ContextStrategy.TRANSCRIPT and "supplied" not in options
     assembled = assemble_participant if reads_transcript else assemble
     segments = assembled(agent, now=turn.opened_at, tool_rules=not plans, instructions=instructions)
-    most = agent.limits.max_output_tokens
+    most = min(agent.limits.max_output_tokens, model.capabilities.max_output_tokens or agent.limits.max_output_tokens)
     max_output = min(int(options.get("max_output_tokens") or most), most)
     room = model.capabilities.context_tokens - max_output - sum(estimate_tokens(s.text) for s in segments)
     voice: Voice | None = None

@@ -109,6 +109,10 @@ _TAKES_NO_SEED: frozenset[Kind] = frozenset({"anthropic", "openai-responses"})
 _GRAMMAR: frozenset[Kind] = frozenset({"ollama", "embedded"})
 
 
+EMBEDDED_OUTPUT_TOKENS = 1024
+"""A small model that has lost the thread goes on until it is stopped, and on a processor that is minutes."""
+
+
 def detect_capabilities(kind: Kind, model: str) -> Capabilities:
     """What `model` (without the provider's name) can do on a provider of this kind."""
     found = replace(Capabilities(), **_KIND_DEFAULTS[kind])
@@ -118,7 +122,9 @@ def detect_capabilities(kind: Kind, model: str) -> Capabilities:
             found = replace(found, **changes)
             break
     if kind == "embedded":
-        return replace(found, native_tools=False, json_schema=True, cache_marks=False, max_output_tokens=None)
+        return replace(
+            found, native_tools=False, json_schema=True, cache_marks=False, max_output_tokens=EMBEDDED_OUTPUT_TOKENS
+        )
     return replace(
         found,
         small=is_small(model),
