@@ -70,3 +70,16 @@ def test_a_log_file_is_for_its_owner_only(tmp_path: Path) -> None:
     with wide_open_umask():
         log_to(file, "json")
     assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lost_connection_to_discord_is_one_line_and_a_fault_of_our_own_keeps_its_traceback(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    ours = log_to(log, "console")
+    try:
+        raise ConnectionError("refused: s3cret")
+    except ConnectionError:
+        logging.getLogger("discord.client").exception("Attempting a reconnect in %.2fs", 1.5)
+        ours.exception("fault")
+    lines = log.read_text().splitlines()
+    assert "Attempting a reconnect in 1.50s (ConnectionError: refused: ***)" in lines[0]
+    assert "fault" in lines[1] and "Traceback" in "\n".join(lines[2:])

@@ -50,6 +50,7 @@ def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None
         handler.setFormatter(_JsonLines(mask))
     else:
         handler.setFormatter(_ConsoleLines(mask, colored=file is None and sys.stderr.isatty()))
+    handler.addFilter(_brief)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -58,6 +59,15 @@ def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None
     logging.getLogger("denizen").setLevel(level.upper())
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _brief(record: logging.LogRecord) -> bool:
+    """discord.py writes a page of its own inside each time it comes back after a lost connection: one line will do."""
+    if record.name.startswith("discord.") and record.exc_info:
+        error = record.exc_info[1]
+        record.msg, record.args = f"{record.getMessage()} ({type(error).__name__}: {error})", ()
+        record.exc_info = record.exc_text = None
+    return True
 
 
 def _open_handler(file: Path | None) -> logging.Handler:
