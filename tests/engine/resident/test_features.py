@@ -240,7 +240,7 @@ async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
         await town.resident.on_press(press)
         await town.resident.on_press(press)
         assert await town.said() == ["Done."]
-    assert texts(model.requests[0])[-1] == "Bob: Yes, do it"
+    assert texts(model.requests[0])[-1] == "Bob: [pressed a button, which says:] Yes, do it"
 
 
 async def test_a_command_is_answered_with_its_ticket() -> None:

@@ -278,7 +278,8 @@ class AgentSection(Section):
     session_scope: SessionScope = Field(
         default=_AGENT.session_scope,
         description="What one session spans on a platform: a `channel` with its threads, one `thread`, or one `user` "
-        "in all places.",
+        "in all rooms of a server, direct talks apart. With `user`, what was said to it in a room for few may come up "
+        "in a room for many.",
     )
     recent_messages: Whole = Field(
         default=_AGENT.recent_messages,

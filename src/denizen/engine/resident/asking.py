@@ -48,12 +48,14 @@ class Asking:
         return await self._hand_in(asked, text, agent=agent, new_session=new_session)
 
     async def press(self, press: Press) -> None:
-        """A button says its value for the one who pressed it, where that one could have said it."""
+        """A button says its value for the one who pressed it, where that one could have said it. The model is told that
+        it was a button: whoever pressed it read its label, not necessarily what it says.
+        """
         author = Author(press.author_id, press.author_name)
         asked = _Asked(press.room, author, press.roles, f"press:{press.id}", reply_to=press.message_id)
         if not await self._may_ask(asked):
             raise NotAllowed("You may not talk with me here.", code="not_allowed")
-        await self._hand_in(asked, press.value)
+        await self._hand_in(asked, f"[pressed a button, which says:] {press.value}")
 
     def scene(self, call: CommandCall) -> CommandScene:
         """What a command works with."""
