@@ -30,12 +30,36 @@ class Origin(StrEnum):
     API = "api"
 
 
+class Taint(StrEnum):
+    """Where a text comes from that nobody vouches for. What a turn has read decides what it may do without a human."""
+
+    WEB = "web"
+    MAIL = "mail"
+    DOCUMENT = "document"
+    OTHERS = "others"
+    """People other than the one who asks."""
+    TOOL = "tool"
+    """The result of a tool that comes from outside."""
+
+
+class Effect(StrEnum):
+    """What a call does that a text from elsewhere must not bring about."""
+
+    MEMORY = "memory"
+    SCHEDULE = "schedule"
+    SEND = "send"
+    REVEAL = "reveal"
+    """Shows what is secret."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """A tool as models, the gate and people see it.
 
     `parameters` is a JSON schema of type object. `read_only` tools change nothing and may be answered from the cache
-    of the turn (inventory V10, VW4). `source` names the toolset that it came from.
+    of the turn (inventory V10, VW4). A `destructive` one needs a human whatever a model thinks of it (V21). `reads` are
+    the kinds of foreign text that its results hold, `effects` what it does beyond its result. `source` names the
+    toolset that it came from.
     """
 
     name: str
@@ -46,6 +70,9 @@ class ToolSpec:
     idempotent: bool = False
     timeout_s: float = 60.0
     source: str = ""
+    destructive: bool = False
+    reads: frozenset[Taint] = frozenset()
+    effects: frozenset[Effect] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

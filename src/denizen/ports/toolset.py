@@ -12,7 +12,7 @@ from typing import Protocol
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId, SessionId, TurnId
 from denizen.domain.principal import Principal
-from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import Taint, ToolCall, ToolResult, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,8 @@ class CallScope:
     """On whose behalf and where a tool runs. `depth` counts calls that a skill made from within a skill. `account` is
     the agent whose login on the platform answers, None off platforms.
 
-    `idempotency_key` is the same when an interrupted call runs again after a restart.
+    `idempotency_key` is the same when an interrupted call runs again after a restart. `taint` is what the turn has read
+    so far that neither the owner nor the one who asks has written.
     """
 
     agent: AgentName
@@ -33,6 +34,7 @@ class CallScope:
     depth: int = 0
     chain: tuple[str, ...] = field(default_factory=tuple)
     account: AgentName | None = None
+    taint: frozenset[Taint] = frozenset()
 
 
 class Toolset(Protocol):

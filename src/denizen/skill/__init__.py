@@ -19,7 +19,7 @@ Importing this loads no vendor: pydantic comes in when the first schema is asked
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.tool import Tier, ToolResult
+from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.ports.fetch import Fetched
 from denizen.skill.archived import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
 from denizen.skill.context import Found, History, ToolContext
@@ -36,6 +36,7 @@ __all__ = [
     "ArchiveLookup",
     "ArchivedEdits",
     "ArchivedPost",
+    "Effect",
     "Fetched",
     "Found",
     "History",
@@ -49,6 +50,7 @@ __all__ = [
     "Skill",
     "SkillServices",
     "SkillToolset",
+    "Taint",
     "Tier",
     "Tool",
     "ToolContext",

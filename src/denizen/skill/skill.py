@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
-from denizen.domain.tool import Tier, ToolSpec
+from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
 from denizen.skill.section import read_section
 from denizen.skill.signature import Signature
 
@@ -35,6 +35,9 @@ class Tool:
     read_only: bool
     idempotent: bool
     timeout_s: float
+    destructive: bool = False
+    reads: frozenset[Taint] = frozenset()
+    effects: frozenset[Effect] = frozenset()
 
     @cached_property
     def signature(self) -> Signature:
@@ -66,7 +69,7 @@ class Skill:
     def find_tool(self, name: str) -> Tool | None:
         return self._tools.get(name)
 
-    def tool(
+    def tool(  # noqa: PLR0913 - keywords, each of which a reader of a skill understands
         self,
         *,
         name: str = "",
@@ -74,13 +77,17 @@ class Skill:
         read_only: bool = False,
         idempotent: bool = False,
         timeout_s: float = 30.0,
+        destructive: bool = False,
+        reads: Iterable[Taint] = (),
+        effects: Iterable[Effect] = (),
     ) -> Callable[[F], F]:
         """Makes the function below it a tool; the function itself stays as it is.
 
         Its first parameter is the `ToolContext`; the others, with their annotations, are the tool's parameters. The
         first paragraph of its docstring is the description. `async def` runs on the event loop and must not block; a
         plain `def` runs in a thread, so it may block, but cannot fetch or call others. A tool that does not state its
-        tier has the highest (inventory V18).
+        tier has the highest (inventory V18). What it `reads` from outside and which `effects` it has tell the gate what
+        a text by strangers must not make it do.
         """
 
         def declare(function: F) -> F:
@@ -92,6 +99,9 @@ class Skill:
                 read_only=read_only,
                 idempotent=idempotent,
                 timeout_s=timeout_s,
+                destructive=destructive,
+                reads=frozenset(reads),
+                effects=frozenset(effects),
             )
             _check(_NAME.fullmatch(tool.name) is not None, f"`{tool.name}` cannot be a tool's name", "use a-z, 0-9, _")
             _check(tool.name not in self._tools, f"the skill {self.name} has two tools `{tool.name}`", "rename one")
@@ -113,6 +123,9 @@ class Skill:
                 idempotent=tool.idempotent or tool.read_only,
                 timeout_s=tool.timeout_s,
                 source=self.name,
+                destructive=tool.destructive,
+                reads=tool.reads,
+                effects=tool.effects,
             )
             for tool in self.tools
         )
