@@ -8,6 +8,7 @@ import pytest
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen.web.auth import LOGIN_LIFETIME
 from denizen.web.dependencies import Exposure
+from denizen.web.pages.routes import WRONG_KEYS
 from tests.site import ANN, BEN, running_site
 
 pytestmark = pytest.mark.anyio
@@ -264,3 +265,14 @@ async def test_without_keys_what_a_proxy_passes_on_is_refused(header: str) -> No
     async with running_site() as site, site.client() as client:
         answer = await client.get("/api/agents", headers={header: "203.0.113.7"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "proxy_without_keys")
+
+
+async def test_who_guesses_keys_has_to_wait_and_who_knows_one_does_not() -> None:
+    async with running_site(keys=[ANN]) as site, site.client() as client:
+        for _ in range(20):
+            assert (await client.post("/login", data={"key": "key-of-ann"})).status_code == 303
+        tries = [await client.post("/login", data={"key": f"guess-{n}"}) for n in range(WRONG_KEYS.calls)]
+        assert {answer.status_code for answer in tries} == {401}
+        locked = await client.post("/login", data={"key": "key-of-ann"})
+    assert locked.status_code == 429
+    assert "Try again in 15 min" in locked.text

@@ -17,6 +17,8 @@ from datetime import datetime, timedelta
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 
+MIN_KEY_CHARS = 16
+"""Of a key that must hold against guessing from elsewhere."""
 LOGIN_LIFETIME = timedelta(days=7)
 MAX_LOGINS = 1000
 OPEN_LOOPBACK = Principal(PrincipalKind.LOCAL, "local", "local", frozenset({RoleName.OWNER}))
@@ -30,10 +32,12 @@ class ApiKey:
     name: str
     digest: bytes
     roles: frozenset[str] = field(default_factory=frozenset[str])
+    is_short: bool = False
 
     @classmethod
     def of(cls, name: str, text: str, roles: Iterable[str] = ()) -> ApiKey:
-        return cls(name, hashlib.sha256(text.encode()).digest(), frozenset(roles))
+        digest = hashlib.sha256(text.encode()).digest()
+        return cls(name, digest, frozenset(roles), is_short=len(text) < MIN_KEY_CHARS)
 
     @property
     def principal(self) -> Principal:
@@ -107,8 +111,18 @@ def is_loopback(host: str) -> bool:
 
 
 def check_exposure(host: str, keys: Sequence[ApiKey]) -> None:
-    """Raises NeedsAttention when the server would listen beyond loopback and let everybody in."""
-    if keys or is_loopback(host):
+    """Raises NeedsAttention when the server would listen beyond loopback and let everybody in, or whoever guesses."""
+    if is_loopback(host):
+        return
+    short = next((key for key in keys if key.is_short), None)
+    if short:
+        raise NeedsAttention(
+            f"The server will not listen on '{host}' with the API key '{short.name}'.",
+            code="key_too_short",
+            why=f"a key of fewer than {MIN_KEY_CHARS} characters can be guessed",
+            fix="Make a longer one, such as with `openssl rand -hex 24`.",
+        )
+    if keys:
         return
     raise NeedsAttention(
         f"The server will not listen on '{host}' without an API key.",

@@ -11,6 +11,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 
+from denizen.engine.gate.limits import SlidingWindow
+from denizen.engine.gate.policy import RateLimit
 from denizen.web.auth import LOGIN_LIFETIME, find_key
 from denizen.web.body import read_bytes
 from denizen.web.dependencies import WebDependencies
@@ -18,6 +20,8 @@ from denizen.web.guard import LOGIN_COOKIE, LOGIN_PATH, login_token
 from denizen.web.pages.render import ChatPage, LoginPage, Static, render
 
 MAX_FORM_BYTES = 8192
+WRONG_KEYS = RateLimit(calls=10, window_s=900.0)
+"""From one address; after that it has to wait, even with the right key."""
 
 
 class Pages:
@@ -25,6 +29,7 @@ class Pages:
 
     def __init__(self, deps: WebDependencies) -> None:
         self._deps = deps
+        self._wrong_keys = SlidingWindow(deps.clock)
 
     @property
     def routes(self) -> list[Route | Mount]:
@@ -47,10 +52,16 @@ class Pages:
 
     async def sign_in(self, request: Request) -> Response:
         body = await read_bytes(request, limit=MAX_FORM_BYTES)
+        address = request.client.host if request.client else ""
+        wait_s = self._wrong_keys.take(address, WRONG_KEYS)
+        if wait_s > 0:
+            problem = f"Too many wrong keys came from your address. Try again in {wait_s / 60:.0f} min."
+            return render(LoginPage(self._deps.version, problem), status=429)
         fields = parse_qs(body.decode(errors="replace"))
         key = find_key(self._deps.keys(), fields.get("key", [""])[0].strip())
         if key is None:
             return render(LoginPage(self._deps.version, "This key is not known."), status=401)
+        self._wrong_keys.give_back(address)
         token = self._deps.logins.open(key, now=self._deps.clock.now())
         response = RedirectResponse("/", status_code=303)
         response.set_cookie(
