@@ -1,8 +1,10 @@
 """Figures beside their aims, by hand: `python -m benchmarks [NAME ...]`, or `make bench`. Nothing is asserted.
 
     start turns growth size     whole processes, the default
+    gate                        what the gate costs a call
     discord                     whole processes too; takes minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
+    cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
 Linux only; quote a figure in calibration loops, or beside its baseline, since machines differ and are shared.
 """
@@ -14,13 +16,13 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import community, durable, growth, size, start, store, turns
+from benchmarks import cache, community, durable, gate, growth, size, start, store, turns
 from benchmarks.figures import Figure, calibrate, show, show_head
 from benchmarks.processes import Process, compile_sources, run_model
 
 USUAL = ("size", "start", "turns", "growth")
-WHOLE = (*USUAL, "discord")
-PARTS = ("store", "durable")
+WHOLE = (*USUAL, "gate", "discord")
+PARTS = {"store": store.main, "durable": durable.main, "cache": cache.main}
 
 
 def measure(name: str, folder: Path, model: Process) -> Iterator[Figure]:
@@ -33,6 +35,8 @@ def measure(name: str, folder: Path, model: Process) -> Iterator[Figure]:
             return growth.measure(folder, model)
         case "discord":
             return community.measure(folder, model)
+        case "gate":
+            return gate.measure()
         case _:
             return size.measure()
 
@@ -54,10 +58,10 @@ def main(args: list[str]) -> int:
         return 2
     if not names or set(names) & set(WHOLE):
         whole([name for name in WHOLE if name in (names or USUAL)])
-    for name in PARTS:
+    for name, show_part in PARTS.items():
         if name in names:
             print(f"\n{name}")
-            (store if name == "store" else durable).main(*urls[:1])
+            show_part(*urls[:1])
     return 0
 
 

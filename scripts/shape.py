@@ -28,7 +28,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/engine/turn.py::Turns._live": "turn: an unknown fault fails this turn, not its lane",
     "src/denizen/engine/turn.py::Turns._close_somehow": "turn: it ends even when its steps cannot be written",
     "src/denizen/app/reload.py::Reloader.reload_and_tell": "job: a fault in a reload must not end the server",
-    "src/denizen/engine/gate/decide.py::decide": "gate: whatever fails inside denies (inventory V20)",
+    "src/denizen/engine/gate/decide.py::Judge.judge": "gate: whatever fails inside denies (inventory V20)",
     "src/denizen/engine/gate/door.py::_run_tool": "skill call: a fault in a tool's code is a result with a reference",
     "src/denizen/adapters/durable/outcome.py::perform": "job: an unknown fault is recorded as one with a reference",
     "src/denizen/adapters/durable/rescue.py::Rescuer._run": "job: the next round tries again",
@@ -40,7 +40,9 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/engine/resident/resident.py::Resident._answer": "message: a fault is a reply with a reference",
     "src/denizen/engine/resident/errands.py::run_errand": "job: a fault in it ends neither account nor neighbours",
     "src/denizen/engine/outbox/outbox.py::Outbox._send": "delivery: a fault fails this piece only",
+    "src/denizen/app/skills/shelf.py::load_skill": "skill: a fault in its code leaves out this skill only",
     "src/denizen/app/accounts.py::Accounts._live": "account: a fault ends its connection only",
+    "src/denizen/adapters/mcp/server.py::McpServer._live": "server: a fault ends its connection only",
     "src/denizen/web/errors.py::Boundary.__call__": "request: an unknown fault is an answer with a reference",
 })  # fmt: skip
 """The only functions that may catch everything and go on, each with its reason."""

@@ -24,6 +24,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.gate.door import Gate
+from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.live import Live
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Generation, Runtime
@@ -132,6 +133,7 @@ async def running_site(
     exposure: Exposure | None = None,
     timing: Timing | None = None,
     agents: Sequence[Agent] = (),
+    policy: GatePolicy | None = None,
 ) -> AsyncGenerator[Site]:
     """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default."""
     model = models[0] if models else ScriptedModel()
@@ -140,7 +142,14 @@ async def running_site(
     toolsets: tuple[Toolset, ...] = (weather,)
     runtime = Runtime()
     await runtime.swap(
-        Generation(7, {agent.name: agent for agent in known}, known[0].name, ScriptedModels(model), toolsets)
+        Generation(
+            7,
+            {agent.name: agent for agent in known},
+            known[0].name,
+            ScriptedModels(model),
+            toolsets,
+            policy or GatePolicy(),
+        )
     )
     clock, store, durable = HandClock(), MemoryStore(), MemoryDurable()
     services = Services(store, durable, Live(), Gate(clock), clock)

@@ -61,6 +61,7 @@ class Surroundings:
             fetcher=self.fetcher,
             folder_of=lambda agent, skill: self.root / agent / skill,
             search_history=self._search,
+            read_history=self._read,
             call_tool=self._call,
         )
 
@@ -69,6 +70,10 @@ class Surroundings:
         wanted = words.casefold().split()
         hits = [message for message in self.messages if all(word in message.text.casefold() for word in wanted)]
         return sorted(hits, key=lambda message: message.at, reverse=True)[:limit]
+
+    async def _read(self, scope: CallScope, first: int, last: int) -> Sequence[Found]:
+        self.searched.append(scope)
+        return [message for message in self.messages if first <= message.number <= last]
 
     async def _call(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult:
         self.inner_calls.append((scope, tool, args))

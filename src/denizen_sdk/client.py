@@ -21,6 +21,7 @@ import httpx2
 from denizen_sdk.errors import ApiError, NetworkError
 from denizen_sdk.wire import (
     AgentInfo,
+    ApprovalInfo,
     Cancelled,
     ChatEvent,
     ChatRequest,
@@ -117,6 +118,22 @@ class DenizenClient:
         row = await self._request("POST", f"/api/turns/{quote(turn_id)}/cancel")
         return from_json(Cancelled, row).cancelled
 
+    async def list_approvals(self, *, status: str = "") -> list[ApprovalInfo]:
+        """Calls that wait for people, or waited, newest first: own ones and those that the caller may decide. Raises
+        ApiError, NetworkError.
+        """
+        return await self._list(ApprovalInfo, "/api/approvals", status=status)
+
+    async def approve(self, approval_id: str, *, for_an_hour: bool = False) -> ApprovalInfo:
+        """Lets the call run: once, or with all others of that tool here for an hour. Raises ApiError (403 for somebody
+        who may not decide, 409 when it is too late), NetworkError.
+        """
+        return await self._decide(approval_id, {"decision": "approve", "scope": "hour" if for_an_hour else "once"})
+
+    async def deny(self, approval_id: str, reason: str = "") -> ApprovalInfo:
+        """The agent is told the reason. Raises as `approve` does."""
+        return await self._decide(approval_id, {"decision": "deny", "reason": reason})
+
     async def get_turn(self, turn_id: str) -> TurnInfo:
         """Raises ApiError (404 for a turn of somebody else), NetworkError."""
         return from_json(TurnInfo, await self._request("GET", f"/api/turns/{quote(turn_id)}"))
@@ -146,9 +163,15 @@ class DenizenClient:
         rows = await self._request("GET", path, params={name: value for name, value in params.items() if value})
         return [from_json(kind, row) for row in rows]
 
-    async def _request(self, method: str, path: str, *, params: Mapping[str, str] | None = None) -> Any:  # noqa: ANN401 - any JSON value
+    async def _decide(self, approval_id: str, body: Mapping[str, str]) -> ApprovalInfo:
+        row = await self._request("POST", f"/api/approvals/{quote(approval_id)}", body=body)
+        return from_json(ApprovalInfo, row)
+
+    async def _request(
+        self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Mapping[str, str] | None = None
+    ) -> Any:  # noqa: ANN401 - any JSON value
         try:
-            response = await self._http.request(method, path, params=params)
+            response = await self._http.request(method, path, params=params, json=body)
         except httpx2.TransportError as error:
             raise NetworkError(f"No connection to the server: {error}") from error
         await _check(response)

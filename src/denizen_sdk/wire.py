@@ -38,6 +38,31 @@ class Usage:
     cost_usd: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovalInfo:
+    """A call that waits for people, or waited. `status` is pending, approved, denied or expired; `preview` says what
+    would happen, in lines; secrets are masked in `args`. Times are ISO 8601 in UTC; without `expires_at` it waits for
+    ever. `may_decide` is about the caller.
+    """
+
+    id: str
+    turn_id: str
+    agent: str
+    tool: str
+    args: Json
+    tier: int
+    reason: str
+    preview: str
+    requester: str
+    status: str
+    created_at: str
+    expires_at: str | None = None
+    decided_by: str = ""
+    decided_at: str | None = None
+    note: str = ""
+    may_decide: bool = False
+
+
 # --- events of POST /api/chat ----------------------------------------------------------------------------------------
 
 
@@ -56,6 +81,13 @@ class TextAdded:
 @dataclass(frozen=True, slots=True)
 class TextRetracted:
     """What was streamed so far was not the answer: take it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningAdded:
+    """What the model reasons, grew. Only agents that are to show it tell it."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +110,20 @@ class ToolFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalRequested:
+    """The turn waits until somebody decides with `POST /api/approvals/{id}`, or nobody has in time."""
+
+    approval: ApprovalInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecided:
+    """The wait is over, whatever came of it."""
+
+    approval: ApprovalInfo
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something that is not part of the answer: a model is loading, a request waits."""
 
@@ -86,12 +132,16 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """The last event of a turn that answered or was stopped. `status` is `done` or `cancelled`."""
+    """The last event of a turn that answered or was stopped. `status` is `done` or `cancelled`; `images` are pictures
+    that the model made, as data URIs; `reasoning` is empty unless the agent is to show it.
+    """
 
     turn_id: str
     status: str
     reply: str
     usage: Usage = field(default_factory=Usage)
+    images: tuple[str, ...] = ()
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +164,11 @@ ChatEvent = (
     TurnOpened
     | TextAdded
     | TextRetracted
+    | ReasoningAdded
     | ToolStarted
     | ToolFinished
+    | ApprovalRequested
+    | ApprovalDecided
     | Notice
     | TurnFinished
     | TurnFailed
@@ -125,8 +178,11 @@ _EVENTS: dict[str, type[ChatEvent]] = {
     "turn": TurnOpened,
     "text": TextAdded,
     "retract": TextRetracted,
+    "reasoning": ReasoningAdded,
     "tool_started": ToolStarted,
     "tool_finished": ToolFinished,
+    "approval_request": ApprovalRequested,
+    "approval_decided": ApprovalDecided,
     "notice": Notice,
     "finished": TurnFinished,
     "error": TurnFailed,
@@ -279,7 +335,9 @@ class MessageShare:
 
 @dataclass(frozen=True, slots=True)
 class PromptInfo:
-    """What the prompt was made of from step `step` on. `model` is the one that was asked."""
+    """What the prompt was made of from step `step` on. `model` is the one that was asked; `memories` are the
+    ids of those that came up unasked.
+    """
 
     step: int
     model: str
@@ -287,6 +345,7 @@ class PromptInfo:
     messages: tuple[MessageShare, ...]
     tools: tuple[str, ...]
     tool_tokens: int
+    memories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +376,7 @@ class Cancelled:
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
-_NESTED: dict[str, type[Any]] = {"usage": Usage, "error": Problem}
+_NESTED: dict[str, type[Any]] = {"usage": Usage, "approval": ApprovalInfo, "error": Problem}
 _LISTED: dict[tuple[type[Any], str], type[Any]] = {
     (MessageInfo, "calls"): ToolUse,
     (TurnInfo, "steps"): StepInfo,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import pytest
 
@@ -60,6 +61,8 @@ keywords: ['^hey\\b']
 always_channels: [9]
 threads: open
 max_exchanges: 5
+max_exchange_usd: 0.5
+eagerness: 90
 missed_limit_minutes: 1.5
 edit_window_s: 10
 message_limit: 1900
@@ -84,6 +87,8 @@ switchable: [denizen]""",
         always_channels=frozenset({"9"}),
         threads=ThreadHabit.OPEN,
         max_exchanges=5,
+        max_exchange_usd=Decimal("0.5"),
+        eagerness=90,
         missed_limit_s=90.0,
         edit_window_s=10,
         message_limit=1900,

@@ -43,7 +43,6 @@ def test_a_participant_keeps_its_persona_files_and_gets_the_usual_prompt_where_i
         ("transcript: {budget_tokens: 10}", "budget_tokens", ""),
         ("transcript: {budget_tokens: 2000, block_tokens: 3000}", "must fit the budget", "Lower block_tokens"),
         ("transcript: {parent_share: 1}", "parent_share", ""),
-        ("timestamps: {enabled: true}", "no time lines", "Take timestamps out"),
     ],
 )
 def test_what_a_transcript_cannot_be_is_refused_with_its_remedy(home: Home, keys: str, says: str, fix: str):

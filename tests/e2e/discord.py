@@ -43,6 +43,7 @@ models:
   providers:
     local: {{kind: openai-compatible, base_url: "{url}"}}{providers}
   aliases: {{balanced: local/scripted{aliases}}}
+  overrides: {{{overrides}}}
 default_agent: ada
 agents: {{{agents}}}
 channels:
@@ -117,15 +118,16 @@ class Harbour:
         agents: Mapping[str, str] | None = None,
         providers: Mapping[str, str] | None = None,
         aliases: Mapping[str, str] | None = None,
+        overrides: str = "",
         rest: str = "",
         home: Home | None = None,
     ) -> None:
         """Writes `denizen.yaml` and `secrets.env`, each at once.
 
-        `accounts` maps agents to tokens (only Ada by default), `conduct` are lines of `channels.discord`, `agents`
-        maps an agent to the inside of its section, `providers` a further provider to its URL, `aliases` a further
-        alias to its model. A busy machine may be so slow that an answer has a status message: without `preview` none
-        has.
+        `accounts` maps agents to tokens (only Ada by default), `conduct` are lines of `channels.discord`, `agents` maps
+        an agent to the inside of its section, `providers` a further provider to its URL, `aliases` a further alias to
+        its model; `overrides` is the inside of `models.overrides`. A busy machine may be so slow that an answer has a
+        status message: without `preview` none has.
         """
         home = home or self.home
         tokens = {"ada": self.ada.token} if accounts is None else accounts
@@ -136,6 +138,7 @@ class Harbour:
                 for name, url in (providers or {}).items()
             ),
             aliases="".join(f", {alias}: {model}" for alias, model in (aliases or {}).items()),
+            overrides=overrides,
             agents=", ".join(f"{name}: {{{(agents or {}).get(name, '')}}}" for name in {"ada": "", **tokens}),
             accounts=", ".join(f'{name}: "${{{_variable(name)}}}"' for name in tokens),
             preview=str(preview).lower(),

@@ -80,6 +80,38 @@ async def test_a_mere_reply_of_another_agent_is_not_answered(pair: Pair) -> None
     assert len(harbour.requests) == 2
 
 
+async def test_agents_that_are_mentioned_together_speak_one_after_another_and_the_later_read_the_earlier(
+    pair: Pair,
+) -> None:
+    harbour, bea = pair.harbour, pair.bea
+    pair.configure()
+    held = pair.beas.hold(answer("Roses."))
+    harbour.script("Then tulips for me.")
+    async with harbour.run(ready=2):
+        harbour.world.say(harbour.ana, harbour.general, f"{bea.mention} {harbour.ada.mention} which flower?")
+        await harbour.until(lambda: len(pair.beas.requests) == 1)
+        assert harbour.requests == []
+        held.release()
+        await harbour.until(lambda: len(harbour.general.messages) == 3)
+    assert [message.content for message in harbour.general.messages[1:]] == ["Roses.", "Then tulips for me."]
+    assert "Bea: Roses." in str(harbour.requests[0].body)
+
+
+async def test_of_two_agents_that_listen_to_everything_the_eager_one_joins_in_or_stays_silent(pair: Pair) -> None:
+    harbour, bea = pair.harbour, pair.bea
+    pair.configure(f"always_channels: ['{harbour.general.id}']", "eagerness: 0")
+    pair.beas.script(answer("Yes?"), answer("[silence]"))
+    async with harbour.run(ready=2):
+        harbour.world.say(harbour.ana, harbour.general, "nobody in particular")
+        harbour.world.say(harbour.ana, harbour.general, "bea, are you there?")
+        await harbour.until(lambda: harbour.said(by=bea) == ["Yes?"])
+        harbour.world.say(harbour.ana, harbour.general, "hm")
+        await harbour.until(lambda: harbour.rows("SELECT id FROM turns WHERE reply = '[silence]' AND status = 'done'"))
+        assert await harbour.settle() == []
+    assert harbour.said(by=bea) == ["Yes?"]
+    assert "[silence]" in str(pair.beas.requests[0].body)
+
+
 @pytest.mark.proves("C20")
 async def test_one_agents_failure_does_not_touch_the_other(pair: Pair) -> None:
     harbour, bea = pair.harbour, pair.bea

@@ -141,6 +141,20 @@ async def test_a_picture_in_a_tools_result_is_shown_and_its_data_reaches_neither
     assert (file.content, file.content_type) == (picture, "image/png")
 
 
+@pytest.mark.proves("C25")
+async def test_a_picture_that_the_model_makes_is_attached_to_the_last_part_of_its_answer(harbour: Harbour) -> None:
+    picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+    harbour.configure(overrides="local/scripted: {image_output: true}")
+    harbour.script(Answer(text="A rose.", images=[f"data:image/png;base64,{b64encode(picture).decode()}"]))
+    async with harbour.run():
+        harbour.ask(harbour.ana, "draw a rose")
+        await harbour.until(lambda: any(post.embeds for post in harbour.posts()))
+    [post] = harbour.posts()
+    [file] = harbour.discord.realm.files.values()
+    assert (post.content, file.content, file.content_type) == ("A rose.", picture, "image/png")
+    assert harbour.requests[0].body["modalities"] == ["image", "text"]
+
+
 @pytest.mark.proves("V12")
 async def test_a_slow_answer_has_a_status_message_that_becomes_the_answer(harbour: Harbour) -> None:
     harbour.configure(preview=True)

@@ -18,7 +18,10 @@ from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.commands.commands import Commands
 from denizen.engine.commands.scene import CommandScene, CommandServices, Customs, Forgotten, Kept
+from denizen.engine.consult import Consult
+from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.door import Gate
+from denizen.engine.gate.observer import Observer
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.inbox import Inbox
 from denizen.engine.live import Live
@@ -203,7 +206,9 @@ async def open_command_house(
     store: MemoryStore | None = None,
 ) -> AsyncGenerator[CommandHouse]:
     store, clock, runtime, inbox = store or MemoryStore(), SystemClock(), Runtime(), Inbox()
-    services = Services(store, MemoryDurable(MemoryLog()), Live(), Gate(clock), clock)
+    observer = Observer(store, clock, Consult(runtime, store, clock))
+    gate = Gate(clock, Judge(clock, observer))
+    services = Services(store, MemoryDurable(MemoryLog()), Live(), gate, clock, observer=observer)
     opened: list[Opened] = []
     diary = Diary()
 

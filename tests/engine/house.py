@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +16,10 @@ from denizen.domain.message import Author, Message, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Inbound
+from denizen.engine.consult import Consult
+from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.door import Gate
+from denizen.engine.gate.observer import Observer
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.inbox import Inbox
 from denizen.engine.live import Live
@@ -101,8 +105,18 @@ def message(text: str, **more: object) -> Inbound:
     return replace(base, **more)
 
 
+def undated(text: str) -> str:
+    """What the model reads, without the line that tells the date."""
+    return re.sub(r"^\[Today is [^]]*\]\n", "", text)
+
+
 def generation(
-    model: ScriptedModel, tools: Tools, *, agent: Agent | None = None, number: int = 1, policy: GatePolicy | None = None
+    model: ScriptedModel | Mapping[str, ScriptedModel],
+    tools: Tools,
+    *,
+    agent: Agent | None = None,
+    number: int = 1,
+    policy: GatePolicy | None = None,
 ) -> Generation:
     agent = agent or Agent(NAME)
     return Generation(number, {agent.name: agent}, agent.name, ScriptedModels(model), (tools,), policy or GatePolicy())
@@ -118,14 +132,18 @@ async def open_house(
     log: MemoryLog | None = None,
     inbox: Inbox | None = None,
     policy: GatePolicy | None = None,
+    watcher: ScriptedModel | None = None,
 ) -> AsyncGenerator[House]:
-    """Give the store and log of an earlier house to see a restart."""
+    """Give the store and log of an earlier house to see a restart. `watcher` is a model of the name `watcher`."""
     tools = tools or Tools()
     clock, runtime = SystemClock(), Runtime()
     durable = MemoryDurable(log or MemoryLog())
-    services = Services(store or MemoryStore(), durable, Live(), Gate(clock), clock)
+    store = store or MemoryStore()
+    observer = Observer(store, clock, Consult(runtime, store, clock))
+    services = Services(store, durable, Live(), Gate(clock, Judge(clock, observer)), clock, observer=observer)
     turns = Turns(runtime, services, inbox)
-    await runtime.swap(generation(model, tools, agent=agent, policy=policy))
+    models = {"balanced": model, "watcher": watcher} if watcher else model
+    await runtime.swap(generation(models, tools, agent=agent, policy=policy))
     await durable.start()
     try:
         yield House(turns, runtime, services, services.store, durable, model, tools)  # pyright: ignore[reportArgumentType]

@@ -94,3 +94,27 @@ def test_any_arguments_end_in_a_valid_object_or_in_words(args: dict[str, object]
         assert "weather" in str(problem)
     else:
         assert isinstance(checked["place"], str)
+
+
+@pytest.mark.proves("LW11")
+def test_a_schema_of_an_older_draft_is_read_by_that_draft():
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "definitions": {"pair": {"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}},
+        "properties": {"pair": {"$ref": "#/definitions/pair"}, "anything": True},
+        "required": ["pair"],
+    }
+    old = ToolSpec("old", "", schema)
+    assert check_arguments(old, {"pair": ["a", 1], "anything": "x"}) == {"pair": ["a", 1], "anything": "x"}
+    with pytest.raises(ArgumentsError, match=r"pair\[1\]: 'b' is not of type 'integer'.*anything \(any\)"):
+        check_arguments(old, {"pair": ["a", "b"]})
+
+
+def test_a_schema_that_leads_elsewhere_or_to_itself_fails_its_calls_and_nothing_else():
+    far = ToolSpec("far", "", {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/schema.json"}}})
+    round_and_round = ToolSpec("round", "", {"type": "object", "$ref": "#"})
+    with pytest.raises(ArgumentsError, match=r"'far' cannot be called: its schema refers to 'http://127"):
+        check_arguments(far, {"x": 1})
+    with pytest.raises(ArgumentsError, match=r"'round' cannot be called: its schema has no end"):
+        check_arguments(round_and_round, {})

@@ -72,6 +72,7 @@ async def standing(store: Store, house: House, scope: Scope = AGENT) -> Standing
         return (await work.spending.read([scope], now=house.services.clock.now()))[scope]
 
 
+@pytest.mark.proves("P5")
 async def test_a_request_that_does_not_fit_is_refused_before_it_is_sent() -> None:
     model = priced()
     async with open_limited(model, policy("0.09")) as house:
@@ -115,6 +116,7 @@ async def test_amounts_are_told_to_those_who_may_know_them_only() -> None:
     assert "$" not in theirs.failure + theirs.failure_fix
 
 
+@pytest.mark.proves("P5")
 async def test_two_turns_at_once_cannot_both_spend_the_last_money() -> None:
     gate = Gate()
     model = priced(says("first", gate=gate), says("third"))

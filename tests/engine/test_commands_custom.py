@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from denizen.domain.commands import CustomCommand
+from denizen.domain.message import TextPart
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.commands.scene import Customs
-from denizen.engine.gate.policy import GatePolicy, Rule
+from denizen.engine.gate.policy import GatePolicy, ObserverPolicy, Rule
 from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
 from tests.engine.command_house import ADA, ANA, BEN, ROOM, ZOE, open_command_house
 from tests.engine.house import Tools
 
@@ -90,7 +92,7 @@ async def test_a_prompt_is_asked_with_its_input_of_its_agent_in_its_session() ->
         assert (opened.text, opened.agent, opened.new_session) == ("Translate: good {{output}} morning", "bob", True)
 
 
-@pytest.mark.proves("T37")
+@pytest.mark.proves("T37", "TW2", "X-internal-calls")
 async def test_a_program_runs_through_the_gate_for_who_gave_the_command() -> None:
     programs = Programs()
     async with open_command_house(customs=customs(STATUS, programs), policy=ALLOWED) as house:
@@ -105,7 +107,7 @@ async def test_a_program_runs_through_the_gate_for_who_gave_the_command() -> Non
         assert scope.idempotency_key
 
 
-@pytest.mark.proves("T37")
+@pytest.mark.proves("T37", "TW2", "E1")
 async def test_without_a_rule_no_program_runs_and_the_reply_names_the_rule() -> None:
     programs = Programs()
     async with open_command_house(customs=customs(STATUS, programs)) as house:
@@ -114,6 +116,21 @@ async def test_without_a_rule_no_program_runs_and_the_reply_names_the_rule() -> 
         assert "/status was not run" in reply.text
         assert "under gate.rules, tool: command_status, action: approve" in reply.text
         assert programs.tools.calls == []
+
+
+@pytest.mark.proves("TW2")
+@pytest.mark.parametrize(("says", "ran"), [("approve", 1), ("deny", 0), ("escalate", 0), ("nonsense", 0)])
+async def test_the_observer_looks_at_a_program_before_it_runs(says: str, ran: int) -> None:
+    programs = Programs()
+    watch = ScriptedModel(Say(f'{{"decision": "{says}", "reason": "because"}}'), name="w/watcher")
+    scripted = ScriptedModels({"balanced": ScriptedModel(), "watcher": watch})
+    policy = GatePolicy(observer=ObserverPolicy("watcher"))
+    async with open_command_house(customs=customs(STATUS, programs), policy=policy, scripted=scripted) as house:
+        assert (await house.give("/status db")).is_failure is (ran == 0)
+    assert len(programs.tools.calls) == ran
+    told = watch.requests[0].messages[0].parts[0]
+    assert isinstance(told, TextPart)
+    assert '"caused_by": "command"' in told.text and '"question": "/status db"' in told.text
 
 
 async def test_a_rule_can_look_at_the_input() -> None:

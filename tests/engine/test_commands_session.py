@@ -9,7 +9,7 @@ from denizen.domain.ids import AgentName, ConversationId
 from denizen.engine.choices import agent_of, reset_at
 from denizen.ports.model import Capabilities
 from denizen.testing.memory_store import MemoryStore
-from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
 from tests.engine.command_house import (
     ADA,
     ANA,
@@ -156,6 +156,16 @@ async def test_context_shows_how_the_tokens_divide_against_the_models_window() -
         assert cells["messages"][0] == "2,009"
         assert int(cells["tools"][0]) > 20
         assert int(cells["in use"][0].replace(",", "")) + int(cells["free"][0].replace(",", "")) == 8000
+
+
+async def test_context_counts_what_is_summed_up_by_its_summary() -> None:
+    async with open_command_house(scripted=ScriptedModels(ScriptedModel(Say("A dog.")))) as house:
+        await house.talk(*["z" * 4000, "ok"] * 2)
+        assert "summaries" not in (await house.give("/context")).text
+        await house.give("/compact")
+        rows = {line.split()[0]: line.split() for line in (await house.give("/context")).text.splitlines() if line}
+        assert 10 < int(rows["summaries"][-3]) < 40
+        assert rows["messages"][-3] == "0"
 
 
 async def test_context_counts_with_the_model_that_the_asker_chose_and_says_when_it_gets_full() -> None:

@@ -84,5 +84,9 @@ async def test_summing_up_is_paid_for_by_who_asks_for_it_and_refused_when_nothin
         refused = await house.give("/compact")
         assert refused.is_failure
         assert "Your budget for today is used up." in refused.text
-        assert len(await house.session()) == 5
+        session = (await house.session())[0].session_id
+        assert session is not None
+        async with house.store.work(write=False) as work:
+            (summary,) = await work.summaries.list_summaries(session)
+        assert (summary.text, summary.reference) == ("A dog.", "1-4")
     assert len(model.requests) == 1

@@ -96,6 +96,7 @@ async def test_what_a_sensitive_tool_calls_is_as_sensitive_as_itself() -> None:
     assert [call.tool for call in nest.tools.calls] == ["sensitive"]
 
 
+@pytest.mark.proves("V23")
 async def test_a_tool_that_calls_itself_is_stopped() -> None:
     async with nested(harmless=[("harmless", {"q": "x"})]) as (nest, gate):
         await start(nest, gate, "harmless")

@@ -69,7 +69,7 @@ async def test_a_plan_sees_the_tools_and_the_end_of_the_conversation_and_not_the
         for number in range(6):
             await house.say(f"message {number}")
         planned, answered = model.requests[-2:]
-        assert [segment.name for segment in planned.segments] == ["planner"]
+        assert [segment.name for segment in planned.segments] == ["planner", "date"]
         assert len(planned.messages) == 5 and closing(planned) == "message 5"
         assert len(answered.messages) == 11
 

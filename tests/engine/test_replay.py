@@ -13,7 +13,7 @@ from denizen.domain.agent import Agent, ContextStrategy, Planning
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.message import ImagePart, TextPart, ToolResultPart
+from denizen.domain.message import ImagePart, TextPart, ToolResultPart, text_of
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.usage import Usage
 from denizen.engine.replay import Replay, replay
@@ -21,7 +21,7 @@ from denizen.engine.runtime import Generation
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
-from tests.engine.house import ANA, NAME, House, Tools, message, open_house
+from tests.engine.house import ANA, NAME, House, Tools, message, open_house, undated
 
 pytestmark = pytest.mark.anyio
 
@@ -48,7 +48,7 @@ async def again(house: House, turn_id: TurnId, *, agent: str = "", model: str = 
 def told(request: ModelRequest) -> list[str]:
     """Texts and results, without the notes in brackets."""
     parts = [part for message in request.messages for part in message.parts]
-    return [part.text for part in parts if isinstance(part, TextPart | ToolResultPart)]
+    return [undated(part.text) for part in parts if isinstance(part, TextPart | ToolResultPart)]
 
 
 async def test_another_model_answers_the_same_question_with_the_history_of_then_and_the_results_of_then() -> None:
@@ -213,9 +213,10 @@ async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
         later = replace(house.services, clock=Tomorrow())
         await replay(house.runtime, later, done.turn_id, model="second")
         await replay(house.runtime, later, more.turn_id, model="second")
-    assert second.requests[0].messages[-1].parts == asked
+    text, picture = second.requests[0].messages[-1].parts
+    assert (text_of([text]), picture) == (text_of(first.requests[0].messages[0].parts), asked[1])
     remark = TextPart("[a picture was shown here]")
-    assert second.requests[1].messages[-1].parts == second.requests[2].messages[0].parts == (asked[0], remark)
+    assert second.requests[1].messages[-1].parts == second.requests[2].messages[0].parts == (text, remark)
 
 
 async def test_a_participant_reads_what_was_said_up_to_the_question() -> None:

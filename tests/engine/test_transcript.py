@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.agent import Agent, ContextStrategy, Layout
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.attention import Manners, ThreadHabit
 from denizen.domain.ids import AgentName
@@ -28,7 +29,8 @@ SMALL = Budget(total=1200, tail=200, block=300)
 
 
 def participant(name: AgentName = ADA, budget: Budget = SMALL, **more: object) -> Agent:
-    return Agent(name, context=ContextStrategy.TRANSCRIPT, transcript=budget, tools=(), **more)  # pyright: ignore
+    layout = Layout(separate_blocks=True)
+    return replace(Agent(name, context=ContextStrategy.TRANSCRIPT, transcript=budget, tools=(), layout=layout), **more)
 
 
 def both(ben: Budget = SMALL) -> Mapping[AgentName, Agent]:

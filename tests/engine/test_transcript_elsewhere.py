@@ -147,7 +147,7 @@ async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
     agents = {ADA: participant(budget=Budget(block=1000))}
     async with open_town(world, scripted, agents=agents, prepare=mirrored(world)) as town:
         request = await ask(town)
-    assert 500 < sum(-(-len(text) // 4) + 4 for text in said(request)) <= 5000 - 4096
+    assert 500 < sum(-(-len(text) // 4) + 4 for text in said(request)) <= 5000 // 2, "the answer takes the other half"
     assert texts(request)[-1] == "ada:"
 
 

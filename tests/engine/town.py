@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,6 +24,7 @@ from denizen.engine.channels import Channels
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.live import Live
+from denizen.engine.memory import MemoryKeeper
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.privacy import KeptWords
@@ -148,6 +149,8 @@ async def open_town(
     per_hour: int = 0,
     tools: Tools | None = None,
     archive: ArchivePolicy | None = None,
+    gate: GatePolicy | None = None,
+    written: Callable[[AgentName, str], Awaitable[str]] | None = None,
     connect: bool = True,
     accounts: Mapping[AgentName, MemoryChannel] | None = None,
     prepare: Callable[[Mapping[AgentName, MemoryChannel]], None] = lambda _: None,
@@ -160,12 +163,20 @@ async def open_town(
     rules = manners if isinstance(manners, Mapping) else dict.fromkeys(agents, manners or Manners(preview=False))
     clock, runtime, channels = world.clock, Runtime(), Channels()
     durable = MemoryDurable(world.log)
-    services = Services(world.store, durable, Live(), Gate(clock), clock)
+    memories = MemoryKeeper(world.store, channels, clock, policy=lambda: runtime.current.recall, written=written)
+    services = Services(world.store, durable, Live(), Gate(clock), clock, memories=memories)
     outbox = Outbox(runtime, world.store, clock, channels)
     turns = Turns(runtime, services, outbox=outbox)
     await runtime.swap(
         Generation(
-            1, agents, next(iter(agents)), ScriptedModels(model), (tools,), GatePolicy(), per_hour, manners=rules
+            1,
+            agents,
+            next(iter(agents)),
+            ScriptedModels(model),
+            (tools,),
+            gate or GatePolicy(),
+            per_hour,
+            manners=rules,
         )
     )
     policy = archive or ArchivePolicy()

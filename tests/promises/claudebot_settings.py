@@ -105,7 +105,7 @@ CLAUDEBOT_SETTINGS: tuple[Requirement, ...] = (
         "3.1",
         "System prompt, vertical form, time markers, kept blank lines, separate blocks, prefill as user and assistant "
         "turns, and reasoning are switches of an agent, off by default.",
-        status="open",
+        status="covered",
         issue="context",
     ),
 )

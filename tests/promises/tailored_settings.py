@@ -62,7 +62,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "T-config-history",
         "4.2",
         "The preset for small models keeps 2000 tokens of history and samples at 0.3.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -70,14 +70,14 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "4.2",
         "The size of a model's context (32 768 by default for local models) and the number of tool rounds are "
         "settings.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
         "T-config-context-folders",
         "4.2",
         "The folders of context files and of the knowledge base are settings with defaults inside the home folder.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -121,7 +121,7 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "T-config-custom",
         "4.2",
         "Custom tools, commands and permissions are empty by default.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     # 4.4 Agents
@@ -152,14 +152,14 @@ TAILORED_SETTINGS: tuple[Requirement, ...] = (
         "4.4",
         "Sorted Markdown files of the global folder and then of the agent's own go into the prompt under headings of "
         "their names, or only the own with `skipGlobalContext`.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
         "T-agent-knowledge",
         "4.4",
         "Agents share a global knowledge folder and have one of their own.",
-        status="open",
+        status="covered",
         issue="context",
     ),
 )

@@ -19,7 +19,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         "4.11",
         "A chat request with message, session and agent streams tool calls, results of at most 1000 characters, "
         "activity, approval requests, the response or an error as events.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
@@ -64,7 +64,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         "T-http-approvals",
         "4.11",
         "An approval can be decided over HTTP.",
-        status="open",
+        status="covered",
         issue="gate",
         same_as=("T-approval-http",),
     ),

@@ -57,21 +57,21 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         "4.8",
         "`exec` runs only programs of its allow list, refuses every shell character in the command, and stops at 30 s "
         "and 1 MB.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "T-tool-read",
         "4.8",
         "`read` returns a file inside the allowed paths only.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "T-tool-write",
         "4.8",
         "`write` writes a file inside the allowed paths only.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -203,7 +203,7 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         "4.8",
         "A configured command becomes a tool with required parameters, which reach it as arguments and never as shell "
         "text, within 30 s.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     # 4.9 Approvals
@@ -211,7 +211,7 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         "T-approval-modes",
         "4.9",
         "A tool runs freely, needs approval, or decides by rules, and a default mode holds for the others.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -219,7 +219,7 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         "4.9",
         "The first rule whose patterns match the arguments wins; an empty one matches all, a bad pattern or missing "
         "argument matches nothing, and without a match the default holds.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -227,7 +227,7 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         "4.9",
         "An approval not decided within its time (5 minutes by default, 0 for ever) is rejected or, where configured, "
         "granted.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -235,14 +235,14 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         "4.9",
         "On Discord an approval is a card with two buttons that only the configured people, by default the requester, "
         "may press.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "T-approval-http",
         "4.9",
         "Over HTTP an approval is an `approval_request` event decided by `POST /api/approvals/:id` with a reason.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -259,14 +259,14 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         "T-approval-terminal",
         "4.9",
         "In the terminal an approval is answered with y, N or a reason.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "T-approval-rejected",
         "4.9",
         "A rejection and its reason are returned to the model as the tool's result.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
 )

@@ -60,7 +60,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.2",
         "Recent history is served from memory and older history from the store; after a restart memory is filled "
         "again from the store, and every message is written as it arrives.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -68,7 +68,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.2",
         "An assistant's system prompt is assembled from IDENTITY.md, SOUL.md, RULES.md, CORE_MEMORY.md, the speaking "
         "user's MEMORY.md and the selected tools.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -76,7 +76,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.2",
         "Summaries of the conversation and memories that match the message by meaning are put into the prompt without "
         "being asked for.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -155,7 +155,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.4",
         "Every tool has one risk tier: 0 approves without overhead, 1 checks rules and rate limits, 2 asks the "
         "observer through a verdict cache, 3 asks the observer every time.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -163,21 +163,21 @@ VEXAI: tuple[Requirement, ...] = (
         "1.4",
         "An approving verdict runs the tool, a denial returns its text to the model as the tool's result, and an "
         "escalation alerts the owners' channel and does not run the tool.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "V20",
         "1.4",
         "Any fault inside the gate (timeout, model error, malformed verdict) denies the call.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "V21",
         "1.4",
         "A destructive tool needs a human's approval even when the observer has said yes.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -185,14 +185,14 @@ VEXAI: tuple[Requirement, ...] = (
         "1.4",
         "`/observer enable|disable|reset|status` lets owners, and nobody else, switch the observer at run time and "
         "clear its state.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "V23",
         "1.4",
         "Calls that a skill makes from inside itself nest at most 5 deep, and a deeper one fails with a skill error.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     # 1.5 Access, slash commands
@@ -226,7 +226,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.7",
         "Denizen stores conversations (recent and old), memory (core and per user), an archive of platform messages, "
         "and embeddings.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -359,7 +359,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.10",
         "Denizen does not have: escalations that end in a denial for good; an escalated call waits as an approval "
         "with an expiry and runs once a human allows it.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -367,7 +367,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.10",
         "Denizen does not have: a model as its only judge; deterministic rules come first, and cached verdicts are "
         "keyed by principal, conversation and tier, expire, and never hold an escalation.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -391,7 +391,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.10",
         "Denizen does not have: user skills that run because they lie in the folder; only files that the owner "
         "enabled load, with a valid manifest, at the highest tier unless it says otherwise.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -407,7 +407,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.10",
         "Denizen does not have: prompts that carry every tool; a stated rule selects at most a configured number of "
         "them.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
 )

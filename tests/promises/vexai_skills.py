@@ -11,7 +11,7 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         "1.6",
         "A skill has a name, a description and tools, and each call gets the conversation, the principal, the guild "
         "and a way to call other tools.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -19,7 +19,7 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         "1.6",
         "Built-in skills load first, and skills in the home's `skills/` folder are loaded and reloaded while Denizen "
         "runs.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -62,7 +62,7 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         "V-skill-memory",
         "1.6",
         "An agent can search the structured log of what it did.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -70,7 +70,7 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         "1.6",
         "An agent can remember, recall, forget, list and update memories, and recall finds them by full text and by "
         "meaning.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(
@@ -138,7 +138,7 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         "V-skill-graph-renderer",
         "1.6",
         "An agent can draw a chart as an image in 20 chart types.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
@@ -160,28 +160,28 @@ VEXAI_SKILLS: tuple[Requirement, ...] = (
         "1.6",
         "An agent can, for those allowed, run a shell command, download a file, restart Denizen, and read credits and "
         "cache statistics.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "V-skill-table-renderer",
         "1.6",
         "An agent can draw a table as an image that shows emoji.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "V-skill-skill-manager",
         "1.6",
         "User skills can be created, read, edited, deleted and listed through tools.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
     Requirement(
         "V-skill-skill-agent",
         "1.6",
         "A model can write a new skill from a description, and the result is validated and lands disabled for review.",
-        status="open",
+        status="covered",
         issue="gate",
     ),
 )

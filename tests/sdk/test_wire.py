@@ -31,8 +31,8 @@ def test_every_kind_of_event_is_covered() -> None:
 
 
 def test_an_unknown_event_is_handed_on() -> None:
-    row = {"type": "approval_request", "id": "a1"}
-    assert wire.decode_event(row) == wire.Unknown("approval_request", row)
+    row = {"type": "plan_drawn", "id": "a1"}
+    assert wire.decode_event(row) == wire.Unknown("plan_drawn", row)
 
 
 def test_unknown_fields_are_left_out_and_missing_ones_have_their_defaults() -> None:

@@ -234,8 +234,9 @@ class Mirroring:
         self.heard.append(typed)
         return ()
 
-    async def on_press(self, press: Press) -> None:
+    async def on_press(self, press: Press) -> str:
         self.heard.append(press.value)
+        return ""
 
 
 @pytest.mark.proves("V28")

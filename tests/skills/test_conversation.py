@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from denizen.skill import Found, SkillToolset
-from denizen.skills.conversation import skill
+from denizen.skills.conversation import MAX_PAGE_CHARS, skill
 from tests.skill_services import NOON, Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio
@@ -60,3 +60,23 @@ async def test_the_limit_is_kept(around: Surroundings) -> None:
     assert text.count("\n") == 2
     assert (await run(toolset, "search_conversation", {"words": "door", "limit": 100})).is_error
     assert (await run(toolset, "search_conversation", {"words": ""})).is_error
+
+
+@pytest.mark.proves("T12")
+async def test_summed_up_messages_are_read_word_for_word_a_page_at_a_time(around: Surroundings) -> None:
+    around.messages[:] = [Found("Kim", NOON, f"line {at}\n" + "x" * 1500, at) for at in range(1, 9)]
+    toolset = SkillToolset(skill, around.services())
+    text = (await run(toolset, "read_messages", {"first": 2, "last": 8})).text
+    assert "2 2026-11-21 12:00 Kim: line 2\n" + "x" * 1500 in text
+    assert [f"Kim: line {at}\n" in text for at in range(1, 9)] == [at in (2, 3, 4) for at in range(1, 9)]
+    assert text.endswith("</untrusted>\nFor more, read on from 5.")
+    last = (await run(toolset, "read_messages", {"first": 8, "last": 8})).text
+    assert last.endswith("</untrusted>")
+
+
+async def test_a_message_that_is_longer_than_a_page_is_cut_and_one_that_is_gone_is_told(around: Surroundings) -> None:
+    around.messages[:] = [Found("Kim", NOON, "x" * 20_000, 3)]
+    toolset = SkillToolset(skill, around.services())
+    assert len((await run(toolset, "read_messages", {"first": 1, "last": 3})).text) < MAX_PAGE_CHARS + 200
+    result = await run(toolset, "read_messages", {"first": 4, "last": 9})
+    assert result.text == "There are no messages 4 to 9 in this conversation (any more)."

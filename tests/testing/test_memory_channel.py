@@ -61,8 +61,9 @@ class Ears:
         self.told.append(f"suggest {typed}")
         return ()
 
-    async def on_press(self, press: Press) -> None:
+    async def on_press(self, press: Press) -> str:
         self.told.append(f"press {press.value}")
+        return ""
 
 
 @dataclass

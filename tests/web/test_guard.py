@@ -26,6 +26,8 @@ PROTECTED = [
     ("GET", "/no/such/path"),
     ("POST", "/api/chat"),
     ("POST", "/api/turns/turn_1/cancel"),
+    ("GET", "/api/approvals"),
+    ("POST", "/api/approvals/apr_1"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/logout"),
 ]
@@ -50,7 +52,10 @@ async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -
     async with running_site() as site, site.client() as client:
         paths = {getattr(route, "path", "") for route in site.app.routes}
         described = set((await client.get("/api/openapi.json")).json()["paths"])
-    samples = {"{turn_id}": "turn_1", "{name}": "default", "{model:path}": "denizen", "{name:path}": "default"}
+    samples = {
+        "{turn_id}": "turn_1", "{approval_id}": "apr_1", "{name}": "default", "{model:path}": "denizen",
+        "{name:path}": "default",
+    }  # fmt: skip
     filled: set[str] = set()
     for path in (paths | described) - {""}:
         for mark, sample in samples.items():

@@ -7,25 +7,35 @@ the web server and the watcher; commands that need only an agent stop here.
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from denizen.adapters.durable.durable import DbosDurable
 from denizen.adapters.durable.settings import DurableSettings
+from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import Report, report_nothing
 from denizen.adapters.store import open_store
 from denizen.app.choice import ModelChoice
 from denizen.app.community import Community, build_community
+from denizen.app.embeddings import EmbedderPool, build_memories
 from denizen.app.environment import read_environment
 from denizen.app.generation import Foundations, build_generation
 from denizen.app.model_specs import EmbeddedPool
 from denizen.app.settings import Settings, Simulation, load_settings
+from denizen.app.skills.shelf import Shelf
+from denizen.app.upkeep import HomeUpkeep, Restart
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.engine.acting import Acting
+from denizen.engine.aside import Aside
+from denizen.engine.channels import Channels
+from denizen.engine.consult import Consult
+from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.door import Gate
+from denizen.engine.gate.observer import Observer
 from denizen.engine.live import Live
 from denizen.engine.queries import Queries
 from denizen.engine.recall import Recall
@@ -65,6 +75,7 @@ class Denizen:
     queries: Queries
     foundations: Foundations
     community: Community
+    restart: Restart
     simulation: Simulation | None = None
     operator: Principal = LOCAL
 
@@ -76,6 +87,15 @@ class Denizen:
                 code="channel_off",
                 fix="Write channels.terminal.enabled: true.",
             )
+
+    def shared_folders(self) -> Sequence[Path]:
+        """Those of context and knowledge, where the configuration has them now."""
+        return self.settings.folders.context, self.settings.folders.knowledge
+
+    @property
+    def mcp_toolsets(self) -> tuple[McpToolset, ...]:
+        """The MCP servers of the current configuration."""
+        return tuple(each for each in self.runtime.current.toolsets if isinstance(each, McpToolset))
 
     def mask(self, text: str) -> str:
         """The text without the values of any secret known now."""
@@ -97,19 +117,31 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         stack.push_async_callback(store.aclose)
         pool = EmbeddedPool(home, environment, opening.report)
         stack.push_async_callback(pool.aclose)
-        gate = Gate(clock)
+        mcp = await stack.enter_async_context(McpPool(clock))
+        consult = Consult(runtime, store, clock)
+        observer = Observer(store, clock, consult)
+        gate = Gate(clock, Judge(clock, observer))
         durable = DbosDurable(DurableSettings(database=_durable_place(settings), rescue=opening.rescue))
-        services = Services(store, durable, Live(), gate, clock)
-        community = build_community(runtime, services)
+        channels = Channels()
+        embedders = EmbedderPool(home)
+        stack.push_async_callback(embedders.aclose)
+        memories = build_memories(home, runtime, store, channels, clock)
+        services = Services(store, durable, Live(), gate, clock, memories=memories, observer=observer)
+        community = build_community(runtime, services, channels)
+        restart = Restart()
         foundations = Foundations(
-            home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open, opening.choice
-        )
+            home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open,
+            Acting(channels).open, opening.choice,
+            mcp, embedders, memories, Shelf(home), HomeUpkeep(store, clock, restart),
+            Aside(runtime, consult),
+        )  # fmt: skip
         async with store.work() as work:
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
         await runtime.swap(await build_generation(settings, row.number, foundations))
         stack.push_async_callback(runtime.aclose)
         turns = Turns(runtime, services, outbox=community.outbox)
         if opening.durable:
+            mcp.start()
             await durable.start()
             stack.push_async_callback(durable.aclose)
         if opening.rescue:
@@ -118,7 +150,9 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         gc.freeze()
         gc.enable()
         queries = Queries(runtime, services)
-        yield Denizen(home, settings, runtime, services, turns, queries, foundations, community, opening.simulation)
+        yield Denizen(
+            home, settings, runtime, services, turns, queries, foundations, community, restart, opening.simulation
+        )
 
 
 def make_home(home: Path) -> None:

@@ -34,8 +34,8 @@ class Community:
     household: Household
 
 
-def build_community(runtime: Runtime, services: Services) -> Community:
-    store, clock, channels = services.store, services.clock, Channels()
+def build_community(runtime: Runtime, services: Services, channels: Channels) -> Community:
+    store, clock = services.store, services.clock
 
     def policy() -> ArchivePolicy:
         return runtime.current.archive

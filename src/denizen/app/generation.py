@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from denizen.adapters.commands import CommandToolset
+from denizen.adapters.commands import CommandToolset, Programs
 from denizen.adapters.fetch import WebFetcher
+from denizen.adapters.mcp import McpPool, Offer
 from denizen.app.choice import ModelChoice
+from denizen.app.embeddings import EmbedderPool, build_recall
 from denizen.app.environment import read_environment
+from denizen.app.mcp_specs import read_servers
 from denizen.app.model_specs import EmbeddedPool, apply_choice, build_catalog, read_choice
+from denizen.app.own_tools import load_own_tools
 from denizen.app.settings import Settings
-from denizen.app.settings.schema import GateSection, ToolSection
+from denizen.app.settings.schema import ToolSection
+from denizen.app.skills.shelf import Shelf
+from denizen.app.skills.workshop import SkillWorkshop
 from denizen.domain.agent import Agent
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.domain.verdict import Decision
-from denizen.engine.gate.policy import GatePolicy, RateLimit, Rule
+from denizen.engine.memory import MemoryKeeper
+from denizen.engine.recall import Recall
 from denizen.engine.runtime import Generation
 from denizen.engine.toolbox import list_all
 from denizen.ports.toolset import Toolset
-from denizen.skill.toolset import CallThroughGate, OpenArchive, SearchHistory, SkillServices, SkillToolset
-from denizen.skills import BUILTIN, load_builtin
+from denizen.skill.services import Upkeep
+from denizen.skill.toolset import AskForScope, CallThroughGate, OpenArchive, OpenPlatform, SkillServices, SkillToolset
+from denizen.skills import BUILTIN, OPT_IN, load_builtin
 
 _log = logging.getLogger("denizen.app")
 
@@ -39,10 +47,17 @@ class Foundations:
     home: Path
     clock: Clock
     embedded: EmbeddedPool
-    search_history: SearchHistory
+    recall: Recall
     call_tool: CallThroughGate
     open_archive: OpenArchive
+    open_platform: OpenPlatform
     choice: ModelChoice
+    mcp: McpPool
+    embedders: EmbedderPool
+    memories: MemoryKeeper
+    shelf: Shelf
+    upkeep: Upkeep
+    ask_model: AskForScope
 
 
 async def build_generation(settings: Settings, number: int, on: Foundations) -> Generation:
@@ -50,38 +65,76 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
     chosen = read_choice(on.choice)
     agents = apply_choice(settings.agents.values(), chosen)
     toolsets = _toolsets(settings, on)
-    await _check_tools(agents, toolsets)
-    return Generation(
+    toolsets += await load_own_tools(settings, on.shelf, partial(_services, settings, on), toolsets)
+    servers = read_servers(settings)
+    await _check_tools(agents, toolsets, servers.values(), may_miss=on.shelf.misses_some(settings.skills))
+    generation = Generation(
         number=number,
         agents={agent.name: agent for agent in agents},
         default_agent=settings.default_agent,
         models=build_catalog(settings, chosen, on.embedded),
         toolsets=toolsets,
-        policy=build_policy(settings.gate),
+        policy=settings.gate.policy(number),
         requests_per_hour=settings.gate.rate_limits.per_user_per_hour,
         manners={login.agent: login.manners for login in settings.discord_accounts},
         archive=settings.archive,
         commands=settings.commands,
         programs=_programs(settings, on),
         budgets=settings.budgets,
+        recall=build_recall(settings),
+        embedder=on.embedders.get(settings),
     )
+    return replace(generation, toolsets=(*toolsets, *on.mcp.open(servers)))  # the last, since it is to be closed
 
 
 def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:
     toolsets: list[Toolset] = []
     for name in BUILTIN:
         section = settings.tools.get(name, ToolSection())
-        if section.enabled and (name != "archive" or settings.discord_accounts):  # else nothing is ever archived
-            services = SkillServices(
-                clock=on.clock,
-                fetcher=WebFetcher(allow_private=_named_servers(section.options)),
-                folder_of=lambda agent, skill: _folder(on.home, agent, skill),
-                search_history=on.search_history,
-                call_tool=on.call_tool,
-                open_archive=on.open_archive,
-            )
+        if _is_on(name, section) and _has_use(name, settings):
+            services = _services(settings, on, section.options)
             toolsets.append(SkillToolset(load_builtin(name), services, section.options))
     return tuple(toolsets)
+
+
+def _services(settings: Settings, on: Foundations, options: Mapping[str, Json]) -> SkillServices:
+    """Of a skill with these settings of its own."""
+    fetcher = WebFetcher(allow_private=_named_servers(options))
+    return SkillServices(
+        clock=on.clock,
+        fetcher=fetcher,
+        folder_of=lambda agent, skill: _folder(on.home, agent, skill),
+        search_history=on.recall,
+        read_history=on.recall.read,
+        call_tool=on.call_tool,
+        open_archive=on.open_archive,
+        open_platform=on.open_platform,
+        open_memory=on.memories.open,
+        open_deeds=on.memories.open_deeds,
+        shared_of=lambda skill: settings.folders.knowledge if skill == "knowledge" else None,
+        download=fetcher.download,
+        run_program=Programs(home=on.home, environ=read_environment()),
+        ask_model=on.ask_model,
+        workshop=SkillWorkshop(on.home, settings.skills),
+        upkeep=on.upkeep,
+    )
+
+
+def _is_on(skill: str, section: ToolSection) -> bool:
+    """What can harm is there only where somebody wrote so."""
+    if section.enabled is None and section.options and skill in OPT_IN:
+        _log.warning("skill has settings and is off", extra={"skill": skill, "fix": f"tools.{skill}.enabled: true"})
+    return skill not in OPT_IN if section.enabled is None else section.enabled
+
+
+def _has_use(skill: str, settings: Settings) -> bool:
+    """Tools without use would only cost tokens in every prompt. One that somebody names is there all the same."""
+    if skill == "archive":
+        return bool(settings.discord_accounts)
+    if skill == "knowledge":
+        is_named = any(skill in pattern for agent in settings.agents.values() for pattern in agent.tools)
+        return is_named or settings.folders.has_knowledge(list(settings.agents))
+    return True
 
 
 def _programs(settings: Settings, on: Foundations) -> Toolset | None:
@@ -118,28 +171,23 @@ def _server_of(url: str) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-async def _check_tools(agents: Iterable[Agent], toolsets: Iterable[Toolset]) -> None:
-    """An allow list that names a tool which does not exist is an error; a pattern without a match only a warning."""
+async def _check_tools(
+    agents: Iterable[Agent], toolsets: Iterable[Toolset], offers: Iterable[Offer], *, may_miss: bool
+) -> None:
+    """An allow list that names a tool which does not exist is an error; a pattern without a match only a warning. What
+    MCP servers have is not known before they have answered, and nobody waits for that here. With `may_miss` a skill of
+    the owner is left out, which may be the one that has the tool: the others go on.
+    """
+    foreign = tuple(f"{offer.prefix}_" if offer.prefix else "" for offer in offers)
     names = set(await list_all(toolsets))
     for agent in agents:
-        for pattern in agent.tools:
-            if any(fnmatchcase(name, pattern) for name in names):
+        for pattern in (*agent.tools, *agent.pinned_tools):
+            if any(fnmatchcase(name, pattern) for name in names) or pattern.startswith(foreign):
                 continue
-            if not set(pattern) & set("*?["):
+            if not may_miss and not set(pattern) & set("*?["):
                 raise InvalidInput(
                     f"Agent '{agent.name}' lists the tool '{pattern}', which does not exist.",
                     code="config_invalid",
                     fix=f"Known tools: {', '.join(sorted(names))}.",
                 )
             _log.warning("no tool matches", extra={"agent": agent.name, "pattern": pattern})
-
-
-def build_policy(section: GateSection) -> GatePolicy:
-    """The gate's part of the configuration."""
-    return GatePolicy(
-        tiers=tuple(section.tiers.items()),
-        rules=tuple(Rule(rule.tool, Decision(rule.action), dict(rule.args), rule.reason) for rule in section.rules),
-        rate_limits=tuple(
-            (pattern, RateLimit(limit.calls, limit.per_s)) for pattern, limit in section.rate_limits.tool.items()
-        ),
-    )

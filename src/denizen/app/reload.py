@@ -40,6 +40,8 @@ class Reloader:
         self._denizen = denizen
         self._followers = followers
         self._lock = anyio.Lock()
+        self._is_half_done = False
+        """Whether the last one failed after it had looked at the owner's skills."""
 
     async def reload(self) -> Reloaded:
         """Reads, builds and swaps. Raises what is wrong with the configuration; the old generation goes on then."""
@@ -48,8 +50,10 @@ class Reloader:
             settings = load_settings(denizen.home, read_environment(), known_tools=BUILTIN)
             settings = replace(settings, simulation=denizen.simulation)
             current = denizen.runtime.current.number
-            if _is_same(settings, denizen.settings):
+            is_shelf_same = not await denizen.foundations.shelf.has_changed(settings.skills)
+            if is_shelf_same and not self._is_half_done and _is_same(settings, denizen.settings):
                 return Reloaded(current, changed=False)
+            self._is_half_done = True
             generation = await build_generation(settings, current + 1, denizen.foundations)
             async with denizen.services.store.work() as work:
                 now = denizen.services.clock.now()
@@ -57,6 +61,7 @@ class Reloader:
             restart = tuple(name for name in _AT_START if _section(settings, name) != _section(denizen.settings, name))
             denizen.settings = settings
             await denizen.runtime.swap(generation)
+            self._is_half_done = False
             if self._followers is not None:
                 await self._followers()
             return Reloaded(generation.number, changed=True, needs_restart=restart)

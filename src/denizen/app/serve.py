@@ -17,6 +17,7 @@ from denizen.app.build import Denizen
 from denizen.app.reload import Reloader
 from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
+from denizen.engine.resident.errands import keep_up
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey, check_exposure, is_loopback
 from denizen.web.dependencies import Channels, Exposure, WebDependencies
@@ -30,7 +31,8 @@ GRACE_S = 2.0
 
 
 async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
-    """Serves until the process is told to stop. `on_ready` gets the address once requests are answered.
+    """Serves until the process is told to stop, or to restart (`denizen.restart`). `on_ready` gets the address once
+    requests are answered.
 
     Raises NeedsAttention when the port is taken, or when the server would listen beyond loopback without API keys.
     """
@@ -43,8 +45,11 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
-            group.start_soon(partial(watch, [denizen.home], reloader.reload_and_tell, catch_up=True))
+            watched = [denizen.home, denizen.shared_folders]
+            group.start_soon(partial(watch, watched, reloader.reload_and_tell, catch_up=True))
             group.start_soon(accounts.run)
+            group.start_soon(keep_up, "embedding memories", denizen.foundations.memories.keep_embedded)
+            group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
 
@@ -60,6 +65,14 @@ async def _stop_on_signal(denizen: Denizen, server: uvicorn.Server, signals: Asy
             else:
                 server.should_exit = True
                 group.start_soon(_leave_turns, denizen)
+
+
+async def _stop_to_restart(denizen: Denizen, server: uvicorn.Server) -> None:
+    """As the first signal does; whoever called `serve` begins the process anew."""
+    denizen.restart.is_possible = True
+    await denizen.restart.wanted.wait()
+    server.should_exit = True
+    await _leave_turns(denizen)
 
 
 async def _leave_turns(denizen: Denizen) -> None:

@@ -1,4 +1,5 @@
-"""Tells when the configuration may have changed: `denizen.yaml`, `secrets.env`, and the persona files (inventory T3).
+"""Tells when the configuration may have changed: `denizen.yaml`, `secrets.env`, and the files that agents are made of:
+persona and context (inventory T3).
 
 What counts is a comparison of the files themselves, made every `poll_s`; notices of the operating system only make it
 happen at once. So a file system that sends no notices, or a watcher that fails, costs two seconds and nothing else.
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -20,16 +22,21 @@ from denizen.app.secrets import SECRETS_FILE
 
 CONFIG_FILE = "denizen.yaml"
 AGENTS_FOLDER = "agents"
+SKILLS_FOLDER = "skills"
 MAX_ROUNDS = 20
 """A file that is written without a pause is reported after that many pauses of `debounce_s`."""
 
 Print = tuple[int, int, int, int]
 """What tells two states of a file apart: times of content and of inode, size, inode."""
+Folders = Callable[[], Sequence[Path]]
+"""Asked each time one looks."""
 Notices = Callable[[Sequence[Path], Event], AsyncGenerator[object]]
 """Yields when something below the given paths may have changed, until the event is set. May fail with OSError or
 RuntimeError."""
 
-_OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER})
+_THERE: Print = (0, 0, 0, 0)
+"""In place of a folder's own print, which changes with what does not count."""
+_OURS = frozenset({CONFIG_FILE, SECRETS_FILE, AGENTS_FOLDER, SKILLS_FOLDER})
 _log = logging.getLogger("denizen.watch")
 
 
@@ -52,7 +59,7 @@ async def native_notices(paths: Sequence[Path], stop: Event) -> AsyncGenerator[o
 
 
 async def watch(
-    paths: Iterable[Path],
+    paths: Iterable[Path | Folders],
     on_change: Callable[[], Awaitable[None]],
     *,
     debounce_s: float = 0.5,
@@ -65,20 +72,27 @@ async def watch(
     changed between somebody's reading and that look would go unnoticed otherwise.
 
     `paths` are files, which need not exist yet, or home folders: of those the configuration, the secrets and the
-    persona files count.
+    persona files count. `Folders` among them are those whose Markdown files count too, and whether they are there; they
+    may lie elsewhere, and change with the configuration.
     """
-    watched = tuple(paths)
+    given = list(paths)
+    watched = tuple(each for each in given if isinstance(each, Path))
+    asked = [each for each in given if not isinstance(each, Path)]
+
+    def folders() -> Sequence[Path]:
+        return [folder for each in asked for folder in each()]
+
     send, receive = anyio.create_memory_object_stream[None](1)
     stop = Event()
     async with send, receive, anyio.create_task_group() as group:
-        seen = await _take_prints(watched)
+        seen = await _take_prints(watched, folders)
         group.start_soon(_listen, notices(watched, stop), send, stop)
         try:
             if catch_up:
                 await on_change()
             while True:
                 await _wait_for_notice(receive, poll_s)
-                current = await _settle(watched, seen, debounce_s)
+                current = await _settle(partial(_take_prints, watched, folders), seen, debounce_s)
                 if current != seen:
                     seen = current
                     await on_change()
@@ -111,27 +125,29 @@ async def _wait_for_notice(receive: MemoryObjectReceiveStream[None], poll_s: flo
         await receive.receive()
 
 
-async def _settle(paths: Sequence[Path], seen: Mapping[Path, Print], debounce_s: float) -> Mapping[Path, Print]:
+async def _settle(
+    look: Callable[[], Awaitable[Mapping[Path, Print]]], seen: Mapping[Path, Print], debounce_s: float
+) -> Mapping[Path, Print]:
     """The state of the files once it stays the same. Editors write in several steps."""
-    current = await _take_prints(paths)
+    current = await look()
     for _ in range(MAX_ROUNDS):
         if current == seen:
             break
         await anyio.sleep(debounce_s)
-        again = await _take_prints(paths)
+        again = await look()
         if again == current:
             break
         current = again
     return current
 
 
-async def _take_prints(paths: Sequence[Path]) -> Mapping[Path, Print]:
-    return await anyio.to_thread.run_sync(_prints, paths)
+async def _take_prints(paths: Sequence[Path], folders: Folders) -> Mapping[Path, Print]:
+    return await anyio.to_thread.run_sync(_prints, paths, folders())
 
 
-def _prints(paths: Sequence[Path]) -> Mapping[Path, Print]:
-    prints: dict[Path, Print] = {}
-    for file in _files(paths):
+def _prints(paths: Sequence[Path], folders: Sequence[Path]) -> Mapping[Path, Print]:
+    prints: dict[Path, Print] = {folder: _THERE for folder in folders if folder.is_dir()}
+    for file in (*_files(paths), *(file for folder in list(prints) for file in folder.glob("*.md"))):
         try:
             stat = file.stat()
         except OSError:
@@ -147,6 +163,7 @@ def _files(paths: Sequence[Path]) -> Iterable[Path]:
             continue
         yield from (path / CONFIG_FILE, path / SECRETS_FILE)
         yield from (path / AGENTS_FOLDER).rglob("*.md")
+        yield from (each for each in (path / SKILLS_FOLDER).rglob("*") if "__pycache__" not in each.parts)
 
 
 def _folders(paths: Sequence[Path]) -> set[Path]:
@@ -155,7 +172,8 @@ def _folders(paths: Sequence[Path]) -> set[Path]:
     for path in paths:
         wanted.add(path if path.is_dir() else path.parent)
         agents = path / AGENTS_FOLDER
-        wanted |= {agents, *agents.rglob("*")}
+        skills = path / SKILLS_FOLDER
+        wanted |= {agents, *agents.rglob("*"), skills, *skills.rglob("*")}
     return {each for each in wanted if each.is_dir()}
 
 

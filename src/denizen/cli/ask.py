@@ -13,13 +13,15 @@ import anyio
 import click
 
 from denizen.app.choice import ModelChoice
+from denizen.cli.asking import Asking, asking, can_ask
 from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
 from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
-from denizen.cli.screen import printable_json, say
+from denizen.cli.screen import describe_picture, printable, printable_json, say
+from denizen.domain.approval import Reach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput
-from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
@@ -77,6 +79,7 @@ class Question:
             author=Author(principal.id, principal.name),
             parts=(TextPart(self.text),),
             platform_id=fresh("ask"),
+            reach=Reach.WATCHER if can_ask() else Reach.NOBODY,
         )
 
 
@@ -98,14 +101,17 @@ async def _ask(home: Path, question: Question, printer: Printer) -> int:
     async with open_denizen(home, Opening(question.choice, report=show_progress)) as denizen:
         denizen.require_terminal()
         inbound = question.inbound(LOCAL)
-        return await stoppable(
-            lambda: _show(denizen.turns.stream(inbound), printer), lambda: denizen.turns.cancel_message(inbound)
-        )
+        turns = denizen.turns
+        async with asking(turns.approvals, LOCAL) as people:
+            return await stoppable(
+                lambda: _show(turns.stream(inbound), printer, people), lambda: turns.cancel_message(inbound)
+            )
 
 
-async def _show(events: AsyncGenerator[TurnEvent], printer: Printer) -> int:
+async def _show(events: AsyncGenerator[TurnEvent], printer: Printer, people: Asking) -> int:
     async with aclosing(events):
         async for event in events:
+            people.take(event)
             if isinstance(event, TurnFinished):
                 return printer.finish(event)
             printer.show(event)
@@ -122,15 +128,20 @@ class Printer:
         self._live = live
         self._as_json = as_json
         self._line_open = False
+        self._reasons = False
 
     def show(self, event: TurnEvent) -> None:
         """One event, the last excepted."""
         match event:
             case TextAdded() if self._live and event.text:
+                self._end_reasoning()
                 say(event.text, nl=False)
                 self._line_open = not event.text.endswith("\n")
             case TextAdded(retract=True):
                 self._end_line()
+            case ReasoningAdded() if self._live:
+                click.secho(printable(event.text), nl=False, err=True, dim=True)
+                self._reasons = True
             case ToolStarted():
                 self._aside(f"{event.tool} {json.dumps(event.args, ensure_ascii=False)}")
             case ToolFinished() if event.is_error:
@@ -142,7 +153,10 @@ class Printer:
 
     def finish(self, event: TurnFinished) -> int:
         """The end of the turn; returns the exit code."""
+        self._end_reasoning()
         self._end_line()
+        for image in event.images:
+            self._aside(describe_picture(image).strip("[]"))
         if self._as_json:
             click.echo(printable_json(_as_json(event)))
         elif event.reply and not self._live:
@@ -157,7 +171,13 @@ class Printer:
             say(f"fix: {event.failure_fix}", err=True)
         return exit_code(event.failure_family)
 
+    def _end_reasoning(self) -> None:
+        if self._reasons:
+            click.echo(err=True)
+            self._reasons = False
+
     def _aside(self, text: str) -> None:
+        self._end_reasoning()
         self._end_line()
         say(f"[{text}]", err=True)
 
@@ -174,6 +194,8 @@ def _as_json(event: TurnFinished) -> JsonObject:
         "turn": event.turn_id,
         "status": event.status,
         "answer": event.reply,
+        "images": list(event.images),
+        "reasoning": event.reasoning,
         "error": {"code": event.failure_code, "message": event.failure, "fix": event.failure_fix} if failed else None,
         "usage": {
             "input_tokens": usage.input_tokens,

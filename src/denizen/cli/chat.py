@@ -13,13 +13,15 @@ import anyio
 import click
 
 from denizen.app.choice import ModelChoice
+from denizen.cli.asking import asking, can_ask
 from denizen.cli.exit_codes import DONE
 from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
-from denizen.cli.screen import printable
+from denizen.cli.screen import describe_picture, printable
+from denizen.domain.approval import Reach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
-from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
 from denizen.domain.turn import Inbound, TurnStatus
@@ -34,6 +36,7 @@ HELP = """\
 /agent [NAME]    show the agents, or talk to another one
 /model [NAME]    show the models, or answer with another one
 /tools           what the agent may use
+/observer WAY    enable, disable, reset or status of the model that looks at risky calls
 /context         how the next prompt's tokens divide
 /help            this list
 /quit            leave (also Ctrl-D)
@@ -123,6 +126,7 @@ class Chat:
             "agent": self._agent,
             "model": self._choose_model,
             "tools": self._tools,
+            "observer": self._observer,
             "context": self._context,
             "help": self._help,
         }
@@ -191,6 +195,13 @@ class Chat:
             line = f"  {tool.spec.name}  (tier {int(tool.tier)})  {summary}"
             self._console.print(printable(line), markup=False)
 
+    async def _observer(self, way: str) -> None:
+        from denizen.engine.commands.observer import obey
+
+        policy = self._denizen.runtime.current.policy.observer
+        said = await obey(way or "status", self._denizen.services.observer, policy)
+        self._console.print(said, markup=False)
+
     async def _context(self, _: str) -> None:
         for share in await self._denizen.queries.list_context(self._place, self.agent):
             self._console.print(f"  {share.name:<14}{share.tokens:>7} tokens")
@@ -208,15 +219,18 @@ class Chat:
             platform_id=fresh("chat"),
             model=self._model,
             new_session=self._fresh,
+            reach=Reach.WATCHER if can_ask() else Reach.NOBODY,
         )
         self._fresh = False
         await stoppable(lambda: self._show(inbound), lambda: self._denizen.turns.cancel_message(inbound))
 
     async def _show(self, inbound: Inbound) -> None:
         view = View(self._console)
-        async with aclosing(self._denizen.turns.stream(inbound)) as events:
+        turns = self._denizen.turns
+        async with asking(turns.approvals, inbound.principal) as people, aclosing(turns.stream(inbound)) as events:
             async for event in events:
                 view.show(event)
+                people.take(event)
 
 
 class View:
@@ -225,14 +239,21 @@ class View:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._line_open = False
+        self._reasons = False
+        """Whether the open line is reasoning."""
 
     def show(self, event: TurnEvent) -> None:
         match event:
             case TextAdded() if event.text:
+                if self._reasons:
+                    self._end_line()
                 self._console.print(printable(event.text), end="", markup=False, soft_wrap=True)
                 self._line_open = not event.text.endswith("\n")
             case TextAdded():
                 self._end_line()
+            case ReasoningAdded():
+                self._console.print(printable(event.text), end="", style="dim", markup=False, soft_wrap=True)
+                self._line_open = self._reasons = True
             case ToolStarted():
                 self._aside(f"{event.tool} {json.dumps(event.args, ensure_ascii=False)}", "cyan dim")
             case ToolFinished():
@@ -247,6 +268,8 @@ class View:
                 pass
 
     def _end(self, event: TurnFinished) -> None:
+        for image in event.images:
+            self._aside(describe_picture(image), "dim")
         if event.status is TurnStatus.CANCELLED:
             self._aside("stopped", "dim")
         elif event.status is not TurnStatus.DONE:
@@ -261,4 +284,4 @@ class View:
     def _end_line(self) -> None:
         if self._line_open:
             self._console.print()
-            self._line_open = False
+        self._line_open = self._reasons = False

@@ -15,10 +15,12 @@ import click
 from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.screen import say
 from denizen.domain.errors import DenizenError, NeedsAttention
+from denizen.domain.tool import Tier
 
 if TYPE_CHECKING:
     from denizen.adapters.discord.check import Finding
     from denizen.adapters.discord.settings import DiscordEndpoints
+    from denizen.adapters.mcp import McpToolset
     from denizen.app.build import Denizen
     from denizen.app.settings.discord import DiscordLogin
 
@@ -31,8 +33,8 @@ _MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
 @click.option("--offline", is_flag=True, help="Ask neither the model nor Discord.")
 @click.pass_obj
 def command(home: Path, *, offline: bool) -> int:
-    """Check home folder, configuration, store, durable log, tools, model and Discord accounts; explain what is wrong
-    and how to fix it.
+    """Check home folder, configuration, store, durable log, tools, MCP servers, model and Discord accounts; explain
+    what is wrong and how to fix it.
 
     The exit code is that of the first failed check.
     """
@@ -57,7 +59,7 @@ async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.ru
             click.echo("ok    configuration, store, durable log")
             for warning in denizen.settings.warnings:
                 say(f"warn  {warning}\n{_indent(f'fix: {warning.fix}')}")
-            for check in _checks(denizen, offline=offline):
+            for check in (*_checks(denizen, offline=offline), *_servers(denizen)):
                 code = await _report(check)
                 first = first or code
             for login in () if offline else denizen.settings.discord_accounts:
@@ -80,11 +82,28 @@ async def _report(check: Check) -> int:
 
 
 def _checks(denizen: Denizen, *, offline: bool) -> list[Check]:
-    checks = [Check("tools", lambda: _tools(denizen))]
+    checks = [Check("tools", lambda: _tools(denizen)), Check("memory", lambda: _memory(denizen, offline=offline))]
+    checks.append(Check("skills", lambda: _skills(denizen)))
     if not offline:
         names = sorted({agent.model for agent in denizen.queries.list_agents()})
         checks += [Check(f"model {name}", lambda name=name: _model(denizen, name)) for name in names]
     return checks
+
+
+def _servers(denizen: Denizen) -> list[Check]:
+    """The MCP servers; what they may reach is theirs, so they are asked offline too."""
+    return [
+        Check(f"mcp server {toolset.server.spec.name}", lambda toolset=toolset: _server(denizen, toolset))
+        for toolset in denizen.mcp_toolsets
+    ]
+
+
+async def _server(denizen: Denizen, toolset: McpToolset) -> str:
+    from denizen.app.mcp_specs import examine_server
+
+    report = await examine_server(toolset, denizen.mask)
+    left_out = f", {len(report.left_out)} left out" if report.left_out else ""
+    return f"{report.about} answers, {len(report.tools)} tools{left_out}"
 
 
 async def _examine_account(login: DiscordLogin, endpoints: DiscordEndpoints) -> int:
@@ -123,7 +142,40 @@ async def _machine(home: Path) -> str:
 
 
 async def _tools(denizen: Denizen) -> str:
-    return f"{len(await denizen.queries.list_tools())} known"
+    from denizen.engine.gate.explain import has_rules
+
+    tools = await denizen.queries.list_tools()
+    policy = denizen.runtime.current.policy
+    bare = [tool.spec.name for tool in tools if tool.tier is Tier.DANGEROUS and not has_rules(tool.spec, policy)]
+    if bare:
+        fix = "Under gate, write rules, modes or roles for them, or take them from the agents."
+        say(f"warn  tools of tier 3 without a rule: {', '.join(bare)}\n{_indent(f'fix: {fix}')}")
+    return f"{len(tools)} known"
+
+
+async def _memory(denizen: Denizen, *, offline: bool) -> str:
+    from denizen.app.embeddings import describe_embeddings
+    from denizen.ports.embed import EmbedKind
+
+    embedder = denizen.runtime.current.embedder
+    if embedder is not None and denizen.settings.config.embeddings.provider and not offline:
+        await embedder.embed(["Does this work?"], EmbedKind.QUERY)
+    return describe_embeddings(denizen.settings, embedder)
+
+
+async def _skills(denizen: Denizen) -> str:
+    """The owner's. One that is off although it was enabled is a failure."""
+    entries = denizen.foundations.shelf.entries
+    wanted = denizen.settings.skills
+    broken = [each for each in entries if each.name in wanted and each.why]
+    if broken:
+        raise NeedsAttention(
+            f"{len(broken)} of your skills cannot be used: {', '.join(each.name for each in broken)}.",
+            code="skill_left_out",
+            why="; ".join(f"{each.name}: {each.why}" for each in broken),
+            fix="; ".join(dict.fromkeys(each.fix for each in broken)),
+        )
+    return f"{sum(each.state == 'enabled' for each in entries)} of your {len(entries)} enabled"
 
 
 async def _model(denizen: Denizen, name: str) -> str:

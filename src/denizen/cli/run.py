@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +32,10 @@ def command(home: Path, host: str | None, port: int | None, simulate: bool) -> N
     from denizen.app.memory import share_heap
 
     share_heap()
-    anyio.run(_run, _Wishes(home, host, port, simulate), backend_options={"use_uvloop": True})
+    restart = anyio.run(_run, _Wishes(home, host, port, simulate), backend_options={"use_uvloop": True})
+    if restart:
+        click.echo("Restarting.", err=True)
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very command once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,8 @@ class _Wishes:
     simulate: bool
 
 
-async def _run(wishes: _Wishes) -> None:
+async def _run(wishes: _Wishes) -> bool:
+    """Whether everything is to begin anew."""
     from denizen.app.build import Opening, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
@@ -74,6 +80,7 @@ async def _run(wishes: _Wishes) -> None:
             on_ready=tell,
         )
     click.echo("Stopped.", err=True)
+    return denizen.restart.wanted.is_set()
 
 
 async def _simulate(home: Path, stack: AsyncExitStack) -> Simulation | None:

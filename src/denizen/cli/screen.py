@@ -28,6 +28,12 @@ def say(text: str, *, nl: bool = True, err: bool = False) -> None:
     click.echo(printable(text), nl=nl, err=err)
 
 
+def describe_picture(url: str) -> str:
+    """A picture of an answer, given as a data URI, which a terminal cannot show."""
+    media_type, _, body = url.removeprefix("data:").partition(";base64,")
+    return f"[a picture: {media_type}, {len(body) * 3 // 4 // 1024 + 1} KiB]"
+
+
 def printable_json(value: object) -> str:
     """One line of JSON that reads back as the same value, with every control character escaped."""
     return _BARE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))

@@ -15,7 +15,7 @@ from denizen.cli.screen import printable_json, say
 @click.option("--schema", is_flag=True, help="Show the arguments too.")
 @click.pass_obj
 def command(home: Path, agent: str, *, schema: bool) -> None:
-    """List tools with their risk tier (0 harmless to 3 dangerous)."""
+    """List tools with their risk tier (0 harmless to 3 dangerous), what becomes of their calls, and why."""
     anyio.run(_list, home, agent, schema)
 
 
@@ -26,5 +26,6 @@ async def _list(home: Path, agent: str, schema: bool) -> None:  # noqa: FBT001 -
         for tool in await denizen.queries.list_tools(agent):
             spec = tool.spec
             say(f"{spec.name:<22} tier {int(tool.tier)}  {spec.source:<14} {spec.description.splitlines()[0]}")
+            say(f"    {tool.outlook.mode}: {tool.outlook.why}")
             if schema:
                 say(f"    {printable_json(dict(spec.parameters))}")

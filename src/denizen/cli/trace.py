@@ -102,11 +102,23 @@ def _lines(trace: Trace, *, texts: bool) -> Iterator[str]:
     yield _said("reply", turn.reply) if turn.reply else f"failure: {turn.failure} [{turn.failure_code}]"
     for prompt in trace.prompts:
         yield from _prompt(prompt, texts=texts)
+    yield from _memories(trace)
     yield f"steps: {len(trace.steps)}, {'planned' if _is_planned(trace) else 'with native tool calls'}"
     for step in trace.steps:
         yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
         yield from (f"    {_call(call)}" for call in trace.calls if call.step == step.number)
     yield f"in all: {spent(turn.usage)}"
+
+
+def _memories(trace: Trace) -> Iterator[str]:
+    ids = dict.fromkeys(key for prompt in trace.prompts for key in prompt.memories)
+    known = {memory.id: memory for memory in trace.memories}
+    if ids:
+        yield f"memories that came up: {len(ids)}"
+    for key in ids:
+        memory = known.get(key)
+        about = "core" if memory and memory.is_core else f"about {memory.owner}" if memory else ""
+        yield f"  {key} {about}: {memory.text}" if memory else f"  {key} (forgotten since)"
 
 
 def _said(head: str, text: str) -> str:

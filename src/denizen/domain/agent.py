@@ -57,7 +57,7 @@ class Limits:
 
     max_steps: int = 20
     max_history_tokens: int = 24_000
-    max_history_messages: int = 100
+    max_history_messages: int = 400
     max_output_tokens: int = 4096
     max_tools: int = 40
     turn_timeout_s: float = 600.0
@@ -94,11 +94,51 @@ class Timestamps:
 
 
 @dataclass(frozen=True, slots=True)
+class Summarizing:
+    """When the oldest part of a session is summed up in the background. `enabled` None leaves it to the model: not by
+    one that is small. `start_at` and `keep` are shares of the history's budget, in tokens and in messages: where it
+    begins, and what is left as it was said.
+    """
+
+    enabled: bool | None = None
+    start_at: float = 0.7
+    keep: float = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class Storing:
+    """What is kept of a session: so many messages, and so many characters of one by who said it. `prompt_tool_chars` is
+    what a model reads of an earlier result of a tool. 0 is no bound (inventory 5.3).
+    """
+
+    max_messages: int = 0
+    user_chars: int = 0
+    agent_chars: int = 0
+    tool_chars: int = 0
+    prompt_tool_chars: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one agent is shown a transcript. `vertical`: each name on a line of its own. `separate_blocks`: each closed
+    block is a message of its own, also where the provider's cache needs no marks. `turns`: what the agent said itself
+    comes as assistant turns.
+    """
+
+    vertical: bool = False
+    separate_blocks: bool = False
+    turns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
-    """`persona` holds (file name, text) pairs in prompt order. `tools` are names or patterns such as `notes_*`.
+    """`persona` holds (file name, text) pairs in prompt order, `context_files` (heading, text) pairs that follow it,
+    `core_memory` what the owner wrote down for all talks of the agent.
+    `tools` are names or patterns such as `notes_*`; of more than fit a prompt, `pinned_tools` are always in it (VW8).
 
     `recent_messages` is how much of the talk around it is told to an agent that was not in it (inventory L3);
-    `timestamps` None means no time lines.
+    `timestamps` None means no time lines. `reasoning` lets a model think first that can be told to; `show_reasoning`
+    shows people what it thought.
     """
 
     name: AgentName
@@ -115,3 +155,11 @@ class Agent:
     session_scope: SessionScope = SessionScope.THREAD
     recent_messages: int = 10
     timestamps: Timestamps | None = None
+    context_files: tuple[tuple[str, str], ...] = ()
+    core_memory: str = ""
+    layout: Layout = field(default_factory=Layout)
+    reasoning: bool = False
+    show_reasoning: bool = False
+    summaries: Summarizing = field(default_factory=Summarizing)
+    storing: Storing = field(default_factory=Storing)
+    pinned_tools: tuple[str, ...] = ()

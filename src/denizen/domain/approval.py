@@ -1,16 +1,27 @@
-"""A human's decision on one pending call (promise 2)."""
+"""A human's decision on one pending call: who may give it, what it means, and how long it holds (promise 2). Pure.
+
+Sources: inventory 4.9, VW2, TW1, X-approval-absent. The engine's `gate/approvals.py` keeps the records.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName, ConversationId, TurnId
+from denizen.domain.ids import AgentName, ConversationId, TurnId, derive
 from denizen.domain.json import Json
-from denizen.domain.tool import Tier
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.tool import Taint, Tier
+
+GRANT_TIME = timedelta(hours=1)
+"""How long a call that was approved for a while needs no further word."""
+MAX_NOTE_CHARS = 500
+TIMEOUT = "timeout"
+"""Stands for who decided where nobody did and the rule grants then."""
 
 
 class ApprovalStatus(StrEnum):
@@ -30,6 +41,22 @@ class Deciders(StrEnum):
     REQUESTER = "requester"
     ROLE = "role"
     QUORUM = "quorum"
+
+
+class Choice(StrEnum):
+    """What somebody says to a pending call: yes, yes for an hour here, or no."""
+
+    ONCE = "once"
+    HOUR = "hour"
+    DENY = "deny"
+
+
+class Reach(StrEnum):
+    """How the one who asked can be asked back: not at all, by a card on their platform, or while they watch."""
+
+    NOBODY = ""
+    CARD = "card"
+    WATCHER = "watcher"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +79,7 @@ class Approval:
     """One call that waits for people, or waited. `id` derives from the call, so that asking twice is asking once.
 
     `preview` tells people in their words what would happen; `requester` is the key of the principal; `voices` are the
-    keys of those who said yes so far.
+    keys of those who said yes so far. `is_exact`: a yes for an hour holds for the very same arguments only.
     """
 
     id: str
@@ -74,4 +101,186 @@ class Approval:
     decided_by: str = ""
     decided_at: datetime | None = None
     note: str = ""
-    meta: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    requester_name: str = ""
+    decider_name: str = ""
+    is_exact: bool = False
+
+    @property
+    def waited_s(self) -> float:
+        """From asking to the decision; 0 while there is none."""
+        return max((self.decided_at - self.created_at).total_seconds(), 0.0) if self.decided_at else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A yes for an hour: this tool for this requester of this agent in this conversation. `args` is the digest of the
+    only arguments that it holds for, empty for any.
+    """
+
+    id: str
+    agent: AgentName
+    requester: str
+    conversation_id: ConversationId
+    tool: str
+    args: str
+    given_by: str
+    expires_at: datetime
+
+
+class Outcome(StrEnum):
+    """What became of a word: it DECIDED, was COUNTED towards a quorum, came when all was decided (OVER), came too LATE,
+    or is of somebody who may not (REFUSED).
+    """
+
+    DECIDED = "decided"
+    COUNTED = "counted"
+    OVER = "over"
+    LATE = "late"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """`approval` as it is now; `text` is for the one who spoke."""
+
+    outcome: Outcome
+    approval: Approval
+    text: str
+
+
+def is_operator(voter: Principal) -> bool:
+    """Somebody with a shell on the machine, who could do anything without asking."""
+    return voter.kind is PrincipalKind.LOCAL and RoleName.OWNER in voter.roles
+
+
+def may_decide(approval: Approval, voter: Principal) -> bool:
+    rule = approval.rule
+    if voter.key in rule.people or is_operator(voter):
+        return True
+    if rule.deciders is Deciders.REQUESTER:
+        return voter.key == approval.requester
+    return has_role(voter, rule.role)
+
+
+def has_role(voter: Principal, role: str) -> bool:
+    """An owner is everything that an admin or a member is."""
+    implied = role in (RoleName.ADMIN, RoleName.MEMBER) and RoleName.OWNER in voter.roles
+    return role in voter.roles or implied
+
+
+def decide_approval(approval: Approval, voter: Principal, choice: Choice, *, now: datetime, note: str = "") -> Ruling:
+    """What one word of somebody means. One no decides; a yes decides once there are enough, or when it comes from a
+    person whom the rule names or from the operator. The same word twice changes nothing.
+    """
+    if not may_decide(approval, voter):
+        return Ruling(Outcome.REFUSED, approval, f"Only {describe_deciders(approval.rule)} may decide this.")
+    if approval.status.is_final:
+        return Ruling(Outcome.OVER, approval, f"This was decided already: {describe_end(approval)}.")
+    if is_late(approval, now):
+        closed = close_late(approval)
+        return Ruling(Outcome.LATE, closed, f"This came too late: {describe_end(closed)}.")
+    if choice is Choice.DENY:
+        ended = _end(approval, ApprovalStatus.DENIED, voter, now, note)
+        return Ruling(Outcome.DECIDED, ended, "Denied.")
+    voices = approval.voices if voter.key in approval.voices else (*approval.voices, voter.key)
+    heard = replace(approval, voices=voices)
+    needed = approval.rule.quorum if approval.rule.deciders is Deciders.QUORUM else 1
+    if len(voices) < needed and voter.key not in approval.rule.people and not is_operator(voter):
+        return Ruling(Outcome.COUNTED, heard, f"Your yes is counted: {len(voices)} of {needed}.")
+    ended = _end(heard, ApprovalStatus.APPROVED, voter, now, note)
+    return Ruling(Outcome.DECIDED, ended, "Approved." if choice is Choice.ONCE else "Approved, for an hour here.")
+
+
+def is_late(approval: Approval, now: datetime) -> bool:
+    return approval.expires_at is not None and now >= approval.expires_at
+
+
+def close_late(approval: Approval) -> Approval:
+    """As it is when nobody has decided in time."""
+    status = ApprovalStatus.APPROVED if approval.rule.grant_on_timeout else ApprovalStatus.EXPIRED
+    by = TIMEOUT if status is ApprovalStatus.APPROVED else ""
+    return replace(approval, status=status, decided_by=by, decided_at=approval.expires_at)
+
+
+def close_ended(approval: Approval, now: datetime) -> Approval:
+    """As it is when the turn that wanted the call has ended without it."""
+    return replace(approval, status=ApprovalStatus.EXPIRED, decided_at=now, note="what it was asked for has ended")
+
+
+def _end(approval: Approval, status: ApprovalStatus, voter: Principal, now: datetime, note: str) -> Approval:
+    said = " ".join(note.split())
+    return replace(
+        approval, status=status, decided_by=voter.key, decider_name=voter.name, decided_at=now,
+        note=said[:MAX_NOTE_CHARS],
+    )  # fmt: skip
+
+
+def describe_deciders(rule: ApprovalRule) -> str:
+    """Such as "the one who asked", in the middle of a sentence."""
+    match rule.deciders:
+        case Deciders.REQUESTER:
+            who = "the one who asked"
+        case Deciders.ROLE:
+            who = f"people with the role '{rule.role}'"
+        case Deciders.QUORUM:
+            who = f"people with the role '{rule.role}', {rule.quorum} of them,"
+    return f"{who} or those whom the configuration names" if rule.people else who
+
+
+def describe_end(approval: Approval) -> str:
+    """How it ended, in the middle of a sentence."""
+    name = approval.decider_name or approval.decided_by
+    note = f": {approval.note}" if approval.note else ""
+    match approval.status:
+        case ApprovalStatus.PENDING:
+            return "nobody has decided yet"
+        case ApprovalStatus.APPROVED if approval.decided_by == TIMEOUT:
+            return "approved, since nobody decided in time"
+        case ApprovalStatus.APPROVED:
+            return f"approved by {name}{note}"
+        case ApprovalStatus.DENIED:
+            return f"denied by {name}{note}"
+        case ApprovalStatus.EXPIRED:
+            return f"it was not approved{note}" if approval.note else "nobody approved it in time"
+
+
+def can_be_asked(rule: ApprovalRule, reach: Reach, *, is_watched: bool) -> bool:
+    """Whether there is anybody who could decide: an approval that nobody can give is none (TW1, X-approval-absent)."""
+    if rule.deciders is not Deciders.REQUESTER or rule.people:
+        return True
+    return reach is Reach.CARD or (reach is Reach.WATCHER and is_watched)
+
+
+def digest_args(args: Mapping[str, Json]) -> str:
+    """The same for the same arguments, in whatever order they were written."""
+    return derive("args", json.dumps(args, sort_keys=True))
+
+
+def same_people(one: ApprovalRule, other: ApprovalRule) -> bool:
+    """Whether a decision under one rule is one under the other."""
+    if (one.deciders, one.people) != (other.deciders, other.people):
+        return False
+    if one.deciders is Deciders.REQUESTER:
+        return True
+    return one.role == other.role and (one.deciders is Deciders.ROLE or one.quorum == other.quorum)
+
+
+def plan_grant(approval: Approval, *, now: datetime) -> Grant:
+    """What a yes for an hour gives."""
+    return Grant(
+        derive("grant", approval.id),
+        approval.agent,
+        approval.requester,
+        approval.conversation_id,
+        approval.tool,
+        digest_args(approval.args) if approval.is_exact else "",
+        approval.decider_name or approval.decided_by,
+        now + GRANT_TIME,
+    )
+
+
+def covers(grant: Grant, args: Mapping[str, Json], *, is_exact: bool, taint: frozenset[Taint]) -> bool:
+    """Whether the call needs no word of its own. What a turn has read from elsewhere may have chosen the arguments, so
+    a grant for any arguments is not for such a turn.
+    """
+    return grant.args == digest_args(args) or (not grant.args and not is_exact and not taint)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 
 from denizen.domain.principal import RoleName
@@ -32,6 +33,8 @@ class Refusal(StrEnum):
     NOT_ALLOWED = "not_allowed"
     EXCHANGES = "exchanges"
     """Agents have talked among themselves long enough."""
+    MONEY = "money"
+    """They have spent enough on that."""
     RATE = "rate"
     BUSY = "busy"
     TOO_OLD = "too_old"
@@ -71,6 +74,8 @@ class Manners:
     `missed_limit_s`: messages that came while Denizen was away and are older get one reply together. `edit_window_s`:
     an edit of the question so soon after it is answered anew. `error_message` replaces the reason of a failure;
     `failure_text` off leaves it at the reaction. `switchable` names agents that anybody may switch a talk to.
+    `eagerness`, 0 to 100, decides which of several agents joins in unasked; `max_exchange_usd` is what agents may spend
+    in a room within an hour on answering each other, None for any amount.
     """
 
     owners: frozenset[str] = field(default_factory=frozenset[str])
@@ -85,6 +90,8 @@ class Manners:
     always_channels: frozenset[str] = field(default_factory=frozenset[str])
     threads: ThreadHabit = ThreadHabit.FOLLOW
     max_exchanges: int = 3
+    max_exchange_usd: Decimal | None = None
+    eagerness: int = 50
     missed_limit_s: float = 3600.0
     edit_window_s: float = 60.0
     message_limit: int = 2000

@@ -32,11 +32,15 @@ class Embed:
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """Opens `url`, or says `value` to the agent as if the one who presses it had written that."""
+    """Opens `url`, or says `value` to the agent as if the one who presses it had written that; or does `action`, which
+    only Denizen itself gives to a button, never a model or a tool. `asks_why`: with a text by the one who presses it.
+    """
 
     label: str
     url: str = ""
     value: str = ""
+    action: str = ""
+    asks_why: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,10 @@ class DeliveryKind(StrEnum):
     """What the agent is doing; replaced by the answer."""
     REACTION = "reaction"
     """An emoji on the message that was answered; it is the text of the content."""
+    CARD = "card"
+    """A call that waits for people, with its buttons."""
+    CARD_END = "card_end"
+    """What the card of the same turn and position becomes when there is nothing to wait for any more."""
 
 
 class DeliveryState(StrEnum):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from denizen.domain.approval import Approval
 from denizen.domain.ids import CallId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.turn import TurnStatus
@@ -29,6 +30,13 @@ class TextAdded:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningAdded:
+    """What the model reasons, grew. Told only of agents that are to show it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
     call_id: CallId
     tool: str
@@ -45,14 +53,33 @@ class ToolFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalRequested:
+    """A call waits for people; it comes again when the turn is taken up after a restart."""
+
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalDecided:
+    """The wait is over, whatever came of it."""
+
+    approval: Approval
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
-    """Something to tell the watcher that is not part of the answer (loading a model, waiting in line)."""
+    """Something to tell the watcher that is not part of the answer (loading a model, waiting in line). One about a call
+    holds until that ends.
+    """
 
     text: str
+    call_id: CallId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
+    """`images` are pictures that the model made, as data URIs; `reasoning` is empty unless the agent is to show it."""
+
     turn_id: TurnId
     status: TurnStatus
     reply: str
@@ -61,6 +88,18 @@ class TurnFinished:
     usage: Usage
     failure_family: str = ""
     failure_fix: str = ""
+    images: tuple[str, ...] = ()
+    reasoning: str = ""
 
 
-TurnEvent = TurnStarted | TextAdded | ToolStarted | ToolFinished | Notice | TurnFinished
+TurnEvent = (
+    TurnStarted
+    | TextAdded
+    | ReasoningAdded
+    | ToolStarted
+    | ToolFinished
+    | ApprovalRequested
+    | ApprovalDecided
+    | Notice
+    | TurnFinished
+)

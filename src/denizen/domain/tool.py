@@ -73,6 +73,16 @@ class ToolSpec:
     destructive: bool = False
     reads: frozenset[Taint] = frozenset()
     effects: frozenset[Effect] = frozenset()
+    cacheable: bool = False
+    """A result may answer the same call again for a while, in other turns too."""
+    shared: bool = False
+    """Results do not depend on who asks, so that a kept one may answer others, once the gate lets them."""
+    destinations: tuple[str, ...] = ()
+    """Names of the arguments that say where a tool with the effect SEND sends to; left empty in a call, they mean the
+    conversation itself. A tool that sends and names none may send anywhere, as far as the gate knows.
+    """
+    listed_only: bool = False
+    """An agent has it only when its `tools` name it in full; no pattern brings it in (TW6)."""
 
 
 @dataclass(frozen=True, slots=True)

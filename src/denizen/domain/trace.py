@@ -54,7 +54,8 @@ class PromptUse:
     """What the request of a step was made of. Of the steps after it only those have a record of their own whose
     segments or tools were others; what else they add are results of tools.
 
-    `model` is the one that was asked, which a fallback may have answered for.
+    `model` is the one that was asked, which a fallback may have answered for. `memories` are the ids of those that came
+    up unasked.
     """
 
     turn_id: TurnId
@@ -64,6 +65,7 @@ class PromptUse:
     messages: tuple[MessageUse, ...]
     tools: tuple[str, ...] = ()
     tool_tokens: int = 0
+    memories: tuple[str, ...] = ()
 
 
 def sha256_of(text: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from denizen.domain.approval import Reach
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
@@ -15,7 +16,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import Origin, Tier
 from denizen.domain.usage import Usage
-from denizen.domain.verdict import Verdict
+from denizen.domain.verdict import Decision, Verdict
 
 
 class TurnStatus(StrEnum):
@@ -37,7 +38,7 @@ class Owed:
     `account` is the agent whose login sends it, `reply_to` the platform message that it answers, `ticket` a short-lived
     right to answer a command. `answers` are the platform messages that the turn claims: each is answered by one turn.
     `supersedes` is the turn that answered an earlier text of the same message. `guild` is the community it is in, by
-    the platform's id; empty in a direct talk.
+    the platform's id; empty in a direct talk. `may_be_silent`: nobody waits for an answer (`domain/speaking`).
     """
 
     account: AgentName
@@ -46,6 +47,7 @@ class Owed:
     answers: tuple[str, ...] = ()
     supersedes: TurnId | None = None
     guild: str = ""
+    may_be_silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +55,11 @@ class Inbound:
     """What a channel hands in: one message that may deserve a turn.
 
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `supplied` is history that
-    the client carries itself (OpenAI-compatible clients); it is used instead of the stored session. `new_session`
+    the client carries itself (OpenAI-compatible clients), empty at its beginning; it is used instead of the stored
+    session. `new_session`
     starts a fresh session first. `model` overrides the agent's model for this turn. `session_place` is where the
     session lives when not at `place` (inventory X-session-scope). `shared` says that others talk here too, so that the
-    model is told who speaks.
+    model is told who speaks. `reach` is how whoever asks can be asked back about a call that needs approval.
     """
 
     agent: AgentName
@@ -65,7 +68,7 @@ class Inbound:
     author: Author
     parts: tuple[Part, ...]
     platform_id: str
-    supplied: tuple[PromptMessage, ...] = ()
+    supplied: tuple[PromptMessage, ...] | None = None
     instructions: str = ""
     model: str = ""
     new_session: bool = False
@@ -74,6 +77,7 @@ class Inbound:
     session_place: Place | None = None
     shared: bool = False
     owed: Owed | None = None
+    reach: Reach = Reach.NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +137,10 @@ class CallRecord:
     duration_ms: int
     cached: bool
     created_at: datetime
+
+    @property
+    def outcome(self) -> str:
+        """`done`, `failed` or `denied`."""
+        if self.verdict.decision is Decision.DENY:
+            return "denied"
+        return "failed" if self.is_error else "done"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
+
+from denizen.domain.json import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +36,16 @@ class Usage:
             sum(costs, Decimal(0)) if costs else None,
             self.requests + other.requests,
         )
+
+
+def usage_to_json(usage: Usage) -> JsonObject:
+    """For the durable log."""
+    row: JsonObject = {name: getattr(usage, name) for name in usage.__slots__}
+    return row | {"cost_usd": None if usage.cost_usd is None else str(usage.cost_usd)}
+
+
+def usage_from_json(row: Mapping[str, Any]) -> Usage:
+    """The inverse; of an empty row no use."""
+    counts = {name: value for name, value in row.items() if name != "cost_usd"}
+    cost = row.get("cost_usd")
+    return Usage(**counts, cost_usd=None if cost is None else Decimal(cost))

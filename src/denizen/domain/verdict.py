@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from denizen.domain.approval import ApprovalRule
 from denizen.domain.tool import Tier
 
 
@@ -12,13 +13,19 @@ class Decision(StrEnum):
     APPROVE = "approve"
     DENY = "deny"
     ASK = "ask"
+    """People decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`reason` is safe to tell the model and the asker; `decided_by` names the rule or judge."""
+    """`reason` is safe to tell the model and the asker; `decided_by` names the rule or judge.
+
+    With ASK, `rule` says who decides, and `alert` that the owners are told as well (inventory V19).
+    """
 
     decision: Decision
     tier: Tier
     reason: str
     decided_by: str
+    rule: ApprovalRule | None = None
+    alert: bool = False

@@ -36,22 +36,31 @@ def check_arguments(spec: ToolSpec, args: JsonObject) -> JsonObject:
     """
     if RAW_ARGS in args:
         args = _parse_raw(spec, str(args[RAW_ARGS]))
-    properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters.get("properties", {}))
+    properties = _properties(spec)
     required = cast("Sequence[str]", spec.parameters.get("required", ()))
     repaired = {
         name: _repair(value, properties.get(name, {}))
         for name, value in args.items()
         if value is not None or name in required or not _is_plain(properties.get(name))
     }
-    errors = sorted(
-        _validator(_canonical(spec.parameters)).iter_errors(cast("Any", repaired)), key=lambda e: e.json_path
-    )
-    if errors:
-        problems = "; ".join(
-            _cut(f"{_where(error.json_path)}{error.message}", _MAX_PROBLEM_CHARS) for error in errors[:_MAX_PROBLEMS]
-        )
-        raise ArgumentsError(f"Wrong arguments for '{spec.name}': {problems}. {_expected(spec)}")
+    problems = _find_problems(spec, repaired)
+    if problems:
+        raise ArgumentsError(f"Wrong arguments for '{spec.name}': {'; '.join(problems)}. {_expected(spec)}")
     return repaired
+
+
+def _find_problems(spec: ToolSpec, args: JsonObject) -> list[str]:
+    """The first few. A schema that leads nowhere, or to itself, is somebody else's fault and must end no turn."""
+    from referencing.exceptions import Unresolvable
+
+    try:
+        found = _validator(_canonical(spec.parameters)).iter_errors(cast("Any", args))
+        errors = sorted(found, key=lambda error: error.json_path)
+    except Unresolvable as error:
+        raise ArgumentsError(f"'{spec.name}' cannot be called: its schema refers to {error.ref!r}.") from None
+    except RecursionError:
+        raise ArgumentsError(f"'{spec.name}' cannot be called: its schema has no end.") from None
+    return [_cut(f"{_where(error.json_path)}{error.message}", _MAX_PROBLEM_CHARS) for error in errors[:_MAX_PROBLEMS]]
 
 
 def _parse_raw(spec: ToolSpec, raw: str) -> JsonObject:
@@ -111,7 +120,7 @@ def _where(json_path: str) -> str:
 
 
 def _expected(spec: ToolSpec) -> str:
-    properties = cast("Mapping[str, Mapping[str, Json]]", spec.parameters.get("properties", {}))
+    properties = _properties(spec)
     required = cast("list[str]", spec.parameters.get("required", []))
     names = [
         f"{name} ({_kind(schema)}{', required' if name in required else ''})" for name, schema in properties.items()
@@ -125,12 +134,22 @@ def _kind(schema: Mapping[str, Json]) -> str:
     return str(schema.get("type", "any"))
 
 
+def _properties(spec: ToolSpec) -> Mapping[str, Mapping[str, Json]]:
+    """A schema may also be plain yes or no; that tells nothing of a property."""
+    written = cast("Mapping[str, Json]", spec.parameters.get("properties", {}))
+    return {name: schema if isinstance(schema, Mapping) else {} for name, schema in written.items()}
+
+
 def _canonical(schema: Mapping[str, Json]) -> str:
     return json.dumps(schema, sort_keys=True)
 
 
 @lru_cache(maxsize=512)
 def _validator(schema: str) -> Validator:
+    """By the draft that the schema names, as servers of all ages write them; it is never looked up elsewhere."""
     from jsonschema import Draft202012Validator
+    from jsonschema.validators import validator_for
+    from referencing import Registry
 
-    return Draft202012Validator(json.loads(schema))
+    document = json.loads(schema)
+    return validator_for(document, default=Draft202012Validator)(document, registry=Registry())

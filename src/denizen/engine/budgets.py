@@ -37,13 +37,12 @@ from denizen.domain.errors import DenizenError, Exhausted
 from denizen.domain.events import Notice
 from denizen.domain.ids import TurnId
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
-from denizen.domain.prompt import CHARS_PER_TOKEN, estimate_tokens
+from denizen.domain.prompt import CHARS_PER_TOKEN, count_tool_tokens, estimate_tokens
 from denizen.domain.turn import Step, Turn
 from denizen.domain.usage import Usage
 from denizen.engine.choices import Mode, list_aliases
 from denizen.engine.live import Live
 from denizen.engine.prompt.session import count_tokens
-from denizen.engine.toolbox import count_tool_tokens
 from denizen.ports.model import Model, ModelRequest, Models
 from denizen.ports.spending import Reservation
 from denizen.ports.store import Store, Work

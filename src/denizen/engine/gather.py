@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
-from anyio.lowlevel import checkpoint_if_cancelled
-
-from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.agent import Agent, ContextStrategy, Sampling
+from denizen.domain.errors import NeedsAttention
 from denizen.domain.guard import Voice
-from denizen.domain.message import Message, Role, parts_from_json, text_of
-from denizen.domain.prompt import PromptMessage, estimate_tokens
+from denizen.domain.message import Message, Role, text_of
+from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
+from denizen.domain.speaking import SILENCE
+from denizen.engine.foreign import load_foreign
+from denizen.engine.history import Past, Range, Room, load_history
+from denizen.engine.memory import MemoryKeeper
 from denizen.engine.opening import Opened
 from denizen.engine.planning import uses_planning
-from denizen.engine.prompt.assemble import assemble, assemble_participant
-from denizen.engine.prompt.session import from_stored, plan_window, without_dead_images
-from denizen.engine.prompt.surroundings import load_surroundings
+from denizen.engine.prompt.assemble import assemble, assemble_participant, passing
+from denizen.engine.prompt.marks import date_line, tells, zone_of
+from denizen.engine.prompt.notes import before_cue
+from denizen.engine.prompt.pictures import with_pictures
+from denizen.engine.prompt.rhythm import pauses_between, plan_keep_s
+from denizen.engine.prompt.session import count_tokens
+from denizen.engine.prompt.surroundings import load_answers, load_surroundings
 from denizen.engine.prompt.transcript.blocks import BlockTexts
 from denizen.engine.prompt.transcript.load import Scene, load_transcript
+from denizen.engine.remembering import load_reminders
 from denizen.engine.runtime import Generation
 from denizen.engine.steps import TurnContext
-from denizen.ports.model import Capabilities
+from denizen.engine.toolbox import count_most_tokens
+from denizen.ports.model import Capabilities, Model
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """For a turn that is run again: the sequence at which its session ended then, and the time that it is now."""
-
-    end: int
-    now: datetime
+SILENCE_NOTE = (
+    "Nobody waits for you here. Speak only if it adds something; "
+    f"otherwise answer with exactly {SILENCE} and nothing else."
+)
+"""For a turn that may end without a word."""
 
 
 async def gather(
@@ -42,9 +49,10 @@ async def gather(
     past: Past | None = None,
     *,
     texts: BlockTexts | None = None,
+    keeper: MemoryKeeper | None = None,
 ) -> tuple[TurnContext, list[PromptMessage]]:
     """What the turn works with, and its messages, of which the last is the one to answer. `texts` are the blocks of
-    transcripts that were read before.
+    transcripts that were read before; `keeper` is asked for what is remembered.
     """
     turn, trigger = opened.turn, opened.trigger
     agent = generation.agent(turn.agent)
@@ -54,66 +62,99 @@ async def gather(
     instructions = str(options.get("instructions", ""))
     reads_transcript = agent.context is ContextStrategy.TRANSCRIPT and "supplied" not in options
     assembled = assemble_participant if reads_transcript else assemble
-    segments = assembled(agent, now=turn.opened_at, tool_rules=not plans, instructions=instructions)
+    reminded = await load_reminders(keeper, opened, generation.recall)
+    notes = list(reminded.notes)
+    if opened.owed and opened.owed.may_be_silent:
+        notes.append(passing(SILENCE_NOTE))
+    can = model.capabilities
+    segments = assembled(agent, tool_rules=not plans and can.takes_tools, instructions=instructions)
+    today = date_line(turn.opened_at, zone_of(agent))
+    if "supplied" in options:
+        segments = order_segments([*segments, Segment("date", today, Stability.TURN)])
     most = min(agent.limits.max_output_tokens, model.capabilities.max_output_tokens or agent.limits.max_output_tokens)
     max_output = min(int(options.get("max_output_tokens") or most), most)
-    room = model.capabilities.context_tokens - max_output - sum(estimate_tokens(s.text) for s in segments)
+    room, max_output = await _plan_room(generation, agent, model, segments, max_output)
     voice: Voice | None = None
+    overdue: Range | None = None
     if reads_transcript:
-        scene = _scene(opened, generation, model.capabilities, room, is_over=past is not None)
-        history, voice = await load_transcript(store, scene, texts or BlockTexts())
+        left = room - sum(map(count_tokens, notes))
+        scene = _scene(opened, generation, model.capabilities, left, is_over=past is not None)
+        history, voice, pauses_s = await load_transcript(store, scene, texts or BlockTexts())
+        notes += [passing(today, "date")] if agent.persona else []
+        history, notes = before_cue(history, notes), []
     else:
-        history = await _load_history(store, opened, agent, room, past)
-    temperature = options.get("temperature")
-    sampling = agent.sampling if temperature is None else replace(agent.sampling, temperature=float(temperature))
+        notes += await _load_around(store, opened, agent)
+        found = await load_history(store, opened, agent, Room(room, sum(map(count_tokens, notes))), past)
+        history, overdue, pauses_s = found.messages, found.overdue, pauses_between(_turns_of(found.read))
+        history = with_pictures(history) if can.image_output else history
+        if "supplied" not in options and not any(tells(message, today) for message in history):
+            notes.append(passing(today, "date"))
+    sampling = _sampling_of(agent, options)
     account = opened.owed.account if opened.owed else agent.name
-    scope = CallScope(
-        agent.name, turn.principal, opened.place, turn.conversation_id, turn.session_id, turn.id, account=account
-    )
     question = text_of(trigger.parts)
-    return TurnContext(turn, generation, agent, model, scope, segments, question, max_output, sampling, voice), history
+    taint = await load_foreign(store, opened, [*history, *notes], is_transcript=reads_transcript)
+    scope = CallScope(
+        agent.name, turn.principal, opened.place, turn.conversation_id, turn.session_id, turn.id, account=account,
+        taint=taint, guild=opened.owed.guild if opened.owed else "", question=question,
+    )  # fmt: skip
+    context = TurnContext(
+        turn, generation, agent, model, scope, segments, question, max_output, sampling, voice, tuple(notes),
+        plan_keep_s(pauses_s), overdue, reminded.memories,
+    )  # fmt: skip
+    return context, history
+
+
+def _sampling_of(agent: Agent, options: Mapping[str, Any]) -> Sampling:
+    temperature = options.get("temperature")
+    return agent.sampling if temperature is None else replace(agent.sampling, temperature=float(temperature))
+
+
+async def _plan_room(
+    generation: Generation, agent: Agent, model: Model, segments: Sequence[Segment], max_output: int
+) -> tuple[int, int]:
+    """The tokens that are left for history when system prompt, tools and the answer have theirs (inventory T11), and
+    those for the answer, which takes at most half of what it shares with the history. Raises NeedsAttention when the
+    model cannot even read what stands in every prompt.
+    """
+    window, prompt = model.capabilities.context_tokens, sum(estimate_tokens(s.text) for s in segments)
+    tools = 0
+    if not uses_planning(agent.planning, model.capabilities):  # where plans are made, tools stand in no other prompt
+        tools = await count_most_tokens(agent, generation.toolsets)
+    free = window - prompt - tools
+    if free <= 0:
+        raise NeedsAttention(
+            f"The instructions of {agent.name} are longer than what its model can read.",
+            code="prompt_too_large",
+            why=f"System prompt {prompt}, tools {tools}, and {model.name} reads {window} tokens (estimated).",
+            fix="Shorten the agent's files, lower its limits.max_tools, or give it a model that reads more.",
+        )
+    max_output = min(max_output, max(free // 2, 1))
+    return free - max_output, max_output
 
 
 def _scene(opened: Opened, generation: Generation, can: Capabilities, room: int, *, is_over: bool) -> Scene:
     agent, owed = generation.agent(opened.turn.agent), opened.owed
     return Scene(
         opened.turn, opened.trigger, opened.place, owed, agent, tuple(generation.agents.values()),
-        is_archived=generation.archive.enabled and owed is not None, room_tokens=room, prefill=can.prefill,
-        is_over=is_over,
+        is_archived=generation.archive.enabled and owed is not None, room_tokens=room, can=can, is_over=is_over,
     )  # fmt: skip
 
 
-async def _load_history(
-    store: Store, opened: Opened, agent: Agent, room: int, past: Past | None
-) -> list[PromptMessage]:
-    """The session strategy, within `room` tokens; a client that carries its history itself is believed."""
-    turn, trigger = opened.turn, opened.trigger
-    options = cast("Mapping[str, Any]", turn.options)
-    budget = max(min(agent.limits.max_history_tokens, room), 0)
-    if "supplied" in options:
-        earlier = [_prompt_message(row) for row in options["supplied"]]
-    else:
-        stored = await _list_earlier(store, opened, agent.limits.max_history_messages, past)
-        earlier = from_stored(without_dead_images(message, past.now if past else turn.opened_at) for message in stored)
-    around: list[PromptMessage] = []
-    if opened.owed and opened.owed.reply_to and trigger.meta.get("speaker") and agent.recent_messages:
-        before, limit = opened.owed.reply_to, agent.recent_messages
-        around = await load_surroundings(store, opened.turn.agent, opened.place, trigger, before=before, limit=limit)
-    return plan_window([*earlier, *around, *from_stored([trigger], "question")], budget_tokens=budget)
-
-
-async def _list_earlier(store: Store, opened: Opened, limit: int, past: Past | None) -> Sequence[Message]:
-    """What was said before: not this turn's own messages (it may have been interrupted), and no user message that
-    arrived later and waits for a turn of its own.
-    """
-    turn, trigger = opened.turn, opened.trigger
-    if trigger.sequence == 1:  # the first of its session: most questions over the API
-        await checkpoint_if_cancelled()
+async def _load_around(store: Store, opened: Opened, agent: Agent) -> list[PromptMessage]:
+    """What others said just before, for an agent that was not in it."""
+    owed, trigger = opened.owed, opened.trigger
+    if owed is None or not (owed.reply_to and trigger.meta.get("speaker") and agent.recent_messages):
         return []
-    async with store.work(write=False) as work:
-        tail = await work.messages.list_tail(turn.session_id, limit=limit, before=past.end if past else None)
-    return [m for m in tail if m.turn_id != turn.id and (m.role is not Role.USER or m.sequence < trigger.sequence)]
+    name, limit = opened.turn.agent, agent.recent_messages
+    before = await load_surroundings(store, name, opened.place, trigger, before=owed.reply_to, limit=limit)
+    return [*before, *await load_answers(store, owed, opened.place, limit=limit)]
 
 
-def _prompt_message(row: Mapping[str, Any]) -> PromptMessage:
-    return PromptMessage(Role(row["role"]), parts_from_json(row["parts"]))
+def _turns_of(messages: Sequence[Message]) -> list[tuple[datetime, datetime]]:
+    """When each question was asked, and when what came of it ended."""
+    turns: list[tuple[datetime, datetime]] = []
+    for message in messages:
+        if message.role is Role.USER or not turns:
+            turns.append((message.created_at, message.created_at))
+        turns[-1] = (turns[-1][0], message.created_at)
+    return turns

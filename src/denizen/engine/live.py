@@ -33,6 +33,9 @@ class Live:
         for stream in self._watchers.get(turn_id, ()):
             stream.send_nowait(event)
 
+    def is_watched(self, turn_id: TurnId) -> bool:
+        return turn_id in self._watchers
+
     @contextmanager
     def watch(self, turn_id: TurnId) -> Generator[Watch]:
         """Events of the turn from now on. The stream does not end by itself: stop at `TurnFinished`, or an error."""

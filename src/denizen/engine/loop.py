@@ -9,13 +9,15 @@ cannot start any number of calls: those beyond a bound come back unrun.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart, calls_of, text_of
-from denizen.domain.prompt import PromptMessage
+from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, ToolResultPart, calls_of, text_of
+from denizen.domain.prompt import PromptMessage, Stability
 from denizen.engine.prompt.assemble import fit, passing, tell_results
+from denizen.engine.prompt.notes import behind
+from denizen.engine.selection import SMALL_MODEL_TOOLS
 from denizen.engine.steps import Steps, TurnContext
-from denizen.engine.toolbox import Toolbox, resolve
+from denizen.engine.toolbox import Toolbox, Wish, resolve
 from denizen.ports.model import ModelReply, ModelRequest, ToolChoice
 
 IDENTICAL_ROUNDS = 3
@@ -35,8 +37,9 @@ async def run_loop(context: TurnContext, steps: Steps, history: Sequence[PromptM
     streak = 0
     nudges = 0
     rounds: list[str] = []
+    made: list[ToolCallPart] = []
     for number in range(1, limits.max_steps + 1):
-        toolbox = await resolve(context.agent, context.generation.toolsets)
+        toolbox = await _tools(context, steps, made)
         names = frozenset(toolbox.tools)
         notes = [] if offered in (None, names) else [_tools_note(toolbox)]
         offered = names
@@ -52,9 +55,10 @@ async def run_loop(context: TurnContext, steps: Steps, history: Sequence[PromptM
                 messages += _nudged(reply, _nudge_text(limits.nudge_text, last=nudges == limits.nudges))
                 steps.retract()
                 continue
-            if text:
+            if text or any(isinstance(part, ImagePart) for part in reply.parts):
                 return _finish(steps, reply, text)
             break
+        made += calls
         rounds.append(_signature(calls))
         if rounds[-IDENTICAL_ROUNDS:] == [rounds[-1]] * IDENTICAL_ROUNDS:
             break
@@ -62,6 +66,18 @@ async def run_loop(context: TurnContext, steps: Steps, history: Sequence[PromptM
         steps.retract()
         messages += await _act(steps, reply, calls, toolbox)
     return await _force(context, steps, messages)
+
+
+async def _tools(context: TurnContext, steps: Steps, made: Sequence[ToolCallPart]) -> Toolbox:
+    """Those of the session, and what the calls of this turn have found (VW8)."""
+    can, session = context.model.capabilities, context.turn.session_id
+    if not can.takes_tools:
+        return Toolbox({})
+    wish = Wish(context.question, steps.selections.of(session), made, SMALL_MODEL_TOOLS if can.small else 0)
+    toolbox = await resolve(context.agent, context.generation.toolsets, wish)
+    if toolbox.chosen:
+        steps.selections.keep(session, toolbox.chosen)
+    return toolbox
 
 
 def must_answer(number: int, max_steps: int, tool_only_streak: int) -> bool:
@@ -83,14 +99,24 @@ async def _ask(
     """The tools stay in the request even when none may be called: they are part of the cached prefix."""
     request = ModelRequest(
         segments=context.segments,
-        messages=fit([*messages, *map(passing, notes)], context.model.capabilities, native=True),
+        messages=fit(_laid(context, messages, map(passing, notes)), context.model.capabilities, native=True),
         tools=toolbox.specs,
         tool_choice=choice,
         max_output_tokens=context.max_output_tokens,
         sampling=context.sampling,
         conversation_key=context.turn.session_id,
+        reasoning=context.agent.reasoning,
+        keep_s=context.keep_s,
     )
     return await steps.ask(request, "answer" if choice == "none" else "act")
+
+
+def _laid(
+    context: TurnContext, messages: Sequence[PromptMessage], notes: Iterable[PromptMessage]
+) -> list[PromptMessage]:
+    """What a participant does with tools is in no later prompt of it."""
+    promise = Stability.SESSION if context.voice is None else Stability.TURN
+    return behind(messages, [*context.notes, *notes], promise)
 
 
 async def _act(steps: Steps, reply: ModelReply, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> list[PromptMessage]:
@@ -110,11 +136,14 @@ async def _force(context: TurnContext, steps: Steps, messages: Sequence[PromptMe
     """One more request, in which tools do not exist: some servers let a model call them although it was told not to."""
     request = ModelRequest(
         segments=context.segments,
-        messages=fit([*tell_results(messages), passing(_ANSWER_NOW)], context.model.capabilities, native=False),
+        messages=fit(
+            [*tell_results(messages), *context.notes, passing(_ANSWER_NOW)], context.model.capabilities, native=False
+        ),
         tool_choice="none",
         max_output_tokens=context.max_output_tokens,
         sampling=context.sampling,
         conversation_key=context.turn.session_id,
+        reasoning=context.agent.reasoning,
     )
     reply = await steps.ask(request, "final")
     text = text_of(reply.parts).strip()

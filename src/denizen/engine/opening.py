@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import DeliveryKind, DeliveryState
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId, derive, turn_id
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.message import Message, Role, parts_to_json
+from denizen.domain.message import Message, Part, Role, parts_to_json
+from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
-from denizen.engine.prompt.marks import time_mark
+from denizen.engine.prompt.caps import to_store
+from denizen.engine.prompt.marks import date_mark, time_mark, zone_of
 from denizen.ports.reception import Claim
 from denizen.ports.store import Store, Work
+
+MARKED_TAIL = 8
+"""Where nobody asked in so many messages, the date is told again, which does no harm."""
 
 UNWANTED = "unwanted"
 """The failure of a piece that was tried when its turn ended: it is not tried once more."""
@@ -35,18 +40,24 @@ class Opened:
     @property
     def owed(self) -> Owed | None:
         """Where the reply has to go, when it is owed on a platform. `answers` only where they are several."""
-        row = self.turn.options.get("owed")
-        if not isinstance(row, dict):
-            return None
-        old, answers = row.get("supersedes"), row.get("answers")
-        return Owed(
-            AgentName(str(row["account"])),
-            str(row.get("reply_to", "")),
-            str(row.get("ticket", "")),
-            answers=tuple(map(str, answers)) if isinstance(answers, list) else (),
-            supersedes=TurnId(str(old)) if old else None,
-            guild=str(row.get("guild", "")),
-        )
+        return owed_of(self.turn)
+
+
+def owed_of(turn: Turn) -> Owed | None:
+    """Where the turn's reply has to go, when it is owed on a platform."""
+    row = turn.options.get("owed")
+    if not isinstance(row, dict):
+        return None
+    old, answers = row.get("supersedes"), row.get("answers")
+    return Owed(
+        AgentName(str(row["account"])),
+        str(row.get("reply_to", "")),
+        str(row.get("ticket", "")),
+        answers=tuple(map(str, answers)) if isinstance(answers, list) else (),
+        supersedes=TurnId(str(old)) if old else None,
+        guild=str(row.get("guild", "")),
+        may_be_silent=row.get("may_be_silent") is True,
+    )
 
 
 def lane(agent: str, conversation: ConversationId) -> str:
@@ -88,7 +99,7 @@ async def open_turn(store: Store, agent: Agent, inbound: Inbound, *, now: dateti
         )  # fmt: skip
         meta = await _meta(work, agent, turn, inbound)
         trigger = Message(
-            turn.trigger_id, conversation.id, Role.USER, inbound.author, inbound.parts, created_at=now,
+            turn.trigger_id, conversation.id, Role.USER, inbound.author, _kept(agent, inbound), created_at=now,
             session_id=session.id, turn_id=key, platform_id=inbound.platform_id, meta=meta,
         )  # fmt: skip
         if is_new:
@@ -113,7 +124,7 @@ async def plan_turn(store: Store, agent: Agent, inbound: Inbound, *, now: dateti
         )  # fmt: skip
         last = await work.messages.list_tail(session, limit=1)
         trigger = Message(
-            turn.trigger_id, place.conversation_id, Role.USER, inbound.author, inbound.parts, created_at=now,
+            turn.trigger_id, place.conversation_id, Role.USER, inbound.author, _kept(agent, inbound), created_at=now,
             session_id=session, turn_id=key, platform_id=inbound.platform_id,
             meta=await _meta(work, agent, turn, inbound), sequence=last[-1].sequence + 1 if last else 1,
         )  # fmt: skip
@@ -151,7 +162,7 @@ async def end_unwanted(work: Work, key: TurnId, *, now: datetime) -> None:
     if turn is not None and not turn.status.is_final:
         await work.turns.close(replace(turn, status=TurnStatus.CANCELLED, closed_at=now, failure="Stopped."))
     for delivery in await work.outbox.list_of_turn(key):
-        if delivery.kind is DeliveryKind.PREVIEW:
+        if delivery.kind in (DeliveryKind.PREVIEW, DeliveryKind.CARD, DeliveryKind.CARD_END):
             continue
         if delivery.state is DeliveryState.PENDING:
             await work.outbox.update(replace(delivery, state=DeliveryState.WITHDRAWN))
@@ -163,12 +174,21 @@ async def _meta(work: Work, agent: Agent, turn: Turn, inbound: Inbound) -> dict[
     meta: dict[str, Json] = {}
     if inbound.shared:
         meta["speaker"] = inbound.author.name
+    tail = await work.messages.list_tail(turn.session_id, limit=MARKED_TAIL)
     if agent.timestamps is not None:
-        last = await work.messages.list_tail(turn.session_id, limit=1)
-        mark = time_mark(agent.timestamps, turn.opened_at, last[-1].created_at if last else None)
+        mark = time_mark(agent.timestamps, turn.opened_at, tail[-1].created_at if tail else None)
         if mark:
             meta["time"] = mark
+    if agent.context is ContextStrategy.SESSION and inbound.supplied is None:
+        asked = [m.created_at for m in tail if m.role is Role.USER and m.turn_id is not None]
+        mark = date_mark(turn.opened_at, asked[-1] if asked else None, zone_of(agent))
+        if mark:
+            meta["date"] = mark
     return meta
+
+
+def _kept(agent: Agent, inbound: Inbound) -> tuple[Part, ...]:
+    return to_store(inbound.parts, Role.USER, agent.storing)
 
 
 def _options(inbound: Inbound) -> JsonObject:
@@ -179,11 +199,17 @@ def _options(inbound: Inbound) -> JsonObject:
         "instructions": inbound.instructions,
         "max_output_tokens": inbound.max_output_tokens,
         "temperature": inbound.temperature,
-        "supplied": [{"role": m.role, "parts": parts_to_json(m.parts)} for m in inbound.supplied],
+        "supplied": None if inbound.supplied is None else [_row(message) for message in inbound.supplied],
+        "asked_by_bot": inbound.author.is_bot or None,
         "lane": session_at.conversation_id if session_at else None,
         "owed": _owed(inbound.owed) if inbound.owed else None,
+        "reach": inbound.reach.value,
     }
-    return {name: value for name, value in options.items() if value not in (None, "", [])}
+    return {name: value for name, value in options.items() if value not in (None, "")}
+
+
+def _row(message: PromptMessage) -> JsonObject:
+    return {"role": message.role, "parts": parts_to_json(message.parts)}
 
 
 def _owed(owed: Owed) -> JsonObject:
@@ -194,5 +220,6 @@ def _owed(owed: Owed) -> JsonObject:
         "answers": list(owed.answers) if len(owed.answers) > 1 else None,
         "supersedes": owed.supersedes,
         "guild": owed.guild,
+        "may_be_silent": owed.may_be_silent,
     }
     return {name: value for name, value in row.items() if value}

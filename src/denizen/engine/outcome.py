@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.beside import Beside
 from denizen.engine.steps import Steps
 
 _log = logging.getLogger("denizen.turn")
@@ -35,11 +36,12 @@ def failure_of(error: DenizenError | TimeoutError) -> Outcome:
     )
 
 
-def finished(turn: Turn) -> TurnFinished:
-    """The last event of a turn, from its record."""
+def finished(turn: Turn, beside: Beside | None = None) -> TurnFinished:
+    """The last event of a turn, from its record and what came besides its text."""
+    beside = beside or Beside()
     return TurnFinished(
         turn.id, turn.status, turn.reply, turn.failure, turn.failure_code, turn.usage, turn.failure_family,
-        turn.failure_fix,
+        turn.failure_fix, beside.images, beside.thoughts,
     )  # fmt: skip
 
 

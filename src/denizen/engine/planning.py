@@ -22,13 +22,16 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, text_of
-from denizen.domain.prompt import PromptMessage, Segment
+from denizen.domain.prompt import PromptMessage, Segment, Stability
 from denizen.domain.tool import ToolSpec
 from denizen.engine.arguments import load_json
 from denizen.engine.loop import APOLOGY
 from denizen.engine.prompt.assemble import fit, passing
+from denizen.engine.prompt.marks import date_line, zone_of
+from denizen.engine.prompt.notes import before_question
+from denizen.engine.selection import SMALL_MODEL_TOOLS
 from denizen.engine.steps import Steps, TurnContext
-from denizen.engine.toolbox import Toolbox, choose, resolve
+from denizen.engine.toolbox import Toolbox, Wish, resolve
 from denizen.ports.model import Capabilities, ModelRequest
 
 MAX_PLANS = 3
@@ -58,14 +61,15 @@ Answer the message above in plain text, using these results. Do not mention tool
 def uses_planning(planning: Planning, capabilities: Capabilities) -> bool:
     """AUTO plans for models that have no native tool calls or are small."""
     if planning is Planning.AUTO:
-        return capabilities.small or not capabilities.native_tools
+        return capabilities.takes_tools and (capabilities.small or not capabilities.native_tools)
     return planning is Planning.PLAN
 
 
 async def plan_then_act(context: TurnContext, steps: Steps, history: Sequence[PromptMessage]) -> str:
     """The answer's text. `history` ends with the message to answer. Raises what the model raises while answering."""
-    toolbox = choose(await resolve(context.agent, context.generation.toolsets), context.question)
+    toolbox = await _tools(context)
     outcomes: list[tuple[ToolCallPart, ToolResultPart]] = []
+    history = before_question(history, context.notes)
     plans = min(MAX_PLANS, context.agent.limits.max_steps - 1) if toolbox.tools else 0
     for _ in range(plans):
         calls = await _plan(context, steps, history, toolbox, outcomes)
@@ -78,9 +82,17 @@ async def plan_then_act(context: TurnContext, steps: Steps, history: Sequence[Pr
         steps.keep(Role.TOOL, results)
         await steps.save()
         outcomes += zip(calls, results, strict=True)
+        toolbox = await _tools(context, [call for call, _ in outcomes])
         if context.model.capabilities.small and not any(result.is_error for result in results):
             break
     return await _answer(context, steps, history, outcomes)
+
+
+async def _tools(context: TurnContext, calls: Sequence[ToolCallPart] = ()) -> Toolbox:
+    """A small model gets few, chosen by each question anew: it is not asked twice, so it could not look for others."""
+    small = context.model.capabilities.small
+    wish = Wish(context.question, calls=calls, limit=SMALL_MODEL_TOOLS if small else 0, finder=not small)
+    return await resolve(context.agent, context.generation.toolsets, wish)
 
 
 async def _plan(
@@ -91,15 +103,17 @@ async def _plan(
     outcomes: Sequence[tuple[ToolCallPart, ToolResultPart]],
 ) -> list[ToolCallPart]:
     tools = "\n".join(describe(spec) for spec in toolbox.specs)
+    today = date_line(context.turn.opened_at, zone_of(context.agent))
     known = [passing(_MORE.format(results=_render(outcomes)))] if outcomes else []
     request = ModelRequest(
-        segments=(Segment("planner", _PLAN.format(tools=tools)),),
+        segments=(Segment("planner", _PLAN.format(tools=tools)), Segment("date", today, Stability.TURN)),
         messages=fit([*history[-PLAN_MESSAGES:], *known], context.model.capabilities, native=False),
         max_output_tokens=min(PLAN_TOKENS, context.max_output_tokens),
         sampling=replace(context.sampling, temperature=0.0),
         output_schema=plan_schema(toolbox.specs),
         output_name="plan",
         conversation_key=context.turn.session_id,
+        reasoning=context.agent.reasoning,
     )
     try:
         reply = await steps.ask(request, "plan", show=False)
@@ -137,6 +151,8 @@ def _answer_request(context: TurnContext, messages: Sequence[PromptMessage]) -> 
         max_output_tokens=context.max_output_tokens,
         sampling=context.sampling,
         conversation_key=context.turn.session_id,
+        reasoning=context.agent.reasoning,
+        keep_s=context.keep_s,
     )
 
 

@@ -11,16 +11,19 @@ from denizen.domain.budget import ScopeKind
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.message import Message
-from denizen.domain.prompt import Segment, estimate_tokens
+from denizen.domain.prompt import Segment, count_tool_tokens, estimate_tokens
+from denizen.domain.summary import Summary, covered_until
 from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.turn import Turn
+from denizen.engine.gate.explain import Outlook, explain
+from denizen.engine.history import told_of
 from denizen.engine.planning import uses_planning
 from denizen.engine.prompt.assemble import assemble, assemble_participant
 from denizen.engine.prompt.session import count_tokens, from_stored
 from denizen.engine.prompt.transcript.room import Asked, measure_talk
 from denizen.engine.runtime import Runtime
 from denizen.engine.steps import Services
-from denizen.engine.toolbox import count_tool_tokens, list_all, resolve
+from denizen.engine.toolbox import allowed, list_all, resolve
 from denizen.engine.trace import Trace, load_trace
 from denizen.ports.model import ModelInfo
 from denizen.ports.spending import SpendRow
@@ -29,10 +32,11 @@ from denizen.ports.store import UsageRow
 
 @dataclass(frozen=True, slots=True)
 class ToolInfo:
-    """A tool as the gate sees it: `tier` is the configured one."""
+    """A tool as the gate sees it: `tier` is the configured one, `outlook` what becomes of its calls."""
 
     spec: ToolSpec
     tier: Tier
+    outlook: Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,15 @@ class Queries:
         """All tools, or those that an agent may use. Raises NotFound."""
         generation = self._runtime.current
         if agent:
-            tools = (await resolve(generation.agent(agent), generation.toolsets)).tools
+            tools = await allowed(generation.agent(agent), generation.toolsets)
         else:
             tools = await list_all(generation.toolsets)
-        return [ToolInfo(tool.spec, generation.policy.tier(tool.spec)) for tool in tools.values()]
+        policy, observer = generation.policy, self._services.observer
+        is_observed = bool(policy.observer.model) and observer is not None and (await observer.load()).is_on
+        return [
+            ToolInfo(tool.spec, policy.tier(tool.spec), explain(tool.spec, policy, is_observed=is_observed))
+            for tool in tools.values()
+        ]
 
     async def list_messages(self, place: Place, agent: str, *, limit: int = 100) -> Sequence[Message]:
         """The current session of an agent at a place, oldest first."""
@@ -106,7 +115,7 @@ class Queries:
         plans = uses_planning(found.planning, model.capabilities)
         is_participant = found.context is ContextStrategy.TRANSCRIPT
         assembled = assemble_participant if is_participant else assemble
-        segments = assembled(found, now=self._services.clock.now(), tool_rules=not plans)
+        segments = assembled(found, tool_rules=not plans)
         tools = (await resolve(found, generation.toolsets)).specs
         shares = [
             *(ContextShare(segment.name, _segment_tokens(segment)) for segment in segments),
@@ -117,7 +126,21 @@ class Queries:
             blocks, tail = await measure_talk(self._services.store, asked)
             return [*shares, ContextShare("closed blocks", blocks), ContextShare("tail", tail)]
         messages = await self.list_messages(place, agent, limit=found.limits.max_history_messages)
-        return [*shares, ContextShare("messages", sum(count_tokens(message) for message in from_stored(messages)))]
+        summaries = await self._list_summaries(messages)
+        behind = [message for message in messages if message.sequence > covered_until(summaries)]
+        if summaries:
+            shares.append(
+                ContextShare("summaries", sum(count_tokens(told_of(each)) for each in summaries if each.text))
+            )
+        return [*shares, ContextShare("messages", sum(count_tokens(message) for message in from_stored(behind)))]
+
+    async def _list_summaries(self, messages: Sequence[Message]) -> Sequence[Summary]:
+        """Those of the session of these messages."""
+        session = messages[-1].session_id if messages else None
+        if session is None:
+            return []
+        async with self._services.store.work(write=False) as work:
+            return await work.summaries.list_summaries(session)
 
 
 def _segment_tokens(segment: Segment) -> int:

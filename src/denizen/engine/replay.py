@@ -19,14 +19,17 @@ from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Message, Role
 from denizen.domain.mirror import FORGOTTEN
-from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import CallRecord, Step
 from denizen.domain.usage import Usage
-from denizen.domain.verdict import Decision
+from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.arguments import ArgumentsError, check_arguments
 from denizen.engine.budgets import Payment
+from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.door import Gate
-from denizen.engine.gather import Past, gather
+from denizen.engine.gate.policy import GatePolicy
+from denizen.engine.gather import gather
+from denizen.engine.history import Past
 from denizen.engine.live import Live
 from denizen.engine.opening import Opened, load_turn
 from denizen.engine.prompt.session import without_dead_images
@@ -70,8 +73,8 @@ async def replay(runtime: Runtime, services: Services, turn_id: TurnId, *, agent
         )
         past = Past(await _end_of_history(services.store, opened), services.clock.now())
         opened = replace(opened, trigger=without_dead_images(opened.trigger, past.now))
-        context, history = await gather(services.store, opened, without_tools, past)
-        alone = replace(services, live=Live(), gate=Gate(services.clock))
+        context, history = await gather(services.store, opened, without_tools, past, keeper=services.memories)
+        alone = replace(services, live=Live(), gate=Gate(services.clock, _Yes(services.clock)))
         steps = FreeSteps(context, alone)
         try:
             with anyio.fail_after(context.agent.limits.turn_timeout_s):
@@ -213,6 +216,16 @@ def _args_of(record: CallRecord, spec: ToolSpec) -> str:
 
 def _key(args: Mapping[str, Json]) -> str:
     return json.dumps(args, sort_keys=True)
+
+
+class _Yes(Judge):
+    """There is nothing to decide: what was denied then has no result, and nothing runs."""
+
+    async def judge(
+        self, spec: ToolSpec, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
+    ) -> Verdict:
+        del call, scope
+        return Verdict(Decision.APPROVE, max(policy.tier(spec), floor), "it ran then", "replay")
 
 
 class _Recorded:

@@ -20,7 +20,9 @@ from denizen.domain.budget import BudgetPolicy
 from denizen.domain.commands import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
+from denizen.domain.memory import RecallPolicy
 from denizen.engine.gate.policy import GatePolicy
+from denizen.ports.embed import Embedder
 from denizen.ports.model import Models
 from denizen.ports.toolset import Toolset
 
@@ -47,6 +49,9 @@ class Generation:
     programs: Toolset | None = None
     """What configured commands run; none of `toolsets`, so that no model can ask for it."""
     budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
+    recall: RecallPolicy = field(default_factory=RecallPolicy)
+    embedder: Embedder | None = None
+    """Not closed with the generation: others may have the same."""
 
     def manners_of(self, account: AgentName) -> Manners:
         """How the account of that agent behaves on its platform."""

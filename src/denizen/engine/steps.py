@@ -15,7 +15,7 @@ from typing import Any, cast
 from denizen.domain.agent import Agent, Sampling
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
-from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted
+from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
 from denizen.domain.guard import Voice
 from denizen.domain.ids import MessageId, derive
 from denizen.domain.json import Json, JsonObject
@@ -31,25 +31,33 @@ from denizen.domain.message import (
     parts_from_json,
     parts_to_json,
 )
-from denizen.domain.prompt import Segment
+from denizen.domain.prompt import PromptMessage, Segment
+from denizen.domain.taint import META, from_json, to_json
 from denizen.domain.tool import Origin, Tier, ToolCall
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn
-from denizen.domain.usage import Usage
+from denizen.domain.usage import Usage, usage_from_json, usage_to_json
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.arguments import ArgumentsError, check_arguments
+from denizen.engine.beside import Beside, beside_of
 from denizen.engine.budgets import Budgets, Payer, Payment, scopes_of
 from denizen.engine.gate.door import Gate
+from denizen.engine.gate.observer import Observer
 from denizen.engine.live import Live
+from denizen.engine.memory import MemoryKeeper
+from denizen.engine.prompt.caps import to_store, without_payloads
 from denizen.engine.prompt.describe import describe
+from denizen.engine.prompt.rhythm import SHORT_S
 from denizen.engine.prompt.transcript.blocks import BlockTexts
 from denizen.engine.prompt.transcript.voice import guarded
+from denizen.engine.prompt.window import LARGE_REQUEST_TOKENS, USED
 from denizen.engine.runtime import Generation
+from denizen.engine.selection import Selections
 from denizen.engine.toolbox import Toolbox
 from denizen.ports.durable import Durable, Stepping
 from denizen.ports.model import FinishReason, Model, ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Store, Work
-from denizen.ports.toolset import CallScope
+from denizen.ports.toolset import CallScope, Trail
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,14 @@ class TurnContext:
     sampling: Sampling
     voice: Voice | None = None
     """Of a participant; it is kept from speaking for others."""
+    notes: tuple[PromptMessage, ...] = ()
+    """What only this turn shows (`prompt/notes`); those of a participant stand in its transcript already."""
+    keep_s: float = SHORT_S
+    """How long its conversation is worth keeping in a provider's cache (`prompt/rhythm`)."""
+    overdue: tuple[int, int] | None = None
+    """The stretch of its session that should be summed up when it is over (`summaries.py`)."""
+    memories: tuple[str, ...] = ()
+    """Ids of those that came up unasked; they stand in the notes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +95,9 @@ class Services:
     gate: Gate
     clock: Clock
     texts: BlockTexts = field(default_factory=BlockTexts)
+    selections: Selections = field(default_factory=Selections)
+    memories: MemoryKeeper | None = None
+    observer: Observer | None = None
 
 
 class Steps:
@@ -97,10 +116,20 @@ class Steps:
         self._made_of: object = None
         self.number = 0
         self.call_count = 0
+        self._input_tokens = 0
+        self._data: dict[str, Json] = {}
         self.usage = Usage()
         self.answered_by = ""
+        self.taint = context.scope.taint
+        """What foreign text the turn has read so far."""
         self.shown: list[Mapping[str, Any]] = []
         """What results show to people, in the order of the calls (`domain/extras`)."""
+        self.beside = Beside()
+        """What the model gave besides text."""
+
+    @property
+    def selections(self) -> Selections:
+        return self._services.selections
 
     async def ask(self, request: ModelRequest, purpose: str, *, show: bool = True) -> ModelReply:
         """One model request as a durable step; `show` streams its text to the watchers.
@@ -111,7 +140,9 @@ class Steps:
         self._note_prompt(request)
         recorded = await self._stepping.step(f"model:{self.number}", lambda: self._request(request, show=show))
         reply, duration_ms = _reply_from_json(cast("Mapping[str, Any]", recorded))
+        self.beside += beside_of(reply.parts, with_reasoning=show and self._context.agent.show_reasoning)
         self.usage += reply.usage
+        self._input_tokens = reply.usage.input_tokens
         self.answered_by = reply.model
         self._steps.append(
             Step(
@@ -133,7 +164,8 @@ class Steps:
         made_of = (request.segments, [spec.name for spec in request.tools])
         if made_of != self._made_of:
             self._made_of = made_of
-            self._prompts.append(describe(request, self._context.turn.id, self.number, self._context.model.name))
+            use = describe(request, self._context.turn.id, self.number, self._context.model.name)
+            self._prompts.append(replace(use, memories=self._context.memories))
 
     async def _request(self, request: ModelRequest, *, show: bool) -> Json:
         turn_id, live = self._context.turn.id, self._services.live
@@ -151,6 +183,8 @@ class Steps:
                         payment.heard_chars += len(event.text)
                         if show and isinstance(event, TextDelta):
                             said += self._show(guard.feed(event.text) if guard else event.text)
+                        elif show and self._context.agent.show_reasoning:
+                            live.publish(turn_id, ReasoningAdded(event.text))
                     case ModelNotice():
                         live.publish(turn_id, Notice(event.text))
                     case ModelReply():
@@ -198,6 +232,9 @@ class Steps:
         for p, recorded in zip(waiting, results, strict=True):
             row = cast("Mapping[str, Any]", recorded)
             self._cache[p.key] = _answer_from_json(row)
+            self.usage += usage_from_json(row.get("observed") or {})
+            self.taint |= from_json(row.get("taint"))
+            self._data[p.call.id] = without_payloads(row.get("data"))
             if row.get("data") and not row["is_error"]:
                 self.shown.append(row["data"])
         answers = [(p, p.refused or self._cache[p.key]) for p in prepared]
@@ -225,8 +262,18 @@ class Steps:
 
         async def action() -> Json:
             turn, live = self._context.turn, self._services.live
+
+            def tell(progress: str) -> None:
+                live.publish(turn.id, Notice(progress, call.id))
+
             live.publish(turn.id, ToolStarted(call.id, call.tool, args))
-            scope = replace(self._context.scope, idempotency_key=derive("call", turn.id, f"{self.number}.{position}"))
+            scope = replace(
+                self._context.scope,
+                taint=self.taint,
+                trail=Trail(),
+                idempotency_key=derive("call", turn.id, f"{self.number}.{position}"),
+                report=tell,
+            )
             outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
             result = outcome.result
             live.publish(turn.id, ToolFinished(call.id, call.tool, result.text, result.is_error, outcome.duration_ms))
@@ -239,6 +286,8 @@ class Steps:
                 "tier": int(outcome.verdict.tier),
                 "reason": outcome.verdict.reason,
                 "decided_by": outcome.verdict.decided_by,
+                "taint": to_json(bound.spec.reads | scope.trail.taint),
+                "observed": usage_to_json(scope.trail.usage),
             }
 
         return _Prepared(call, position, key, action=action, reusable=bound.spec.read_only)
@@ -253,12 +302,21 @@ class Steps:
                 turn.conversation_id,
                 role,
                 author,
-                tuple(parts),
+                to_store(parts, role, self._context.agent.storing),
                 self._services.clock.now(),
                 session_id=turn.session_id,
                 turn_id=turn.id,
+                meta=self._meta_of(role, parts) | ({META: to_json(self.taint)} if self.taint else {}),
             )
         )
+
+    def _meta_of(self, role: Role, parts: Sequence[Part]) -> dict[str, Json]:
+        """What later turns and readers of the store want to know of a message besides its parts."""
+        if role is Role.ASSISTANT and self._input_tokens > LARGE_REQUEST_TOKENS:
+            return {USED: self._input_tokens}
+        results = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
+        shown: dict[str, Json] = {key: self._data[key] for key in results if self._data.get(key)}
+        return {"shown": shown} if shown else {}
 
     async def save(self) -> None:
         """Writes what is held, in one unit of work."""
@@ -276,6 +334,9 @@ class Steps:
             await work.turns.add_call(record)
         for message in self._messages:
             await work.messages.add(message)
+        most = self._context.agent.storing.max_messages
+        if most and self._messages:
+            await work.messages.keep_newest(self._context.turn.session_id, limit=most)
         await self._write_steps(work)
 
     async def settle(self) -> None:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import TurnId
+from denizen.domain.memory import Memory
 from denizen.domain.message import text_of
 from denizen.domain.trace import PromptUse, SegmentUse, sha256_of
 from denizen.domain.turn import CallRecord, Step, Turn
-from denizen.engine.prompt.assemble import date_line
+from denizen.engine.prompt.marks import date_line
 from denizen.ports.store import Store, Work
 
 
@@ -25,19 +26,29 @@ class Trace:
     prompts: Sequence[PromptUse]
     steps: Sequence[Step]
     calls: Sequence[CallRecord]
+    memories: Sequence[Memory] = ()
+    """Those that came up unasked, as far as they are not forgotten; the prompts have the ids of all."""
 
 
 async def load_trace(store: Store, turn_id: TurnId) -> Trace:
     """Raises NotFound."""
     async with store.work(write=False) as work:
         turn = await work.turns.get(turn_id)
+        prompts = await work.turns.list_prompts(turn_id)
         return Trace(
             turn,
             await _question(work, turn),
-            _with_texts(await work.turns.list_prompts(turn_id), turn),
+            _with_texts(prompts, turn),
             await work.turns.list_steps(turn_id),
             await work.turns.list_calls(turn_id),
+            await _memories(work, prompts),
         )
+
+
+async def _memories(work: Work, prompts: Sequence[PromptUse]) -> list[Memory]:
+    ids = dict.fromkeys(key for prompt in prompts for key in prompt.memories)
+    found = [await work.memories.find(key) for key in ids]
+    return [memory for memory in found if memory is not None]
 
 
 async def _question(work: Work, turn: Turn) -> str:

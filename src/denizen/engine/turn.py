@@ -18,20 +18,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 
 import anyio
 
 from denizen.domain.delivery import Delivery
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, Unavailable
-from denizen.domain.events import Notice, TurnEvent, TurnFinished, TurnStarted
+from denizen.domain.events import ApprovalRequested, Notice, TurnEvent, TurnFinished, TurnStarted
 from denizen.domain.ids import AgentName, ConversationId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Inbound, Turn, TurnStatus
+from denizen.engine.beside import Beside, load_beside
 from denizen.engine.channels import Channels
+from denizen.engine.gate.approvals import Approvals, Ground
 from denizen.engine.gate.limits import SlidingWindow
 from denizen.engine.gate.policy import RateLimit
 from denizen.engine.gather import gather
@@ -41,9 +43,11 @@ from denizen.engine.loop import run_loop
 from denizen.engine.opening import Opened, key_of, lane, lane_of, load_turn, open_turn
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.outcome import Outcome, failure_of, finished, report
+from denizen.engine.pause import Pause
 from denizen.engine.planning import plan_then_act, uses_planning
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.steps import Services, Steps, TurnContext
+from denizen.engine.summaries import Summaries
 
 WATCH_INTERVAL_S = 5.0
 """A watcher that hears nothing for so long looks at the record: the turn may run in another process."""
@@ -72,10 +76,17 @@ class Turns:
         self._outbox = outbox or Outbox(runtime, services.store, services.clock, Channels())
         self._inbox = inbox or Inbox()
         self._requests = SlidingWindow(services.clock)
+        self.approvals = Approvals(self._ground, services.store, services.clock, services.live, self._outbox.wake)
+        services.gate.attend(self.approvals)
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
         self._opened: dict[TurnId, Opened] = {}
         self._stopped: set[TurnId] = set()
+        self._summaries = Summaries(runtime, services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
+
+    def _ground(self) -> Ground:
+        current = self._runtime.current
+        return Ground(current.policy, tuple(current.manners))
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
@@ -149,9 +160,12 @@ class Turns:
                     yield event
 
     async def watch(self, key: TurnId) -> AsyncGenerator[TurnEvent]:
-        """What happens in a turn that was submitted; ends and raises as `stream` does."""
+        """What happens in a turn that was submitted, and first what it waits for; ends and raises as `stream` does."""
         with self._services.live.watch(key) as events:
-            async with aclosing(self._follow(await self.get(key), events)) as signs:
+            turn = await self.get(key)
+            for approval in await self.approvals.list_pending(key):
+                yield ApprovalRequested(approval)
+            async with aclosing(self._follow(turn, events)) as signs:
                 async for event in signs:
                     yield event
 
@@ -168,7 +182,7 @@ class Turns:
             yield event
             if isinstance(event, TurnFinished):
                 return
-        yield finished(turn)
+        yield finished(turn, await load_beside(self._services.store, turn, self._runtime.current))
 
     async def ask(self, inbound: Inbound) -> TurnFinished:
         """Submits the message and waits for the end of its turn."""
@@ -199,9 +213,13 @@ class Turns:
         agent = self._runtime.current.agent(inbound.agent)
         return self.cancel(key_of(agent, inbound))
 
-    def hold(self, agent: AgentName, conversation_id: ConversationId) -> AbstractAsyncContextManager[None]:
-        """Until the block ends no turn of the agent's session there runs; it begins when those before it have ended."""
-        return self._inbox.turn(lane(agent, conversation_id))
+    @asynccontextmanager
+    async def hold(self, agent: AgentName, conversation_id: ConversationId) -> AsyncGenerator[None]:
+        """Until the block ends no turn of the agent's session there runs; it begins when those before it have ended, or
+        wait for people.
+        """
+        async with self._inbox.turn(lane(agent, conversation_id)):
+            yield
 
     # --- the durable run ---------------------------------------------------------------------------------------------
 
@@ -217,22 +235,26 @@ class Turns:
                 self._stopped.remove(key)
                 scope.cancel()
             try:
-                async with self._inbox.turn(opened.lane), self._runtime.lease() as generation:
-                    return await self._live(opened, generation)
+                async with self._inbox.turn(opened.lane) as seat, self._runtime.lease() as generation:
+                    with self.approvals.pauses.open(key, seat) as pause:
+                        return await self._live(opened, generation, pause)
             finally:
                 del self._scopes[key]
         closed = await self._close(opened, Outcome(TurnStatus.CANCELLED, failure="Stopped."), None)
         return {"status": closed.status}
 
-    async def _live(self, opened: Opened, generation: Generation) -> Json:
+    async def _live(self, opened: Opened, generation: Generation, pause: Pause) -> Json:
         turn = opened.turn
         started = self._services.clock.monotonic_s()
         steps: Steps | None = None
+        context: TurnContext | None = None
         try:
-            context, history = await gather(self._services.store, opened, generation, texts=self._services.texts)
+            context, history = await gather(
+                self._services.store, opened, generation, texts=self._services.texts, keeper=self._services.memories
+            )
             steps = Steps(context, self._services)
             self._services.live.publish(turn.id, TurnStarted(turn.id, turn.agent, context.model.name))
-            with anyio.fail_after(context.agent.limits.turn_timeout_s):
+            with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
                 text = await find_answer(context, steps, history)
             outcome = Outcome(TurnStatus.DONE, reply=render(text))
         except (DenizenError, TimeoutError) as error:
@@ -247,6 +269,8 @@ class Turns:
             outcome = Outcome(TurnStatus.FAILED, failure=text, failure_code="bug")
         closed = await self._close_somehow(opened, outcome, steps)
         report(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000))
+        if context is not None and context.overdue:
+            await self._summaries.submit(opened, context.agent, context.overdue)
         return {"status": closed.status}
 
     # 7 record, 8 deliver
@@ -269,11 +293,13 @@ class Turns:
             failure_fix=outcome.failure_fix, model=steps.answered_by if steps else "",
             usage=steps.usage if steps else opened.turn.usage,
         )  # fmt: skip
-        owed = await self._outbox.plan(replace(opened, turn=closed), steps.shown if steps else ())
+        beside = steps.beside if steps else Beside()
+        shown = (*steps.shown, *beside.rows) if steps else ()
+        owed = await self._outbox.plan(replace(opened, turn=closed), shown)
         await self._write_end(closed, steps, owed)
         if opened.owed:
             self._outbox.wake(opened.place.platform, opened.owed.account)
-        self._services.live.publish(closed.id, finished(closed))
+        self._services.live.publish(closed.id, finished(closed, beside))
         return closed
 
     async def _write_end(self, closed: Turn, steps: Steps | None, owed: Sequence[Delivery]) -> None:
@@ -286,6 +312,8 @@ class Turns:
                         await steps.write(work)
                     is_wanted = not (await work.turns.get(closed.id)).status.is_final
                     await work.turns.close(closed)
+                    if closed.status is not TurnStatus.DONE:
+                        await self.approvals.end_turn(work, closed)
                     if owed and is_wanted:  # else it ended meanwhile: its question was asked anew, or deleted
                         await work.outbox.add(owed)
             except Unavailable as error:

@@ -15,7 +15,8 @@ from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.ids import ConversationId
 from denizen.domain.room import RoomKind
 from denizen.domain.turn import Inbound, Owed
-from denizen.engine.gather import Past, gather
+from denizen.engine.gather import gather
+from denizen.engine.history import Past
 from denizen.engine.live import Live
 from denizen.engine.opening import plan_turn
 from denizen.engine.replay import FreeSteps
@@ -54,7 +55,9 @@ async def plan_requests(
         opened = await plan_turn(services.store, agent, inbound, now=now)
         silent = _Silent(generation.models)
         past = Past(opened.trigger.sequence, now)
-        context, history = await gather(services.store, opened, replace(generation, models=silent), past)
+        context, history = await gather(
+            services.store, opened, replace(generation, models=silent), past, keeper=services.memories
+        )
         with suppress(_NotSent):
             await find_answer(context, FreeSteps(context, replace(services, live=Live())), history)
     return silent.unsent

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from denizen.domain.action import Action, Warrant
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content
 from denizen.domain.ids import AgentName
+from denizen.domain.json import JsonObject
 from denizen.domain.message import Part
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
@@ -32,6 +34,8 @@ class Arrival:
     """A message as one account sees it.
 
     `mentions_me` means an explicit @ in the text; `replies_to_me` a platform reply to one of the account's messages.
+    `mentioned` are the ids of all users who were so called, in the order of the text; `replies_to` is the author of the
+    message that it replies to, where that is known.
     `question` is the text without the account's own mentions, empty when there is nothing else. `mentions_others` means
     an explicit @ of somebody else. `is_mine` is a message of this account itself, `is_edit`
     one that was there before with another text. `roles` are the author's role ids on the platform.
@@ -46,6 +50,8 @@ class Arrival:
     mentions_others: bool = False
     mentioned_roles: frozenset[str] = field(default_factory=frozenset[str])
     replies_to_me: bool = False
+    mentioned: tuple[str, ...] = ()
+    replies_to: str = ""
     is_mine: bool = False
     is_edit: bool = False
 
@@ -110,7 +116,7 @@ class CommandReply:
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """A button of one of the account's messages was pressed: its user says `value`."""
+    """A button of one of the account's messages was pressed: its user says `value`, or does `action` and says `why`."""
 
     id: str
     message_id: str
@@ -120,6 +126,8 @@ class Press:
     author_name: str
     roles: frozenset[str]
     created_at: datetime
+    action: str = ""
+    why: str = ""
 
 
 class Listener(Protocol):
@@ -154,7 +162,9 @@ class Listener(Protocol):
         """At most 25 completions."""
         ...
 
-    async def on_press(self, press: Press) -> None: ...
+    async def on_press(self, press: Press) -> str:
+        """What is said to the one who pressed it, and to nobody else; empty for nothing."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +233,12 @@ class Channel(Protocol):
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         """The role ids of these users there; those who are not known are missing."""
+        ...
+
+    async def act(self, action: Action, warrant: Warrant) -> JsonObject:
+        """Does something on the platform within what both the asker and the account may do there at this moment, and
+        returns what came of it. Raises NotAllowed for everything else, and InvalidInput for an unknown action.
+        """
         ...
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:

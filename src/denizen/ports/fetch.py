@@ -21,6 +21,25 @@ class Fetched:
     truncated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """As `Fetched`, with the bytes as they are, of whatever kind; cut at the limit, `truncated` says so."""
+
+    url: str
+    status: int
+    media_type: str
+    data: bytes
+    truncated: bool
+
+
+class Downloader(Protocol):
+    """The other use of what fetches: files instead of texts."""
+
+    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
+        """As `Fetcher.fetch`: the same checks, the same errors."""
+        ...
+
+
 class Fetcher(Protocol):
     async def fetch(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
         """GET over http or https. Every address that a name resolves to is checked and the checked one is used; each

@@ -33,7 +33,8 @@ class Capabilities:
     """What one model can do; detected by name, overridden in the configuration.
 
     `small` models get plan-then-act and at most five tools. `sampling` names the parameters that are accepted.
-    `json_schema` tells that output can be constrained to a schema. `context_tokens` bounds prompt plus output.
+    `json_schema` tells that output can be constrained to a schema. `image_output` models answer with pictures too.
+    `context_tokens` bounds prompt plus output.
     """
 
     native_tools: bool = True
@@ -46,6 +47,12 @@ class Capabilities:
     sampling: frozenset[str] = frozenset({"temperature", "top_p", "seed"})
     context_tokens: int = 128_000
     max_output_tokens: int | None = None
+    image_output: bool = False
+
+    @property
+    def takes_tools(self) -> bool:
+        """In whatever way. A model that draws and has no native tool calls cannot be made to plan them either."""
+        return self.native_tools or not self.image_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +60,8 @@ class ModelRequest:
     """Everything that one request needs. `segments` come most stable first and become the system prompt.
 
     `output_schema` asks for a JSON object that fits the schema (used by planning), named `output_name`.
-    `conversation_key` is stable for one session; providers that route by it keep their prompt cache warm.
+    `conversation_key` is stable for one session; providers that route by it keep their prompt cache warm. `keep_s` says
+    how long the conversation is worth keeping in a cache: about when the next request with it is expected.
     """
 
     segments: tuple[Segment, ...]
@@ -65,6 +73,9 @@ class ModelRequest:
     output_schema: JsonObject | None = None
     output_name: str = "output"
     conversation_key: str = ""
+    reasoning: bool = False
+    """Whether a model that can be told to is to think first."""
+    keep_s: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ wrote before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,12 +20,18 @@ from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Message
+from denizen.domain.principal import Principal
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
+from denizen.ports.approvals import Approvals
 from denizen.ports.archive import Archive
+from denizen.ports.audit import Audit
+from denizen.ports.memory import Memories, Vectors
 from denizen.ports.reception import Outbox, Reception
+from denizen.ports.reminders import Reminders
 from denizen.ports.spending import Spending
+from denizen.ports.summaries import Summaries
 from denizen.ports.transcripts import Transcripts
 
 
@@ -88,6 +94,12 @@ class Messages(Protocol):
         """Takes the messages of a turn out of its session: the question was asked anew."""
         ...
 
+    async def keep_newest(self, session_id: SessionId, *, limit: int) -> None:
+        """Takes all but the newest `limit` messages (at least one) out of their session, and their words and parts out
+        of the store. Which turn they belonged to stays known.
+        """
+        ...
+
     async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
         """User and assistant messages of these conversations that contain all the words (any case), newest first."""
         ...
@@ -126,6 +138,14 @@ class Turns(Protocol):
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
         """By step and position."""
+        ...
+
+    async def list_calls_in(
+        self, agent: AgentName, platform: str, rooms: Collection[str], *, asker: Principal | None = None, limit: int
+    ) -> Sequence[CallRecord]:
+        """Those of the agent's turns in these rooms (the thread's id, or the channel's where there is none), and of all
+        turns on the platform that `asker` asked for; newest first.
+        """
         ...
 
     async def add_prompt(self, prompt: PromptUse) -> None:
@@ -211,9 +231,21 @@ class Work(Protocol):
     @property
     def outbox(self) -> Outbox: ...
     @property
+    def summaries(self) -> Summaries: ...
+    @property
     def transcripts(self) -> Transcripts: ...
     @property
     def spending(self) -> Spending: ...
+    @property
+    def approvals(self) -> Approvals: ...
+    @property
+    def audit(self) -> Audit: ...
+    @property
+    def memories(self) -> Memories: ...
+    @property
+    def vectors(self) -> Vectors: ...
+    @property
+    def reminders(self) -> Reminders: ...
 
 
 class Store(Protocol):

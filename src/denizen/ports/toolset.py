@@ -5,7 +5,7 @@ Only `engine/gate` calls `Toolset.call`: that is the single door (promise 2), he
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,6 +13,21 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId, SessionId, TurnId
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Taint, ToolCall, ToolResult, ToolSpec
+from denizen.domain.usage import Usage
+
+
+@dataclass(slots=True)
+class Trail:
+    """What came about on the way of one call, added to as it happens; calls from within it share it. `taint` is what
+    the inner calls have read, `usage` what judging all of them cost.
+    """
+
+    taint: frozenset[Taint] = frozenset()
+    usage: Usage = field(default_factory=Usage)
+
+
+def _tell_nobody(text: str) -> None:
+    del text
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +36,8 @@ class CallScope:
     the agent whose login on the platform answers, None off platforms.
 
     `idempotency_key` is the same when an interrupted call runs again after a restart. `taint` is what the turn has read
-    so far that neither the owner nor the one who asks has written.
+    so far that neither the owner nor the one who asks has written. `guild` is the community that the place is in, by
+    the platform's id. `question` is what the turn answers.
     """
 
     agent: AgentName
@@ -35,6 +51,11 @@ class CallScope:
     chain: tuple[str, ...] = field(default_factory=tuple)
     account: AgentName | None = None
     taint: frozenset[Taint] = frozenset()
+    guild: str = ""
+    question: str = field(default="", compare=False)
+    trail: Trail = field(default_factory=Trail, compare=False)
+    report: Callable[[str], None] = field(default=_tell_nobody, compare=False)
+    """Takes one line on how far the call is, which people see when it takes long (inventory L6)."""
 
 
 class Toolset(Protocol):

@@ -20,11 +20,14 @@ from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
-from denizen.ports.fetch import Fetched
+from denizen.ports.fetch import Downloaded, Fetched
 from denizen.skill.archived import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
 from denizen.skill.context import Found, History, ToolContext
 from denizen.skill.outcome import ToolError, ToolOutput
 from denizen.skill.param import Param
+from denizen.skill.platform import Platform
+from denizen.skill.remembered import Deed, Deeds, MemoryAccess, Remembered
+from denizen.skill.services import CacheUse, Ran, SkillState, Spent, Upkeep, Workshop
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.thread import run_in_thread
 from denizen.skill.toolset import SkillServices, SkillToolset
@@ -36,20 +39,30 @@ __all__ = [
     "ArchiveLookup",
     "ArchivedEdits",
     "ArchivedPost",
+    "CacheUse",
+    "Deed",
+    "Deeds",
+    "Downloaded",
     "Effect",
     "Fetched",
     "Found",
     "History",
     "Json",
     "JsonObject",
+    "MemoryAccess",
     "NotAllowed",
     "NotFound",
     "Param",
+    "Platform",
     "Principal",
     "PrincipalKind",
+    "Ran",
+    "Remembered",
     "Skill",
     "SkillServices",
+    "SkillState",
     "SkillToolset",
+    "Spent",
     "Taint",
     "Tier",
     "Tool",
@@ -58,6 +71,8 @@ __all__ = [
     "ToolOutput",
     "ToolResult",
     "Unavailable",
+    "Upkeep",
+    "Workshop",
     "quote_untrusted",
     "run_in_thread",
 ]

@@ -10,23 +10,27 @@ from typing import Protocol, TypeVar
 
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult
 from denizen.ports.fetch import Fetched
 from denizen.skill.archived import ArchiveLookup
+from denizen.skill.platform import Platform
+from denizen.skill.remembered import Deeds, MemoryAccess
+from denizen.skill.services import AskModel, Download, RunProgram, Upkeep, Workshop
 
 K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One earlier message. `at` is an aware UTC time."""
+    """One earlier message. `at` is an aware UTC time, `number` its place in the session, where that is told."""
 
     author: str
     at: datetime
     text: str
+    number: int = 0
 
 
 class History(Protocol):
@@ -34,6 +38,10 @@ class History(Protocol):
 
     async def search(self, words: str, *, limit: int = 5) -> Sequence[Found]:
         """Messages that contain all the words, in any case, newest first."""
+        ...
+
+    async def read(self, first: int, last: int) -> Sequence[Found]:
+        """The messages of this session with these numbers, word for word and in order: not more than 200."""
         ...
 
 
@@ -55,14 +63,16 @@ class CallTool(Protocol):
 class ToolContext:
     """The first argument of every tool.
 
-    `folder` is this agent's own folder for this skill; it may not exist yet. `idempotency_key` is the same when an
-    interrupted call runs again after a restart: a tool with side effects uses it to do its work once. `archive` is None
-    where no messages are archived.
+    `folder` is this agent's own folder for this skill, `shared` that of all agents where the skill has one; neither
+    need exist yet. `idempotency_key` is the same when an interrupted call runs again after a restart: a tool with
+    side effects uses it to do its work once. `archive` is None where no messages are archived. `guild` is the
+    platform's id of the server, empty in direct talks and off platforms.
     """
 
     agent: AgentName
     principal: Principal
     place: Place
+    conversation: ConversationId
     turn_id: TurnId
     idempotency_key: str
     clock: Clock
@@ -71,6 +81,16 @@ class ToolContext:
     history: History
     call_tool: CallTool
     archive: ArchiveLookup | None = None
+    memory: MemoryAccess | None = None
+    deeds: Deeds | None = None
+    platform: Platform | None = None
+    shared: Path | None = None
+    guild: str = ""
+    download: Download | None = None
+    run_program: RunProgram | None = None
+    ask_model: AskModel | None = None
+    workshop: Workshop | None = None
+    upkeep: Upkeep | None = None
     options: object = None
 
     def settings(self, kind: type[K]) -> K:

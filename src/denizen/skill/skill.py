@@ -38,6 +38,8 @@ class Tool:
     destructive: bool = False
     reads: frozenset[Taint] = frozenset()
     effects: frozenset[Effect] = frozenset()
+    destinations: tuple[str, ...] = ()
+    listed_only: bool = False
 
     @cached_property
     def signature(self) -> Signature:
@@ -80,6 +82,8 @@ class Skill:
         destructive: bool = False,
         reads: Iterable[Taint] = (),
         effects: Iterable[Effect] = (),
+        destinations: Iterable[str] = (),
+        listed_only: bool = False,
     ) -> Callable[[F], F]:
         """Makes the function below it a tool; the function itself stays as it is.
 
@@ -87,7 +91,8 @@ class Skill:
         first paragraph of its docstring is the description. `async def` runs on the event loop and must not block; a
         plain `def` runs in a thread, so it may block, but cannot fetch or call others. A tool that does not state its
         tier has the highest (inventory V18). What it `reads` from outside and which `effects` it has tell the gate what
-        a text by strangers must not make it do.
+        a text by strangers must not make it do; `destinations` are the parameters that say where a tool sends to.
+        A `listed_only` one is for agents whose `tools` name it in full.
         """
 
         def declare(function: F) -> F:
@@ -102,6 +107,8 @@ class Skill:
                 destructive=destructive,
                 reads=frozenset(reads),
                 effects=frozenset(effects),
+                destinations=tuple(destinations),
+                listed_only=listed_only,
             )
             _check(_NAME.fullmatch(tool.name) is not None, f"`{tool.name}` cannot be a tool's name", "use a-z, 0-9, _")
             _check(tool.name not in self._tools, f"the skill {self.name} has two tools `{tool.name}`", "rename one")
@@ -121,11 +128,14 @@ class Skill:
                 tier=tool.tier,
                 read_only=tool.read_only,
                 idempotent=tool.idempotent or tool.read_only,
+                cacheable=tool.idempotent and tool.read_only,
                 timeout_s=tool.timeout_s,
                 source=self.name,
                 destructive=tool.destructive,
                 reads=tool.reads,
                 effects=tool.effects,
+                destinations=tool.destinations,
+                listed_only=tool.listed_only,
             )
             for tool in self.tools
         )

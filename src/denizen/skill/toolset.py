@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
@@ -17,12 +17,15 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsApproval, NeedsAttention
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
+from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.fetch import Fetcher
 from denizen.ports.toolset import CallScope
 from denizen.skill.archived import ArchiveLookup
 from denizen.skill.context import Found, ToolContext
 from denizen.skill.outcome import to_result
+from denizen.skill.platform import Platform
+from denizen.skill.remembered import Deeds, MemoryAccess
+from denizen.skill.services import Download, RunProgram, Upkeep, Workshop
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.thread import run_in_thread
 
@@ -33,10 +36,24 @@ class SearchHistory(Protocol):
     async def __call__(self, scope: CallScope, words: str, limit: int) -> Sequence[Found]: ...
 
 
+class ReadHistory(Protocol):
+    """Reads messages of the session of this scope by their sequence, as far as they belong to its conversation."""
+
+    async def __call__(self, scope: CallScope, first: int, last: int) -> Sequence[Found]: ...
+
+
 class CallThroughGate(Protocol):
     """Sends a call that a skill makes through the gate; the engine adds to the scope's depth and chain."""
 
     async def __call__(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult: ...
+
+
+class AskForScope(Protocol):
+    """Asks the model of the scope's agent, at the expense of who asked (`engine/aside.py`)."""
+
+    async def __call__(
+        self, scope: CallScope, instructions: str, text: str, *, max_output_tokens: int = 4000
+    ) -> str: ...
 
 
 class OpenArchive(Protocol):
@@ -45,20 +62,59 @@ class OpenArchive(Protocol):
     def __call__(self, scope: CallScope) -> ArchiveLookup | None: ...
 
 
+class OpenMemory(Protocol):
+    """The agent's memory as the call of this scope may see and change it; None where there is none."""
+
+    def __call__(self, scope: CallScope) -> MemoryAccess | None: ...
+
+
+class OpenDeeds(Protocol):
+    """What the agent did, as the call of this scope may see it; None where nothing is recorded."""
+
+    def __call__(self, scope: CallScope) -> Deeds | None: ...
+
+
+async def _no_messages(scope: CallScope, first: int, last: int) -> Sequence[Found]:
+    del scope, first, last
+    return ()
+
+
+class OpenPlatform(Protocol):
+    """The platform as the call of this scope may act on it; None where there is none."""
+
+    def __call__(self, scope: CallScope) -> Platform | None: ...
+
+
 def _no_archive(scope: CallScope) -> None:
     del scope
 
 
+def _no_folder(skill: str) -> None:
+    del skill
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillServices:
-    """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder."""
+    """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder, `shared_of` a
+    skill to the one that all agents share, for skills that have one.
+    """
 
     clock: Clock
     fetcher: Fetcher
     folder_of: Callable[[AgentName, str], Path]
     search_history: SearchHistory
     call_tool: CallThroughGate
+    read_history: ReadHistory = _no_messages
     open_archive: OpenArchive = _no_archive
+    open_memory: OpenMemory = _no_archive
+    open_deeds: OpenDeeds = _no_archive
+    open_platform: OpenPlatform = _no_archive
+    shared_of: Callable[[str], Path | None] = _no_folder
+    download: Download | None = None
+    run_program: RunProgram | None = None
+    ask_model: AskForScope | None = None
+    workshop: Workshop | None = None
+    upkeep: Upkeep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +125,31 @@ class _ScopedHistory:
     async def search(self, words: str, *, limit: int = 5) -> Sequence[Found]:
         return await self.services.search_history(self.scope, words, limit)
 
+    async def read(self, first: int, last: int) -> Sequence[Found]:
+        return await self.services.read_history(self.scope, first, last)
+
 
 class SkillToolset:
-    """Raises InvalidInput when the section does not fit the skill's settings, and for types without a schema."""
+    """No tool has a tier below `floor`, and every one counts as reading what `reads` says.
 
-    def __init__(self, skill: Skill, services: SkillServices, section: Mapping[str, Json] | None = None) -> None:
+    Raises InvalidInput when the section does not fit the skill's settings, and for types without a schema.
+    """
+
+    def __init__(
+        self,
+        skill: Skill,
+        services: SkillServices,
+        section: Mapping[str, Json] | None = None,
+        *,
+        floor: Tier = Tier.HARMLESS,
+        reads: frozenset[Taint] = frozenset(),
+    ) -> None:
         self._skill = skill
         self._services = services
         self._options = skill.read_settings(section or {})
-        self._specs = skill.specs()
+        self._specs = tuple(
+            replace(spec, tier=max(spec.tier, floor), reads=spec.reads | reads) for spec in skill.specs()
+        )
 
     @property
     def name(self) -> str:
@@ -118,6 +190,17 @@ class SkillToolset:
             history=_ScopedHistory(self._services, scope),
             call_tool=partial(self._services.call_tool, scope),
             archive=self._services.open_archive(scope),
+            memory=self._services.open_memory(scope),
+            deeds=self._services.open_deeds(scope),
+            platform=self._services.open_platform(scope),
+            shared=self._services.shared_of(self.name),
+            conversation=scope.conversation_id,
+            guild=scope.guild,
+            download=self._services.download,
+            run_program=self._services.run_program,
+            ask_model=partial(self._services.ask_model, scope) if self._services.ask_model else None,
+            workshop=self._services.workshop,
+            upkeep=self._services.upkeep,
             options=self._options,
         )
 

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from denizen.skill import Skill
 
-BUILTIN: tuple[str, ...] = ("time", "calculator", "web", "weather", "notes", "conversation", "archive")
+BUILTIN: tuple[str, ...] = (
+    "time", "calculator", "web", "weather", "memory", "notes", "conversation", "archive", "knowledge", "files",
+    "system", "skill_manager", "skill_agent", "tables", "charts",
+)  # fmt: skip
 """Names of modules here, each with a `skill` of the same name; prompts list tools in this order."""
+
+OPT_IN: frozenset[str] = frozenset({"files", "system", "skill_manager", "skill_agent", "tables", "charts"})
+"""Those that can harm, or that not everybody wants to pay for in every prompt: they are there only where the
+configuration says `enabled: true`.
+"""
 
 
 def load_builtin(name: str) -> Skill:

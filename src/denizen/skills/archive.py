@@ -16,6 +16,7 @@ from denizen.skill import (
     ArchiveLookup,
     Param,
     Skill,
+    Taint,
     Tier,
     ToolContext,
     ToolError,
@@ -36,7 +37,7 @@ Room = Annotated[str, "#name or id"]
 MessageId = Annotated[str, "id or link"]
 
 
-@skill.tool(tier=Tier.HARMLESS, read_only=True)
+@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def search_archive(
     context: ToolContext,
     words: Annotated[str, Param("all must occur", min_length=1, max_length=200)],
@@ -52,7 +53,7 @@ async def search_archive(
     return _quote(posts, f"No message was found with: {words}")
 
 
-@skill.tool(tier=Tier.HARMLESS, read_only=True)
+@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def read_history(
     context: ToolContext,
     room: Room = "",
@@ -65,13 +66,13 @@ async def read_history(
     return _quote(posts, "There are no messages.")
 
 
-@skill.tool(tier=Tier.HARMLESS, read_only=True)
+@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def read_context(context: ToolContext, message: MessageId) -> str:
     """Reads what was said around a message."""
     return _quote(await _archive(context).around(_id(message), each_side=EACH_SIDE), "There are no messages.")
 
 
-@skill.tool(tier=Tier.HARMLESS, read_only=True)
+@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def read_edits(context: ToolContext, message: MessageId) -> str:
     """Reads the earlier texts of an edited or deleted message."""
     found = await _archive(context).edits(_id(message))
@@ -88,7 +89,7 @@ async def read_edits(context: ToolContext, message: MessageId) -> str:
     return quote_untrusted("\n".join(lines), source="edits of a message, times in UTC")
 
 
-@skill.tool(tier=Tier.HARMLESS, read_only=True)
+@skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def archive_stats(
     context: ToolContext,
     by: ArchiveKey = "author",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from denizen.skill import Param, Skill, Tier, ToolContext, ToolError
+from denizen.skill import Effect, Param, Skill, Tier, ToolContext, ToolError
 from denizen.skills.notebook import Notebook, note_name
 from denizen.skills.paging import read_part
 
@@ -40,14 +40,14 @@ def read_note(context: ToolContext, name: Name, start: Annotated[int, Param("cha
     return "\n".join(filter(None, (part.rstrip("\n"), more))) or "The note is empty."
 
 
-@skill.tool(tier=Tier.LIMITED)
+@skill.tool(tier=Tier.LIMITED, effects={Effect.MEMORY})
 def append_note(context: ToolContext, name: Name, text: Text) -> str:
     """Remembers something for later: adds it to a note, making the note if it is new."""
     added = Notebook(context.folder).append(name, text, key=context.idempotency_key)
     return f"Added to `{note_name(name)}`." if added else f"This was added to `{note_name(name)}` already."
 
 
-@skill.tool(tier=Tier.LIMITED)
+@skill.tool(tier=Tier.LIMITED, effects={Effect.MEMORY})
 def write_note(context: ToolContext, name: Name, text: Text) -> str:
     """Replaces a whole note, making it if it is new."""
     written = Notebook(context.folder).write(name, text, key=context.idempotency_key)

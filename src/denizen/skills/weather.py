@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlencode
 
-from denizen.skill import Param, Skill, Tier, ToolContext, ToolError
+from denizen.skill import Param, Skill, Taint, Tier, ToolContext, ToolError
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ _SHORT = {"usa": "us", "uk": "gb"}
 Answer = Mapping[str, Any]
 
 
-@skill.tool(tier=Tier.LIMITED, read_only=True)
+@skill.tool(tier=Tier.LIMITED, read_only=True, idempotent=True, reads={Taint.WEB})
 async def weather(
     context: ToolContext,
     place: Annotated[str, Param("city, optionally with region or country: Paris, Texas", min_length=2, max_length=100)],

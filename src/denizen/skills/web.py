@@ -7,7 +7,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 
-from denizen.skill import Fetched, Param, Skill, Tier, ToolContext, ToolError, quote_untrusted, run_in_thread
+from denizen.skill import Fetched, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted, run_in_thread
 from denizen.skills.page_text import PageText, to_page_text
 from denizen.skills.paging import read_part
 
@@ -18,7 +18,7 @@ MAX_INDENT_CHARS = 1_000_000
 skill = Skill("web", description="Reads pages of the web.")
 
 
-@skill.tool(tier=Tier.LIMITED, read_only=True, timeout_s=TIMEOUT_S + 5)
+@skill.tool(tier=Tier.LIMITED, read_only=True, timeout_s=TIMEOUT_S + 5, reads={Taint.WEB})
 async def fetch_url(
     context: ToolContext,
     url: Annotated[str, Param("http or https", max_length=4000)],

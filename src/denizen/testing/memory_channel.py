@@ -23,10 +23,12 @@ import anyio
 from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectSendStream
 
+from denizen.domain.action import Action, Warrant
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import AgentName
+from denizen.domain.json import JsonObject
 from denizen.domain.message import Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
@@ -36,7 +38,7 @@ from denizen.testing.memory_platform import MemoryPlatform, Written, page_of
 MAX_CHARS = 2000
 MAX_PAGE = 100
 
-Operation = Literal[
+Operation = Literal["act",
     "post", "edit", "delete", "react", "open_thread", "list_posts", "list_arrivals", "find_names",
     "visible_rooms", "may_moderate",
 ]  # fmt: skip
@@ -227,6 +229,11 @@ class MemoryChannel:
                 readers |= {self._user_of(principal)}
         return frozenset(key for key in self._platform.rooms if readers <= self._platform.readers(key))
 
+    async def act(self, action: Action, warrant: Warrant) -> JsonObject:
+        """The platform in memory has no actions."""
+        async with self._asking("act"):
+            raise InvalidInput(f"There is no action '{action.name}' here.", code="memory_no_action")
+
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         async with self._asking("may_moderate"):
             is_user = principal.kind is PrincipalKind.PLATFORM_USER
@@ -306,6 +313,10 @@ class MemoryChannel:
             mentions_others=bool(written.mentions - {self._user_id}),
             mentioned_roles=written.mentioned_roles,
             replies_to_me=answered is not None and answered.post.author.id == self._user_id,
+            mentioned=tuple(
+                sorted(written.mentions, key=lambda user: post.text.find(f"@{platform.people[user].name}"))
+            ),
+            replies_to=answered.post.author.id if answered is not None else "",
             is_mine=post.author.id == self._user_id,
             is_edit=is_edit,
         )

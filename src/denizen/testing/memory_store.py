@@ -15,11 +15,16 @@ import anyio
 
 from denizen.domain.errors import Unavailable
 from denizen.ports.store import Work
+from denizen.testing.memory_approvals import MemoryApprovals
 from denizen.testing.memory_archive import MemoryArchive
+from denizen.testing.memory_audit import MemoryAudit
+from denizen.testing.memory_memories import MemoryMemories, MemoryVectors
 from denizen.testing.memory_outbox import MemoryOutbox
 from denizen.testing.memory_reception import MemoryReception
+from denizen.testing.memory_reminders import MemoryReminders
 from denizen.testing.memory_settings import MemoryGenerations, MemoryUserSettings
 from denizen.testing.memory_spending import MemorySpending
+from denizen.testing.memory_summaries import MemorySummaries
 from denizen.testing.memory_talk import MemoryConversations, MemoryMessages, MemorySessions
 from denizen.testing.memory_transcripts import MemoryTranscripts
 from denizen.testing.memory_turns import MemoryLedger, MemoryTurns
@@ -38,8 +43,14 @@ class _Work:
         self.archive = MemoryArchive(unit)
         self.reception = MemoryReception(unit)
         self.outbox = MemoryOutbox(unit)
+        self.summaries = MemorySummaries(unit)
         self.transcripts = MemoryTranscripts(unit)
         self.spending = MemorySpending(unit)
+        self.approvals = MemoryApprovals(unit)
+        self.audit = MemoryAudit(unit)
+        self.memories = MemoryMemories(unit)
+        self.vectors = MemoryVectors(unit)
+        self.reminders = MemoryReminders(unit)
 
 
 class MemoryStore:

@@ -13,6 +13,7 @@ from denizen.domain.message import Message, Role, parts_from_json, parts_to_json
 from denizen.domain.mirror import FORGOTTEN
 from denizen.domain.words import excerpt_of, words_of
 from denizen.ports.store import Hit
+from denizen.testing.memory_summaries import drop_summaries
 from denizen.testing.memory_unit import Unit, get_row, in_utc, newest_first, refer, through_json
 
 
@@ -119,6 +120,7 @@ class MemoryMessages:
     async def forget_turn(self, turn_id: TurnId) -> None:
         self._unit.check_writes()
         tables = self._unit.tables
+        drop_summaries(self._unit, lambda row: row.turn_id == turn_id)
         gone = [row for row in tables.messages.values() if row.turn_id == turn_id and row.session_id is not None]
         for session_id in {row.session_id for row in gone if row.session_id is not None}:
             kept = [row for row in tables.tails[session_id] if row.turn_id != turn_id]
@@ -126,6 +128,14 @@ class MemoryMessages:
         for row in gone:
             self._unit.put(tables.messages, row.id, replace(row, session_id=None, sequence=0))
             self._unit.put(tables.hidden, row.id, value=True)
+
+    async def keep_newest(self, session_id: SessionId, *, limit: int) -> None:
+        self._unit.check_writes()
+        tables, tail = self._unit.tables, self._unit.tables.tails.get(session_id, [])
+        for row in tail[: -max(limit, 1)]:
+            self._unit.put(tables.messages, row.id, replace(row, session_id=None, sequence=0, parts=(), meta={}))
+            self._unit.put(tables.hidden, row.id, value=True)
+        self._unit.put(tables.tails, session_id, tail[-max(limit, 1) :])
 
     async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
         wanted, chosen = words_of(words), set(conversation_ids)
@@ -144,8 +154,13 @@ class MemoryMessages:
 def forget_messages(unit: Unit, platform: str, which: Callable[[Message], bool]) -> None:
     """Takes the text out of these messages of the platform's conversations."""
     tables = unit.tables
+
+    def is_meant(message: Message) -> bool:
+        return tables.conversations[message.conversation_id].place.platform == platform and which(message)
+
+    drop_summaries(unit, is_meant)
     for message in list(tables.messages.values()):
-        if tables.conversations[message.conversation_id].place.platform != platform or not which(message):
+        if not is_meant(message):
             continue
         blank = replace(message, parts=FORGOTTEN, meta={})
         unit.put(tables.messages, message.id, blank)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from denizen.domain.errors import InvalidInput
-from denizen.domain.ids import ConversationId, TurnId
+from denizen.domain.ids import AgentName, ConversationId, TurnId
+from denizen.domain.principal import Principal
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
@@ -96,6 +97,20 @@ class MemoryTurns:
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
         rows = [record for record in self._unit.tables.calls.values() if record.turn_id == turn_id]
         return sorted(rows, key=lambda record: (record.step, record.position))
+
+    async def list_calls_in(
+        self, agent: AgentName, platform: str, rooms: Collection[str], *, asker: Principal | None = None, limit: int
+    ) -> Sequence[CallRecord]:
+        tables = self._unit.tables
+        turns = {
+            turn.id
+            for turn in tables.turns.values()
+            if turn.agent == agent
+            and (place := tables.conversations[turn.conversation_id].place).platform == platform
+            and ((place.thread or place.channel) in rooms or (asker and turn.principal.key == asker.key))
+        }
+        those = [record for record in tables.calls.values() if record.turn_id in turns]
+        return newest_first(those, lambda record: record.created_at, limit)
 
     async def add_prompt(self, prompt: PromptUse) -> None:
         self._unit.check_writes()

@@ -8,17 +8,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from denizen.domain.approval import Approval, Grant
+from denizen.domain.audit import AuditEntry
 from denizen.domain.budget import Scope
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.delivery import Delivery
 from denizen.domain.errors import NotFound
+from denizen.domain.memory import Memory
 from denizen.domain.message import Message
+from denizen.domain.reminder import Reminder
 from denizen.domain.room import Post, PostVersion, Room
+from denizen.domain.summary import Summary
 from denizen.domain.trace import PromptUse
 from denizen.domain.transcript import Block
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.domain.usage import Usage
 from denizen.ports.archive import Backfill
+from denizen.ports.memory import Vector
 from denizen.ports.reception import Claim
 from denizen.ports.spending import Reservation
 from denizen.ports.store import GenerationRow
@@ -41,6 +47,7 @@ class Tables:
     sessions: dict[str, Session] = field(default_factory=dict[str, Session])
     messages: dict[str, Message] = field(default_factory=dict[str, Message])
     tails: dict[str, list[Message]] = field(default_factory=dict[str, list[Message]])
+    summaries: dict[str, list[Summary]] = field(default_factory=dict[str, list[Summary]])
     hidden: dict[str, bool] = field(default_factory=dict[str, bool])
     turns: dict[str, Turn] = field(default_factory=dict[str, Turn])
     steps: dict[tuple[str, int], Step] = field(default_factory=dict[tuple[str, int], Step])
@@ -64,6 +71,12 @@ class Tables:
     spend: dict[tuple[Scope, str], Usage] = field(default_factory=dict[tuple[Scope, str], Usage])
     reservations: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
     warnings: dict[Scope, str] = field(default_factory=dict[Scope, str])
+    approvals: dict[str, Approval] = field(default_factory=dict[str, Approval])
+    grants: dict[str, Grant] = field(default_factory=dict[str, Grant])
+    audit: dict[int, AuditEntry] = field(default_factory=dict[int, AuditEntry])
+    memories: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    vectors: dict[Triple, Vector] = field(default_factory=dict[Triple, Vector])
+    reminders: dict[str, Reminder] = field(default_factory=dict[str, Reminder])
 
 
 class Unit:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from denizen.testing.model_wire import Api, Body
+from denizen.testing.prompt_cache import blocks_of
 
 CACHE_MARKS = 4
 
@@ -44,6 +45,8 @@ def _check_messages(body: Body) -> str:
         return 'messages: first message must use the "user" role'
     if _count_marks(body) > CACHE_MARKS:
         return f"A maximum of {CACHE_MARKS} blocks with cache_control may be provided. Found {_count_marks(body)}."
+    if _is_long_behind_short(body):
+        return "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"
     open_calls: set[str] = set()
     for place, message in enumerate(messages):
         blocks = list(_objects(message.get("content")))
@@ -74,6 +77,11 @@ def _count_marks(value: object) -> int:
     if isinstance(value, list):
         return sum(_count_marks(entry) for entry in cast("list[object]", value))
     return 0
+
+
+def _is_long_behind_short(body: Body) -> bool:
+    ttls = [block.ttl for block in blocks_of(body) if block.ttl]
+    return "1h" in ttls[ttls.index("5m") :] if "5m" in ttls else False
 
 
 def _objects(value: object) -> Iterable[Body]:

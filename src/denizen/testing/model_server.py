@@ -9,6 +9,8 @@ port, in the event loop of the test, or in a thread of its own for tests that ar
         ...  # OpenAI-compatible: server.openai_url; OpenRouter: server.openrouter_url; Anthropic: server.url
         assert server.requests[0].body["model"] == "..."
 
+With a `PromptCache` it bills what it answers by the rules of the vendors.
+
 Each request takes the next entry of the script. A request that finds none left is answered 400, which nobody retries.
 """
 
@@ -17,9 +19,9 @@ from __future__ import annotations
 import json
 import socket
 from collections import deque
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.from_thread
@@ -41,6 +43,7 @@ from denizen.testing.model_wire import (
     json_answer,
     stream_answer,
 )
+from denizen.testing.prompt_cache import PromptCache
 
 __all__ = [
     "Answer",
@@ -139,13 +142,18 @@ class Recorded:
 
 
 class ModelServer:
-    """The ASGI application, its script and its records. `strict` makes the checks that vendors make on prompts."""
+    """The ASGI application, its script and its records. `strict` makes the checks that vendors make on prompts; with a
+    `cache` answers are billed by its rules instead of as they are scripted.
+    """
 
-    def __init__(self, *, strict: bool = True) -> None:
+    def __init__(self, *, strict: bool = True, cache: PromptCache | None = None) -> None:
         self.requests: list[Recorded] = []
         self.models: Sequence[str] = ("scripted",)
         self.url = ""
+        self.aside: Callable[[Body], Entry | None] = lambda _: None
+        """What requests get that are none of the script's, such as those made in the background."""
         self._strict = strict
+        self._cache = cache
         self._script: deque[Entry] = deque()
         self._closing = anyio.Event()
 
@@ -192,9 +200,14 @@ class ModelServer:
     def _next(self, api: Api, body: Body) -> Entry:
         if self._strict and (refusal := check_request(api, body)):
             return Fail(400, refusal, "invalid_request_error")
-        if not self._script:
+        entry = self.aside(body)
+        if entry is None and not self._script:
             return Fail(400, "The script of the model server has no entry left.", "script_exhausted")
-        return self._script.popleft()
+        entry = entry or self._script.popleft()
+        if self._cache is not None and isinstance(entry, Answer):
+            billed = self._cache.take(api, body)
+            return replace(entry, tokens=billed.tokens((entry.tokens or Tokens()).output))
+        return entry
 
     async def _play(self, entry: Entry, exchange: _Exchange) -> None:
         match entry:
@@ -281,9 +294,9 @@ class _Exchange:
 
 
 @asynccontextmanager
-async def model_server(*, strict: bool = True) -> AsyncGenerator[ModelServer, None]:
+async def model_server(*, strict: bool = True, cache: PromptCache | None = None) -> AsyncGenerator[ModelServer, None]:
     """A running server. What still hangs when the block ends is let go."""
-    app = ModelServer(strict=strict)
+    app = ModelServer(strict=strict, cache=cache)
     # With the protocol named, asyncio switches Nagle's algorithm off; else each answer takes 40 ms longer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))

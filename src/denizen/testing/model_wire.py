@@ -57,6 +57,8 @@ class Answer:
     finish: str = ""
     piece_chars: int = 8
     bare_ids: bool = False
+    images: Sequence[str] = ()
+    """Pictures as data URIs, in the form of OpenRouter's chat completions."""
 
     def call_id(self, place: int) -> str:
         given = self.calls[place].id
@@ -151,12 +153,18 @@ def _chat_thinking(answer: Answer, text: str, *, openrouter: bool) -> dict[str, 
     return {answer.thinking_field: text}
 
 
+def _chat_images(answer: Answer) -> list[dict[str, Any]]:
+    return [{"index": place, "type": "image_url", "image_url": {"url": url}} for place, url in enumerate(answer.images)]
+
+
 def _chat_json(answer: Answer, request: Body, *, openrouter: bool) -> Body:
     message: dict[str, Any] = {"role": "assistant", "content": answer.text or None}
     if answer.thinking:
         message |= _chat_thinking(answer, answer.thinking, openrouter=openrouter)
     if answer.calls:
         message["tool_calls"] = _chat_calls(answer)
+    if answer.images:
+        message["images"] = _chat_images(answer)
     body = _chat_head("chat.completion", request, openrouter=openrouter)
     body["choices"] = [{"index": 0, "message": message, "finish_reason": _chat_finish(answer), "logprobs": None}]
     if answer.tokens:
@@ -182,6 +190,8 @@ def _chat_stream(answer: Answer, request: Body, *, openrouter: bool) -> Iterator
         yield chunk({"tool_calls": [{"index": place, "id": call["id"], "type": "function", "function": function}]})
         for piece in answer.pieces(call["function"]["arguments"]):
             yield chunk({"tool_calls": [{"index": place, "function": {"arguments": piece}}]})
+    if answer.images:
+        yield chunk({"content": "", "images": _chat_images(answer)})
     yield chunk({}, _chat_finish(answer))
     if answer.tokens and _wants_usage(request):
         yield _frame({**head, "choices": [], "usage": _chat_usage(answer.tokens, openrouter=openrouter)})

@@ -22,7 +22,7 @@ import anyio.lowlevel
 from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.ids import CallId
 from denizen.domain.json import Json
-from denizen.domain.message import Part, TextPart, ThinkingPart, ToolCallPart
+from denizen.domain.message import ImagePart, Part, TextPart, ThinkingPart, ToolCallPart
 from denizen.domain.usage import Usage
 from denizen.ports.model import (
     Capabilities,
@@ -60,6 +60,8 @@ class Say:
     text: str = ""
     calls: Sequence[ToolCallPart] = ()
     thinking: str = ""
+    images: Sequence[str] = ()
+    """Pictures as data URIs."""
     notices: Sequence[str] = ()
     usage: Usage = field(default_factory=lambda: Usage(input_tokens=10, output_tokens=5, requests=1))
     finish_reason: FinishReason | None = None
@@ -167,6 +169,7 @@ class ScriptedModel:
             parts.append(ThinkingPart(said.thinking))
         if said.text:
             parts.append(TextPart(said.text))
+        parts += map(ImagePart, said.images)
         for place, asked in enumerate(said.calls, 1):
             parts.append(asked if asked.id else replace(asked, id=CallId(f"call_{number}_{place}")))
         reason = said.finish_reason or ("tool_calls" if said.calls else "stop")

@@ -10,14 +10,19 @@ The tests are in the modules `store_contract_*`, one for each group of promises 
 
 from __future__ import annotations
 
+from denizen.testing.store_contract_approvals import ApprovalContract
+from denizen.testing.store_contract_audit import AuditContract
 from denizen.testing.store_contract_forgetting import ForgettingContract
+from denizen.testing.store_contract_memories import MemoriesContract
 from denizen.testing.store_contract_outbox import OutboxContract
 from denizen.testing.store_contract_post_search import PostSearchContract
 from denizen.testing.store_contract_posts import PostContract
 from denizen.testing.store_contract_reception import ReceptionContract
+from denizen.testing.store_contract_reminders import ReminderContract
 from denizen.testing.store_contract_rooms import RoomContract
 from denizen.testing.store_contract_settings import SettingsContract
 from denizen.testing.store_contract_spending import SpendingContract
+from denizen.testing.store_contract_summaries import SummaryContract
 from denizen.testing.store_contract_talk import TalkContract
 from denizen.testing.store_contract_texts import TextContract
 from denizen.testing.store_contract_traces import TraceContract
@@ -32,6 +37,7 @@ class StoreContract(
     TalkContract,
     TextContract,
     TurnContract,
+    SummaryContract,
     TraceContract,
     TranscriptContract,
     SettingsContract,
@@ -42,6 +48,10 @@ class StoreContract(
     ReceptionContract,
     OutboxContract,
     SpendingContract,
+    ApprovalContract,
+    AuditContract,
+    MemoriesContract,
+    ReminderContract,
     UnitContract,
 ):
     """All of it."""

@@ -23,7 +23,7 @@ MESSAGES = (MessageUse("history", 7, 900), MessageUse("question", 1, 12))
 
 
 def prompt_of(turn: Turn, step: int = 1) -> PromptUse:
-    return PromptUse(turn.id, step, "acme/large", SEGMENTS, MESSAGES, ("look", "write"), 340)
+    return PromptUse(turn.id, step, "acme/large", SEGMENTS, MESSAGES, ("look", "write"), 340, ("mem_1", "mem_2"))
 
 
 async def open_turn(store: Store, *keys: str) -> list[Turn]:

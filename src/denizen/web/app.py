@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
+from denizen.web.api.approvals import Approvals
 from denizen.web.api.chat import Chat
 from denizen.web.api.completions import Completions
 from denizen.web.api.health import HealthCheck
@@ -28,6 +29,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             *HealthCheck(deps).routes,
             *(Completions(deps).routes if deps.channels.api else ()),
             *(Chat(deps).routes if deps.channels.web else ()),
+            *Approvals(deps).routes,
             *(Pages(deps).routes if deps.channels.web else ()),
             *Listings(deps).routes,
         ],

@@ -101,9 +101,10 @@ class Heard:
         await self._note(f"suggest {option} {typed}", call)
         return self.suggestions
 
-    async def on_press(self, press: Press) -> None:
+    async def on_press(self, press: Press) -> str:
         self.presses.append(press)
         await self._note(f"press {press.value}", press)
+        return ""
 
     async def _note(self, line: str, subject: object) -> None:
         self.log.append(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.adapters.discord.buttons import find_value, to_custom_id, to_view
+from denizen.adapters.discord.buttons import Doing, find_action, find_value, read_form, to_custom_id, to_view
 from denizen.adapters.discord.content import to_allowed_mentions, to_edit, to_embed, to_file, to_message
 from denizen.domain.delivery import Button, Content, Embed, File
 from denizen.domain.errors import InvalidInput
@@ -73,3 +73,20 @@ async def test_a_value_that_is_too_long_is_said_by_the_label() -> None:
     row = view.to_components()[0]["components"][0]
     assert len(row["label"]) == 80
     assert row["custom_id"] == "say:0:" + "v" * 90
+
+
+@pytest.mark.proves("T-approval-discord")
+def test_what_a_button_does_stands_in_its_id_and_no_value_can_look_like_it() -> None:
+    approve, deny = Button("Approve", action="once:apr_1"), Button("Deny", action="deny:apr_1", asks_why=True)
+    assert find_action(to_custom_id(0, approve)) == Doing("once:apr_1", asks_why=False)
+    assert find_action(to_custom_id(2, deny)) == Doing("deny:apr_1", asks_why=True)
+    for value in ("do:once:apr_1", "x:do:once:apr_1", "why:deny:apr_1"):
+        assert find_action(to_custom_id(0, Button("Next", value=value))) is None
+        assert find_value(to_custom_id(0, Button("Next", value=value)), None) == value
+    assert find_value(to_custom_id(0, approve), None) is None
+
+
+def test_a_reason_is_read_from_a_form_of_either_kind() -> None:
+    assert read_form([{"type": 18, "component": {"type": 4, "custom_id": "why", "value": "no"}}]) == "no"
+    assert read_form([{"type": 1, "components": [{"type": 4, "custom_id": "why", "value": "no"}]}]) == "no"
+    assert read_form([{"type": 10, "content": "x"}]) == ""

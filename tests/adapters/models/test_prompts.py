@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,7 +108,7 @@ async def test_servers_of_open_weights_get_one_system_message(server: ModelServe
 
 @pytest.mark.proves("C22", "CW1")
 async def test_anthropic_gets_marks_on_tools_stable_prompt_and_conversation(server: ModelServer) -> None:
-    body = await sent(server, ANTHROPIC, ask("one", assistant("two"), "three", tools=(LOOK, LOOK)))
+    body = await sent(server, ANTHROPIC, ask("one", assistant("two"), kept("three"), tools=(LOOK, LOOK)))
     assert [block.get("cache_control") for block in body["system"]] == [
         None,
         {"type": "ephemeral", "ttl": "1h"},
@@ -116,6 +117,36 @@ async def test_anthropic_gets_marks_on_tools_stable_prompt_and_conversation(serv
     assert body["tools"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
     assert body["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
     assert json.dumps(body).count("cache_control") == 3
+
+
+@each_wire(ANTHROPIC, OPENROUTER)
+@pytest.mark.proves("C22", "CW1")
+async def test_a_conversation_with_longer_pauses_is_kept_for_an_hour(server: ModelServer, wire: Wire) -> None:
+    request = ask("one", assistant("two"), kept("three"), tools=(LOOK,))
+    assert marks_in(await sent(server, wire, request)) == {"three": "5m"}
+    body = await sent(server, wire, replace(request, keep_s=3600.0))
+    assert marks_in(body) == {"three": "1h"}
+    assert '"5m"' not in json.dumps(await sent(server, wire, replace(request, keep_s=3600.0)))
+    assert '"1h"' not in json.dumps(await sent(server, wire, replace(request, keep_s=3600.0), cache_ttl="5m"))
+
+
+@each_wire(ANTHROPIC, OPENROUTER)
+@pytest.mark.proves("CW1")
+async def test_notes_of_one_request_stand_behind_the_last_mark(server: ModelServer, wire: Wire) -> None:
+    body = await sent(server, wire, ask("one", assistant("two"), kept("three"), passing("by the way")))
+    assert marks_in(body) == {"three": "5m"}
+    assert "by the way" in json.dumps(said(body)[-1])
+
+
+@pytest.mark.proves("CW1")
+async def test_notes_behind_the_results_of_tools_stand_behind_the_mark_on_them(server: ModelServer) -> None:
+    steps = (kept("go"), assistant(call("look", "c1", at="x")), results("c1"))
+    body = await sent(server, ANTHROPIC, ask(*steps, passing("by the way"), tools=(LOOK,)))
+    assert marks_in(body) == {"go": "5m", "tool_result": "5m"}
+
+
+async def test_a_request_that_nothing_follows_writes_no_conversation_into_the_cache(server: ModelServer) -> None:
+    assert marks_in(await sent(server, ANTHROPIC, ask("sum this up"))) == {}
 
 
 async def test_the_time_to_keep_the_stable_prompt_is_a_setting(server: ModelServer) -> None:
@@ -407,7 +438,7 @@ async def test_a_begun_answer_is_continued_without_its_trailing_space(server: Mo
     body = await sent(server, ANTHROPIC, ask("hi", assistant("Dennis: ")))
     assert body["messages"][-1] == {
         "role": "assistant",
-        "content": [{"type": "text", "text": "Dennis:", "cache_control": {"type": "ephemeral", "ttl": "5m"}}],
+        "content": [{"type": "text", "text": "Dennis:"}],
     }
     body = await sent(server, ANTHROPIC, ask("hi", assistant("  \n")))
     assert body["messages"][-1]["role"] == "user"
@@ -466,6 +497,15 @@ def transcript(blocks: int, *after: PromptMessage) -> tuple[PromptMessage, ...]:
     return (*closed, run, tail, PromptMessage(Role.USER, (TextPart("Dennis:"),), "cue"), *after)
 
 
+def kept(text: str) -> PromptMessage:
+    """The end of what the next request shows again."""
+    return replace(user(text), stability=Stability.SESSION)
+
+
+def passing(text: str) -> PromptMessage:
+    return replace(user(text), stability=Stability.REQUEST)
+
+
 def marks_in(body: dict[str, Any]) -> dict[str, str]:
     """Which texts of the conversation carry a mark, and for how long."""
     said = [message for message in body["messages"] if message["role"] != "system"]
@@ -485,7 +525,6 @@ async def test_a_transcript_has_at_most_four_marks_the_last_of_its_blocks_for_an
     request = ask(*transcript(count), tools=(LOOK,))
     body = await sent(server, wire, request)
     assert json.dumps(body).count('"cache_control"') <= 4
-    assert "cache_control" not in json.dumps(body["tools"])
     last = [f"block {number}" for number in range(count)][-2:]
     assert marks_in(body) == {**dict.fromkeys(last, "1h"), "Dennis: hello\nAna: well?": "5m"}
 

@@ -18,7 +18,7 @@ from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from tests.engine.house import Tools
+from tests.engine.house import Tools, undated
 from tests.engine.town import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ DATA_URI = f"data:image/png;base64,{PIXEL}"
 
 def texts(request: ModelRequest) -> list[str]:
     """What the model reads, message by message."""
-    return ["".join(p.text for p in message.parts if isinstance(p, TextPart)) for message in request.messages]
+    return [undated("".join(p.text for p in message.parts if isinstance(p, TextPart))) for message in request.messages]
 
 
 @pytest.mark.proves("V12")
@@ -116,9 +116,9 @@ async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
         town.world.platform.say(town.world.general, "ana", "@ada still?")
         await town.settled()
     first, second = texts(model.requests[0]), texts(model.requests[1])
-    assert "Bob: remark 2" in first[-2] and "remark 11" in first[-2] and "remark 1\n" not in first[-2]
-    assert first[-1] == "Ana: do you agree?"
-    assert second[-1] == "Ana: still?" and "do you agree" not in second[-2] and "Yes." not in second[-2]
+    assert "Bob: remark 2" in first[-1] and "remark 11" in first[-1] and "remark 1\n" not in first[-1]
+    assert first[-2] == "Ana: do you agree?"
+    assert second[-2] == "Ana: still?" and "do you agree" not in second[-1] and "Yes." not in second[-1]
 
 
 async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path, PurePath
 
 from denizen.adapters.commands.process import READ_BYTES, Ended, run_program
@@ -31,9 +32,9 @@ class CommandToolset:
     def __init__(self, commands: Sequence[CustomCommand], *, cwd: Path, environ: Mapping[str, str]) -> None:
         self._commands = {command.tool: command for command in commands if command.shell}
         for command in self._commands.values():
-            _check_no_code(command)
+            check_no_code(f"The command '{command.name}'", command.shell, INPUT)
         self._cwd = cwd
-        self._environ = {name: environ.get(name) or usual or str(cwd) for name, usual in PASSED_ON.items()}
+        self._environ = clean_environment(environ, cwd)
 
     @property
     def name(self) -> str:
@@ -53,13 +54,19 @@ class CommandToolset:
         except OSError as error:
             why = error.strerror or type(error).__name__
             return ToolResult(f"The program `{command.shell[0]}` could not be started: {why}.", is_error=True)
-        return _result(ended, command.timeout_s)
+        return tell_end(ended, command.timeout_s)
 
     async def aclose(self) -> None:
         """Nothing is open between calls."""
 
 
-def _result(ended: Ended, timeout_s: float) -> ToolResult:
+def clean_environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
+    """What a program sees of this one: nothing that could be a secret."""
+    return {name: environ.get(name) or usual or str(home) for name, usual in PASSED_ON.items()}
+
+
+def tell_end(ended: Ended, timeout_s: float) -> ToolResult:
+    """What a program printed, and how it ended when that was not well."""
     text = ended.text.strip("\n")
     if ended.is_cut:
         return ToolResult(f"{text}\n[stopped: it printed more than {READ_BYTES:,} bytes]", is_error=True)
@@ -84,14 +91,17 @@ def _spec(command: CustomCommand) -> ToolSpec:
     )
 
 
-def _check_no_code(command: CustomCommand) -> None:
-    """An input inside of code is code. Only the plain case is seen here, to spare its author a surprise."""
-    program = PurePath(command.shell[0]).name
-    for flag, argument in zip(command.shell[1:], command.shell[2:], strict=False):
-        if program in _INTERPRETERS and flag in _CODE_FLAGS and INPUT in argument:
+def check_no_code(whose: str, argv: Sequence[str], place: str) -> None:
+    """An input inside of code is code. Only the plain case is seen here, to spare its author a surprise.
+
+    Raises InvalidInput.
+    """
+    program = PurePath(argv[0]).name
+    for flag, argument in pairwise(argv[1:]):
+        if program in _INTERPRETERS and flag in _CODE_FLAGS and place in argument:
             raise InvalidInput(
-                f"The command '{command.name}' would run what its user writes as code.",
+                f"{whose} would run what its user writes as code.",
                 code="command_input_code",
-                why=f"{INPUT} stands in the code for `{program} {flag}`.",
+                why=f"{place} stands in the code for `{program} {flag}`.",
                 fix='Give it as an argument of its own: ["sh", "-c", "echo \\"$1\\"", "sh", "{{input}}"].',
             )

@@ -18,6 +18,7 @@ import discord
 from anyio.abc import TaskGroup
 
 from denizen.adapters.discord import audience, intake
+from denizen.adapters.discord.acting.table import perform
 from denizen.adapters.discord.application import (
     Application,
     content_missing,
@@ -37,11 +38,13 @@ from denizen.adapters.discord.room_queues import RoomQueues
 from denizen.adapters.discord.sending import Sender
 from denizen.adapters.discord.settings import PLATFORM, AccountSettings
 from denizen.adapters.discord.typing import show_typing
+from denizen.domain.action import Action, Warrant
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content
 from denizen.domain.errors import Conflict, DenizenError, Unavailable
 from denizen.domain.ids import AgentName
+from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
 from denizen.ports.channel import Arrival, Listener, Names
@@ -159,6 +162,9 @@ class DiscordAccount:
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
         await anyio.lowlevel.checkpoint()
         return audience.find_roles(self._get_link().client, room_id, user_ids)
+
+    async def act(self, action: Action, warrant: Warrant) -> JsonObject:
+        return await perform(self._get_link().client, action, warrant)
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         return self._link is not None and await audience.may_moderate(self._link.client, room_id, principal)

@@ -6,7 +6,9 @@ The value stands in the id itself, so a press works after a restart and in anoth
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import discord
 
@@ -16,6 +18,12 @@ ID_LIMIT = 100
 LABEL_LIMIT = 80
 
 _ID = re.compile(r"say:\d+:(?P<value>.+)|say#\d+", re.DOTALL)
+_ACTION = re.compile(r"(?P<kind>do|why):(?P<action>.+)", re.DOTALL)
+WHY = "why"
+"""The field of the form in which somebody says why."""
+WHY_CHARS = 500
+FORM_S = 900.0
+"""How long a form can be answered: as long as Discord takes the answer to what opened it."""
 
 
 def to_view(buttons: Sequence[Button]) -> discord.ui.View:
@@ -31,9 +39,48 @@ def to_view(buttons: Sequence[Button]) -> discord.ui.View:
 
 
 def to_custom_id(position: int, button: Button) -> str:
-    """The position keeps ids apart within a message. A value that is too long is said by its label."""
+    """The position keeps ids apart within a message. A value that is too long is said by its label. What a button does
+    has ids of its own, which no value can look like.
+    """
+    if button.action:
+        return f"{'why' if button.asks_why else 'do'}:{button.action}"
     custom_id = f"say:{position}:{button.value or button.label}"
     return custom_id if len(custom_id) <= ID_LIMIT else f"say#{position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What a pressed button does. `asks_why`: a form comes first, whose answer has the same id."""
+
+    action: str
+    asks_why: bool
+
+
+def find_action(custom_id: str) -> Doing | None:
+    """None for a button that says something, or is not ours."""
+    found = _ACTION.fullmatch(custom_id)
+    return Doing(found["action"], found["kind"] == "why") if found else None
+
+
+def to_form(custom_id: str) -> discord.ui.Modal:
+    """Asks why. Needs a running event loop."""
+    form = discord.ui.Modal(title="Why not?", custom_id=custom_id, timeout=FORM_S)
+    field: discord.ui.TextInput[discord.ui.View] = discord.ui.TextInput(
+        style=discord.TextStyle.paragraph, custom_id=WHY, required=False, max_length=WHY_CHARS,
+        placeholder="The agent is told. May stay empty.",
+    )  # fmt: skip
+    form.add_item(discord.ui.Label(text="Reason", component=field))
+    return form
+
+
+def read_form(components: Sequence[Mapping[str, Any]]) -> str:
+    """What was written into it."""
+    for component in components:
+        fields: list[dict[str, Any]] = [component["component"]] if "component" in component else []
+        for field in (*fields, *component.get("components", ())):
+            if field.get("custom_id") == WHY:
+                return str(field.get("value") or "")
+    return ""
 
 
 def find_value(custom_id: str, message: discord.Message | None) -> str | None:

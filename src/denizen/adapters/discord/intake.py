@@ -114,6 +114,8 @@ def to_arrival(message: discord.Message, me: discord.ClientUser, *, is_edit: boo
         mentions_others=any(user.id != me.id and user.id in message.raw_mentions for user in message.mentions),
         mentioned_roles=frozenset(str(role.id) for role in message.role_mentions if not role.is_default()),
         replies_to_me=_replies_to(message, me),
+        mentioned=_mentioned(message),
+        replies_to=_answered(message),
         is_mine=message.author.id == me.id,
         is_edit=is_edit,
     )
@@ -194,6 +196,19 @@ def _mentions(message: discord.Message, me: discord.ClientUser) -> bool:
         return True
     own_role = message.guild.self_role if message.guild is not None else None
     return own_role is not None and own_role in message.role_mentions
+
+
+def _mentioned(message: discord.Message) -> tuple[str, ...]:
+    """As `_mentions` tells of one account; who is called by the role of an account comes last."""
+    pinged = {user.id for user in message.mentions}
+    called = [str(each) for each in dict.fromkeys(message.raw_mentions) if each in pinged]
+    bots = [str(role.tags.bot_id) for role in message.role_mentions if role.tags is not None and role.tags.bot_id]
+    return tuple(dict.fromkeys((*called, *bots)))
+
+
+def _answered(message: discord.Message) -> str:
+    original = original_of(message)
+    return str(original.author.id) if original is not None else ""
 
 
 def _replies_to(message: discord.Message, me: discord.ClientUser) -> bool:

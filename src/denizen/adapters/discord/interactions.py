@@ -16,7 +16,7 @@ import discord
 from anyio.abc import TaskGroup
 from discord import app_commands
 
-from denizen.adapters.discord.buttons import find_value
+from denizen.adapters.discord.buttons import find_action, find_value, read_form, to_form
 from denizen.adapters.discord.commands import MOST, TEXT_CHARS, Given, read_given
 from denizen.adapters.discord.content import to_edit, to_message
 from denizen.adapters.discord.faults import ALREADY_ACKNOWLEDGED, VENDOR_ERRORS, fault_of
@@ -63,6 +63,8 @@ class Interactions:
                 take = self._complete
             case discord.InteractionType.component:
                 take = self._take_press
+            case discord.InteractionType.modal_submit:
+                take = self._take_form
             case _:
                 return
         self._tasks.start_soon(hear, "an interaction", lambda: take(interaction))
@@ -110,13 +112,31 @@ class Interactions:
             _log.info("completions came too late: %s", fault_of(error, "complete an option").why)
 
     async def _take_press(self, interaction: discord.Interaction) -> None:
+        custom_id = cast("dict[str, Any]", interaction.data)["custom_id"]
+        doing = find_action(custom_id)
+        if doing is not None and doing.asks_why:
+            await _open_form(interaction, custom_id)
+        elif doing is not None:
+            await self._hand_in(interaction, "", action=doing.action)
+        else:
+            value = find_value(custom_id, interaction.message)
+            if value is None:
+                _log.info("a button that is not known is left alone")
+            else:
+                await self._hand_in(interaction, value)
+
+    async def _take_form(self, interaction: discord.Interaction) -> None:
+        """The answer to a form that a button opened."""
         data = cast("dict[str, Any]", interaction.data)
-        value = find_value(data["custom_id"], interaction.message)
-        room = find_room(interaction)
-        if value is None or interaction.message is None or room is None:
-            _log.info("a button that is not known is left alone")
+        doing = find_action(data["custom_id"])
+        if doing is None:
+            _log.info("a form that is not known is left alone")
             return
-        if not await _acknowledge(interaction):
+        await self._hand_in(interaction, "", action=doing.action, why=read_form(data["components"]))
+
+    async def _hand_in(self, interaction: discord.Interaction, value: str, *, action: str = "", why: str = "") -> None:
+        room = find_room(interaction)
+        if interaction.message is None or room is None or not await _acknowledge(interaction):
             return
         press = Press(
             id=str(interaction.id),
@@ -127,6 +147,8 @@ class Interactions:
             author_name=interaction.user.display_name,
             roles=roles_of(interaction.user),
             created_at=interaction.created_at,
+            action=action,
+            why=why,
         )
         ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
         webhook = InteractionWebhook(self._client, ticket)
@@ -135,9 +157,9 @@ class Interactions:
     async def _press(self, press: Press, webhook: InteractionWebhook) -> None:
         """Who may not, or asks too often, is told so, and nobody else."""
         heard = await hear("on_press", lambda: self._listener.on_press(press))
-        if isinstance(heard, Unheard):
-            refusal = to_message(Content(heard.message), private=True)
-            await hear("answering a press", lambda: webhook.follow_up(refusal))
+        said = heard.message if isinstance(heard, Unheard) else heard
+        if said:
+            await hear("answering a press", lambda: webhook.follow_up(to_message(Content(said), private=True)))
 
 
 def find_room(interaction: discord.Interaction) -> Room | None:
@@ -158,6 +180,13 @@ def _to_call(interaction: discord.Interaction, given: Given, room: Room, *, tick
         created_at=interaction.created_at,
         ticket=ticket,
     )
+
+
+async def _open_form(interaction: discord.Interaction, custom_id: str) -> None:
+    try:
+        await interaction.response.send_modal(to_form(custom_id))
+    except VENDOR_ERRORS as error:
+        _log.warning("no form could be opened: %s", fault_of(error, "open a form").why)
 
 
 async def _acknowledge(interaction: discord.Interaction, *, is_private: bool = False) -> bool:

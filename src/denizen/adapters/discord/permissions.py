@@ -22,6 +22,15 @@ NEEDED = {
 }
 """discord.py's name to the name in the menus."""
 
+_MENU_NAMES = {
+    "manage_guild": "Manage Server",
+    "manage_expressions": "Manage Expressions",
+    "moderate_members": "Timeout Members",
+    "use_application_commands": "Use Application Commands",
+    "create_instant_invite": "Create Invite",
+}
+"""Where the menu differs from discord.py's name."""
+
 SCOPES = ("bot", "applications.commands")
 
 
@@ -29,6 +38,11 @@ def invite_url(application_id: str) -> str:
     """Where the owner of a guild lets the account in, with exactly the permissions that it needs."""
     needed = discord.Permissions(**dict.fromkeys(NEEDED, True))
     return discord.utils.oauth_url(application_id, permissions=needed, scopes=SCOPES)
+
+
+def menu_name(permission: str) -> str:
+    """What discord.py's name of a permission is called in Discord's menus."""
+    return NEEDED.get(permission) or _MENU_NAMES.get(permission) or permission.replace("_", " ").title()
 
 
 def list_missing(client: discord.Client, channel_id: int, needed: Collection[str]) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ class Answer:
 
     fetched: Fetched
     retry_after_s: float = 0.0
+    data: bytes = b""
 
 
 def parse_url(text: str, *, base: httpx2.URL | None = None) -> httpx2.URL:
@@ -66,9 +67,15 @@ def port_of(url: httpx2.URL) -> int:
 
 
 async def follow(
-    url: httpx2.URL, network: httpcore2.AsyncNetworkBackend, ssl_context: ssl.SSLContext, *, max_bytes: int
+    url: httpx2.URL,
+    network: httpcore2.AsyncNetworkBackend,
+    ssl_context: ssl.SSLContext,
+    *,
+    max_bytes: int,
+    raw: bool = False,
 ) -> Answer:
-    """The first answer that is no redirect. Each hop is checked like the first, by `parse_url` and by `network`.
+    """The first answer that is no redirect. Each hop is checked like the first, by `parse_url` and by `network`. With
+    `raw` bytes of every kind are read, and not only text.
 
     Raises Unavailable (`network_fault`, `tls_failed`, `too_many_redirects`, `bad_answer`), and what `network` raises.
     """
@@ -77,7 +84,7 @@ async def follow(
             async with _requested(pool, url, max_bytes) as response:
                 location = response.headers.get("location")
                 if response.status_code not in _REDIRECTS or not location:
-                    return await _read(url, response, max_bytes)
+                    return await _read(url, response, max_bytes, raw=raw)
             url = parse_url(location, base=url)
     raise Unavailable(f"{url.host} redirects more than {MAX_REDIRECTS} times", code="too_many_redirects")
 
@@ -115,7 +122,7 @@ async def _requested(
         raise _bad_answer(url, str(error)) from error
 
 
-async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int) -> Answer:
+async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int, *, raw: bool) -> Answer:
     """Unpacks piece by piece and stops at the limit, so that a small answer cannot become a large one."""
     content_type = response.headers.get("content-type", "")
     media_type = media_type_of(content_type)
@@ -124,7 +131,7 @@ async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int) -> A
     if coding not in _CODINGS:
         raise _bad_answer(url, f"it is packed as {coding[:40]}")
     data, truncated = bytearray(), False
-    if has_text(media_type):
+    if raw or has_text(media_type):
         async with aclosing(response.aiter_bytes()) as chunks:
             async for chunk in chunks:
                 room = max_bytes - len(data)
@@ -138,11 +145,12 @@ async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int) -> A
         url=str(url),
         status=response.status_code,
         media_type=media_type,
-        text=decode_text(bytes(data), content_type),
+        text="" if raw else decode_text(bytes(data), content_type),
         size_bytes=len(data),
         truncated=truncated,
     )
-    return Answer(fetched, retry_after_s=float(wait) if wait.isdecimal() and len(wait) < 6 else 0.0)
+    wait_s = float(wait) if wait.isdecimal() and len(wait) < 6 else 0.0
+    return Answer(fetched, retry_after_s=wait_s, data=bytes(data) if raw else b"")
 
 
 def _is_tls_fault(error: BaseException) -> bool:

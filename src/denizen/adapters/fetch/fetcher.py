@@ -11,11 +11,12 @@ import anyio
 
 from denizen.adapters.fetch.addresses import AllowList
 from denizen.domain.errors import Unavailable
-from denizen.ports.fetch import Fetched
+from denizen.ports.fetch import Downloaded, Fetched
 
 if TYPE_CHECKING:
     import httpcore2
 
+    from denizen.adapters.fetch.exchange import Answer
     from denizen.adapters.fetch.network import Resolve
 
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
@@ -23,7 +24,7 @@ RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
 
 class WebFetcher:
-    """Implements `ports.fetch.Fetcher`. Holds nothing open between fetches.
+    """Implements `ports.fetch.Fetcher` and `Downloader`. Holds nothing open between fetches.
 
     `allow_private` opens networks and `host:port` pairs that the operator named (`addresses.AllowList`). `resolve`
     and `network` stand in for the machine's own; `backoff_s` are the pauses before the second and third try.
@@ -47,13 +48,21 @@ class WebFetcher:
     async def fetch(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
         """See the port. Faults that may pass (network, 408, 429, 5xx) are tried again while there is time."""
         with anyio.move_on_after(timeout_s):
-            return await self._fetch(url, max_bytes)
+            return (await self._fetch(url, max_bytes)).fetched
         raise Unavailable(f"there was no answer within {timeout_s:g} s", code="timed_out")
+
+    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
+        """See the port."""
+        with anyio.move_on_after(timeout_s):
+            answer = await self._fetch(url, max_bytes, raw=True)
+            got = answer.fetched
+            return Downloaded(got.url, got.status, got.media_type, answer.data, got.truncated)
+        raise Unavailable(f"the file was not there within {timeout_s:g} s", code="timed_out")
 
     async def aclose(self) -> None:
         """Each fetch closes what it opened."""
 
-    async def _fetch(self, url: str, max_bytes: int) -> Fetched:
+    async def _fetch(self, url: str, max_bytes: int, *, raw: bool = False) -> Answer:
         import httpcore2
 
         from denizen.adapters.fetch.exchange import follow, parse_url
@@ -66,16 +75,16 @@ class WebFetcher:
         for pause_s in self._backoff_s:
             wait_s = pause_s
             try:
-                answer = await follow(target, network, tls, max_bytes=max_bytes)
+                answer = await follow(target, network, tls, max_bytes=max_bytes, raw=raw)
             except Unavailable as error:
                 if error.code != "network_fault" or not _there_is_time(wait_s):
                     raise
             else:
                 wait_s = max(pause_s, answer.retry_after_s)
                 if answer.fetched.status not in RETRIED_STATUSES or not _there_is_time(wait_s):
-                    return answer.fetched
+                    return answer
             await anyio.sleep(wait_s)
-        return (await follow(target, network, tls, max_bytes=max_bytes)).fetched
+        return await follow(target, network, tls, max_bytes=max_bytes, raw=raw)
 
 
 @cache

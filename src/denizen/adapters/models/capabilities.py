@@ -103,6 +103,9 @@ _SMALL_NAMES = re.compile(r"smollm|tinyllama|phi-?[34](\.\d)?-mini|llama-?3\.2(:
 _SIZE = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])|(?<![a-z0-9])e([24])b(?![a-z0-9])")
 _SMALL_BILLIONS = 4.0
 
+_IMAGE_NAMES = re.compile(r"-image(-|$)")
+"""Gemini and GPT models that answer with pictures; they take no tools."""
+_DRAWS: frozenset[Kind] = frozenset({"google", "openrouter"})
 _MARKS_CACHE: frozenset[Kind] = frozenset({"anthropic", "openrouter"})
 _CONTINUES_PREFILL: frozenset[Kind] = frozenset({"anthropic", "openrouter"})
 _TAKES_NO_SEED: frozenset[Kind] = frozenset({"anthropic", "openai-responses"})
@@ -125,8 +128,12 @@ def detect_capabilities(kind: Kind, model: str) -> Capabilities:
         return replace(
             found, native_tools=False, json_schema=True, cache_marks=False, max_output_tokens=EMBEDDED_OUTPUT_TOKENS
         )
+    draws = kind in _DRAWS and _IMAGE_NAMES.search(bare) is not None
     return replace(
         found,
+        image_output=draws,
+        images=found.images or draws,
+        native_tools=found.native_tools and not draws,
         small=is_small(model),
         cache_marks=found.cache_marks and kind in _MARKS_CACHE,
         prefill=found.prefill and kind in _CONTINUES_PREFILL,

@@ -48,7 +48,7 @@ _BLIND = "(an image that cannot be shown here)"
 
 
 Marks: TypeAlias = Mapping[int, CacheTtl]
-"""The places of messages at whose end the provider keeps the prompt, and for how long."""
+"""The places of messages, of the user or of results, at whose end the provider keeps the prompt, and for how long."""
 NO_MARKS: Marks = MappingProxyType({})
 
 
@@ -98,7 +98,7 @@ def messages_of(
     messages: Sequence[PromptMessage], dialect: Dialect, *, prefill: bool, marks: Marks = NO_MARKS
 ) -> list[ModelMessage]:
     """The conversation. With `prefill` it may end in assistant text, which the model continues (trailing space cut).
-    `marks` are on user messages.
+    A mark on the last message is not set here, but with the settings of the request.
 
     Raises InvalidInput when it ends in an assistant message otherwise: most models refuse that.
     """
@@ -122,10 +122,13 @@ def _wire_messages(messages: Sequence[PromptMessage], dialect: Dialect, marks: M
     from pydantic_ai.messages import CachePoint, ModelRequest, SystemPromptPart
 
     results: list[ToolReturnPart] = []
+    before: CachePoint | None = None  # at the end of results, where only the message behind them can have it
     for place, message in enumerate(messages):
+        mark = CachePoint(ttl=marks[place]) if place in marks and place < len(messages) - 1 else None
         if message.role is Role.TOOL:
             # The results of one step travel together, however many messages the engine kept them in.
             results.extend(_results_of(message, dialect))
+            before = mark
             continue
         if results:
             yield ModelRequest(parts=results)
@@ -140,9 +143,8 @@ def _wire_messages(messages: Sequence[PromptMessage], dialect: Dialect, marks: M
             yield _user_request([f"<{_NOTE}>\n{_text_of(message.parts)}\n</{_NOTE}>"])
         else:
             content = list(_user_content(message.parts, dialect)) or ["(empty message)"]
-            if place in marks:
-                content.append(CachePoint(ttl=marks[place]))
-            yield _user_request(content)
+            yield _user_request([each for each in (before, *content, mark) if each is not None])
+            before = None
     if results:
         yield ModelRequest(parts=results)
 

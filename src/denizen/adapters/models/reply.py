@@ -6,6 +6,7 @@ The way there is `convert`. Called by `model`.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,7 +16,7 @@ from denizen.adapters.models.opaque import State, pack_state
 from denizen.adapters.models.tagged import split_tagged
 from denizen.domain.ids import CallId, fresh
 from denizen.domain.json import JsonObject
-from denizen.domain.message import Part, TextPart, ThinkingPart, ToolCallPart
+from denizen.domain.message import ImagePart, Part, TextPart, ThinkingPart, ToolCallPart
 from denizen.domain.usage import Usage
 from denizen.ports.model import RAW_ARGS, FinishReason, ModelReply, TextDelta, ThinkingDelta
 
@@ -144,8 +145,10 @@ def _parts(parts: Iterable[wire.ModelResponsePart], speaker: Speaker) -> Iterato
                 if kept := pack_state(details):
                     yield ThinkingPart("", kept)
                 yield call
+            case wire.FilePart(content=file) if file.media_type.startswith("image/") and file.data:
+                yield ImagePart(f"data:{file.media_type};base64,{b64encode(file.data).decode()}", file.media_type)
             case _:
-                continue  # files and provider-side tools: nothing asks for them
+                continue  # other files and provider-side tools: nothing asks for them
 
 
 def _call(part: wire.ToolCallPart, seen: set[str]) -> ToolCallPart:

@@ -74,7 +74,7 @@ class ProviderSpec:
 
     `api_key` is asked at each request, so that a rotated key works at once; `key_name` is the variable or setting it
     comes from, for error messages. `headers` go with every request. `cache_ttl` is how long a provider with cache
-    marks keeps tools and system prompt (inventory C22); the conversation is always kept for five minutes.
+    marks keeps tools and system prompt (inventory C22), and the longest that it keeps a conversation.
     None for a time-out takes the kind's.
     """
 

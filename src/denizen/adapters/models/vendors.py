@@ -146,10 +146,13 @@ def _openai_responses(
 def _openrouter(
     spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
-    from pydantic_ai.models.openrouter import OpenRouterModel
     from pydantic_ai.providers.openrouter import OpenRouterProvider
 
-    return OpenRouterModel(
+    if capabilities.image_output:
+        from denizen.adapters.models.pictures import DrawingOpenRouterModel as Model
+    else:
+        from pydantic_ai.models.openrouter import OpenRouterModel as Model
+    return Model(
         access.model,
         provider=OpenRouterProvider(openai_client=_openai_client(spec, access, http)),
         profile=_chat_profile(capabilities, _OPENROUTER),
@@ -171,13 +174,17 @@ def _openai_compatible(
     spec: ProviderSpec, access: Access, capabilities: Capabilities, http: httpx2.AsyncClient
 ) -> VendorModel:
     """Any server with OpenAI's chat completions; also xAI and Groq, whose own SDKs would add nothing but weight."""
-    from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    if capabilities.image_output:
+        from denizen.adapters.models.pictures import DrawingChatModel as Model
+    else:
+        from pydantic_ai.models.openai import OpenAIChatModel as Model
 
     hosted = spec.kind in {"xai", "groq"}
     # The kind, where it says who it is, finds the prices.
     name = spec.kind if hosted else spec.name
-    return OpenAIChatModel(
+    return Model(
         access.model,
         provider=OpenAICompatibleProvider(name, openai_client=_openai_client(spec, access, http)),
         profile=_chat_profile(capabilities, _HOSTED if hosted else _OWN),
@@ -192,7 +199,10 @@ def _google(access: Access, capabilities: Capabilities, http: httpx2.AsyncClient
     return GoogleModel(
         access.model,
         provider=GoogleProvider(api_key=access.api_key, base_url=access.base_url, http_client=http),
-        profile={"supports_json_schema_output": capabilities.json_schema},
+        profile={
+            "supports_json_schema_output": capabilities.json_schema,
+            "supports_image_output": capabilities.image_output,
+        },
     )
 
 

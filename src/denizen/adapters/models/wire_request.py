@@ -6,13 +6,14 @@ Called by `model`, after `convert` made the messages.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from denizen.adapters.models.convert import NO_MARKS, Dialect, Marks, instructions_of
 from denizen.adapters.models.settings import CacheTtl, Kind, ProviderSpec
 from denizen.domain.agent import Sampling
 from denizen.domain.message import Role
-from denizen.domain.prompt import Stability
+from denizen.domain.prompt import PromptMessage, Stability
 from denizen.ports.model import Capabilities, ModelRequest
 
 if TYPE_CHECKING:
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 _INLINE_SYSTEM: frozenset[Kind] = frozenset({"openai", "openai-responses", "openrouter", "xai", "groq"})
 _USER_FIRST: frozenset[Kind] = frozenset({"anthropic", "google"})
 _KEYED_CACHE: frozenset[Kind] = frozenset({"openai", "openai-responses"})
+_TELLS_MODALITIES: frozenset[Kind] = frozenset({"openrouter", "openai-compatible"})
 _LONGEST_CACHE_KEY = 64
-_CONVERSATION_TTL: CacheTtl = "5m"
+_FIVE_MINUTES_S = 300.0
+_ALL_MARKS = 4
+"""Anthropic allows no more (inventory CW1)."""
 _MOST_MARKS = 3
-"""In the conversation, beside the one on the system prompt or the tools: Anthropic allows four (inventory CW1)."""
+"""In the conversation, beside the one on the system prompt or the tools."""
 
 
 def dialect_of(spec: ProviderSpec, name: str, capabilities: Capabilities) -> Dialect:
@@ -70,11 +74,15 @@ def settings_of(
     settings: dict[str, Any] = {
         "max_tokens": request.max_output_tokens if most is None else min(request.max_output_tokens, most),
         "request_timeout": left_s,
-        **_sampling(request.sampling, capabilities, claude="claude" in vendor.model_name),
+        **_sampling(request, capabilities, claude="claude" in vendor.model_name),
         **_tool_choice(request, capabilities, vendor),
     }
+    if request.reasoning:
+        settings["thinking"] = True  # left out for models that cannot
+    if capabilities.image_output and spec.kind in _TELLS_MODALITIES:
+        settings["extra_body"] = {"modalities": ["image", "text"]}
     if capabilities.cache_marks:
-        settings |= _cache_marks(spec, request)
+        settings |= _cache_marks(spec, request, capabilities)
     if spec.kind in _KEYED_CACHE and request.conversation_key:
         settings["openai_prompt_cache_key"] = _cache_key(request.conversation_key)
     if spec.kind == "google":
@@ -84,8 +92,11 @@ def settings_of(
     return settings  # pyright: ignore[reportReturnType] - a TypedDict whose vendor keys are not in its base
 
 
-def _sampling(wanted: Sampling, capabilities: Capabilities, *, claude: bool) -> dict[str, Any]:
-    """What the model accepts, clamped. Claude takes temperatures up to 1, and refuses temperature beside top_p."""
+def _sampling(request: ModelRequest, capabilities: Capabilities, *, claude: bool) -> dict[str, Any]:
+    """What the model accepts, clamped. Claude takes temperatures up to 1, refuses temperature beside top_p, and both
+    while it reasons.
+    """
+    wanted = Sampling() if claude and request.reasoning else request.sampling
     chosen: dict[str, Any] = {}
     if wanted.temperature is not None and "temperature" in capabilities.sampling:
         chosen["temperature"] = min(max(wanted.temperature, 0.0), 1.0 if claude else 2.0)
@@ -101,54 +112,63 @@ def _tool_choice(request: ModelRequest, capabilities: Capabilities, vendor: Vend
     if not request.tools:
         return {}
     choice = request.tool_choice
-    if choice == "required" and not _can_be_forced(vendor):
+    if choice == "required" and not _can_be_forced(vendor, reasons=request.reasoning):
         choice = "auto"
     return {"tool_choice": choice} | ({} if capabilities.parallel_calls else {"parallel_tool_calls": False})
 
 
-def _can_be_forced(vendor: VendorModel) -> bool:
+def _can_be_forced(vendor: VendorModel, *, reasons: bool) -> bool:
     profile = vendor.profile
-    thinks = profile.get("thinking_enabled_by_default", False)
+    thinks = reasons or profile.get("thinking_enabled_by_default", False)
     while_thinking = profile.get("supports_forced_tool_choice_with_thinking", True)
     return profile.get("supports_forced_tool_choice", True) and (while_thinking or not thinks)
 
 
 def marks_of(request: ModelRequest, spec: ProviderSpec, capabilities: Capabilities) -> Marks:
-    """The messages that promise to keep their bytes, the last ones of them: what lies before is found from there.
+    """The messages at whose end the provider is to keep the prompt: the last ones that promise to keep their bytes, and
+    the end of a round of tools. What lies before the first is found from there, and nothing that the next request does
+    not show is in what is kept.
 
-    Closed blocks are kept as long as the system prompt (inventory C22), the growing tail as other conversations are.
+    Closed blocks are kept as long as the system prompt (inventory C22), a conversation as its rhythm has it
+    (`ModelRequest.keep_s`), and what a participant does with tools for five minutes.
     """
     if not capabilities.cache_marks:
         return NO_MARKS
-    stable = [place for place, message in enumerate(request.messages) if message.stability < Stability.TURN]
-    most = _MOST_MARKS - (1 if _ends_in_tools(request) else 0)
-    messages = request.messages
-    return {
-        place: spec.cache_ttl if messages[place].stability is Stability.FOREVER else _CONVERSATION_TTL
-        for place in stable[-most:]
-    }
+    messages, end = request.messages, _lasting(request.messages)
+    places = [place for place, message in enumerate(messages[:end]) if message.stability < Stability.TURN]
+    if end and messages[end - 1].role is Role.TOOL:
+        places = sorted({*places, end - 1})
+    return {place: _ttl_of(messages[place].stability, request, spec) for place in places[-_MOST_MARKS:]}
 
 
-def _ends_in_tools(request: ModelRequest) -> bool:
-    return bool(request.messages) and request.messages[-1].role is Role.TOOL
+def _lasting(messages: Sequence[PromptMessage]) -> int:
+    """How many messages there are before the notes of this request, which stand last."""
+    end = len(messages)
+    while end and messages[end - 1].stability >= Stability.REQUEST:
+        end -= 1
+    return end
 
 
-def _cache_marks(spec: ProviderSpec, request: ModelRequest) -> dict[str, Any]:
-    """Three of the four marks that Anthropic allows (inventory CW1): tools, stable system prompt, conversation. Where
-    messages have marks of their own, one on the system prompt, or on the tools where there is none, and one at the end
-    of a round of tools.
+def _ttl_of(stability: Stability, request: ModelRequest, spec: ProviderSpec) -> CacheTtl:
+    """Never an hour behind five minutes, which Anthropic refuses."""
+    if stability is Stability.FOREVER:
+        return spec.cache_ttl
+    is_long = stability < Stability.TURN and request.keep_s > _FIVE_MINUTES_S
+    return spec.cache_ttl if is_long else "5m"
+
+
+def _cache_marks(spec: ProviderSpec, request: ModelRequest, capabilities: Capabilities) -> dict[str, Any]:
+    """The marks that no message carries (inventory CW1): the system prompt, the tools while there is one left of the
+    four, and the end of the last message.
     """
     own = "openrouter" if spec.kind == "openrouter" else "anthropic"
-    if any(message.stability < Stability.TURN for message in request.messages):
-        has_prompt = any(s.text.strip() and s.stability < Stability.TURN for s in request.segments)
-        first = "cache_instructions" if has_prompt else "cache_tool_definitions"
-        marks: dict[str, Any] = {f"{own}_{first}": spec.cache_ttl}
-        return marks | ({f"{own}_cache_messages": _CONVERSATION_TTL} if _ends_in_tools(request) else {})
-    return {
-        f"{own}_cache_tool_definitions": spec.cache_ttl,
-        f"{own}_cache_instructions": spec.cache_ttl,
-        f"{own}_cache_messages": _CONVERSATION_TTL,
-    }
+    marks = marks_of(request, spec, capabilities)
+    has_prompt = any(s.text.strip() and s.stability < Stability.TURN for s in request.segments)
+    first = ["instructions"] if has_prompt else []
+    first += ["tool_definitions"] if request.tools else []
+    chosen: dict[str, Any] = {f"{own}_cache_{place}": spec.cache_ttl for place in first[: _ALL_MARKS - len(marks)]}
+    last = len(request.messages) - 1
+    return chosen | ({f"{own}_cache_messages": marks[last]} if last in marks else {})
 
 
 def _cache_key(conversation_key: str) -> str:

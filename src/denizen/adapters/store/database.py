@@ -5,22 +5,28 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
+from denizen.adapters.store.approvals import SqlApprovals
 from denizen.adapters.store.archive import SqlArchive
+from denizen.adapters.store.audit import SqlAudit
 from denizen.adapters.store.conversations import SqlConversations
 from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.generations import SqlGenerations
 from denizen.adapters.store.lane import Lane
 from denizen.adapters.store.lanes import Lanes
 from denizen.adapters.store.ledger import SqlLedger
+from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages
 from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.reception import SqlReception
+from denizen.adapters.store.reminders import SqlReminders
 from denizen.adapters.store.sessions import SqlSessions
 from denizen.adapters.store.spending import SqlSpending
+from denizen.adapters.store.summaries import SqlSummaries
 from denizen.adapters.store.transcripts import SqlTranscripts
 from denizen.adapters.store.turns import SqlTurns
 from denizen.adapters.store.unit import Unit
 from denizen.adapters.store.user_settings import SqlUserSettings
+from denizen.adapters.store.vectors import SqlVectors
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.ports.store import Work
@@ -73,12 +79,36 @@ class SqlWork:
         return SqlOutbox(self._unit)
 
     @property
+    def summaries(self) -> SqlSummaries:
+        return SqlSummaries(self._unit)
+
+    @property
     def transcripts(self) -> SqlTranscripts:
         return SqlTranscripts(self._unit)
 
     @property
     def spending(self) -> SqlSpending:
         return SqlSpending(self._unit)
+
+    @property
+    def approvals(self) -> SqlApprovals:
+        return SqlApprovals(self._unit)
+
+    @property
+    def audit(self) -> SqlAudit:
+        return SqlAudit(self._unit)
+
+    @property
+    def memories(self) -> SqlMemories:
+        return SqlMemories(self._unit)
+
+    @property
+    def vectors(self) -> SqlVectors:
+        return SqlVectors(self._unit)
+
+    @property
+    def reminders(self) -> SqlReminders:
+        return SqlReminders(self._unit)
 
 
 class Database:

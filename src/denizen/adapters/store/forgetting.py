@@ -1,4 +1,5 @@
-"""Removing posts for good: with their earlier texts, their words in the index, and their copies in sessions.
+"""Removing posts for good: with their earlier texts, their words in the index, their copies in sessions, and the
+summaries in which those were.
 
 A piece at a time, so that no statement runs long however much there is. Called by `archive`.
 """
@@ -14,6 +15,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, write_id
 from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.summaries import drop_summaries
 from denizen.adapters.store.tables import conversations, messages, posts, rooms
 from denizen.domain.message import parts_to_json
 from denizen.domain.mirror import FORGOTTEN
@@ -51,6 +53,7 @@ _SAID_BY_AUTHOR = (
     .where(sa.or_(messages.c.parts != _BLANK["parts"], messages.c.words != ""))
     .limit(PIECE)
 )
+_OF_SPEAKER = sa.and_(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
 _BLANK_AUTHOR = sa.update(messages).where(messages.c.position.in_(_SAID_BY_AUTHOR)).values(_BLANK)
 
 
@@ -73,9 +76,13 @@ def count_author(connection: sa.Connection, platform: str, author_id: str) -> Au
 
 
 @cache
+def _copies(dialect: Dialect) -> sa.ColumnElement[bool]:
+    return sa.and_(dialect.among(messages.c.platform_id, "chosen"), messages.c.platform_id != _NONE, _THERE)
+
+
+@cache
 def _blank(dialect: Dialect) -> sa.Update:
-    copies = dialect.among(messages.c.platform_id, "chosen")
-    return sa.update(messages).where(copies, messages.c.platform_id != _NONE, _THERE).values(_BLANK)
+    return sa.update(messages).where(_copies(dialect)).values(_BLANK)
 
 
 @cache
@@ -94,6 +101,7 @@ def forget_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids
     for start in range(0, len(ids), PIECE):
         piece = ids[start : start + PIECE]
         copies = {"where": platform, "chosen": dialect.list_of([escape(key) for key in piece])}
+        drop_summaries(connection, _copies(dialect), copies, locks_rows=dialect.locks_rows)
         connection.execute(_blank(dialect), copies)
         kept = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in piece])}
         gone += connection.execute(_remove(dialect), kept).rowcount
@@ -103,6 +111,7 @@ def forget_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids
 def forget_author(connection: sa.Connection, dialect: Dialect, platform: str, author_id: str) -> int:
     """Also what they said in sessions without being archived."""
     which = {"where": platform, "whose": author_id}
+    drop_summaries(connection, _OF_SPEAKER, which, locks_rows=dialect.locks_rows)
     while connection.execute(_BLANK_AUTHOR, which).rowcount == PIECE:
         pass
     return _forget_all(connection, dialect, _OF_AUTHOR, which)

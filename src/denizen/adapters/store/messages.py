@@ -9,7 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from denizen.adapters.store.columns import JsonText
 from denizen.adapters.store.dialect import InsertInto
+from denizen.adapters.store.summaries import drop_summaries
 from denizen.adapters.store.tables import MESSAGE, messages, sessions
 from denizen.adapters.store.unit import Unit
 from denizen.domain.errors import NotFound
@@ -32,10 +34,31 @@ _TAIL = (
 _LOCK = sa.select(sessions.c.id).where(sessions.c.id == sa.bindparam("session")).with_for_update(key_share=True)
 
 
-_FORGET_TURN = (
+_OF_TURN = messages.c.turn_id == sa.bindparam("turn")
+_FORGET_TURN = sa.update(messages).where(_OF_TURN).values({"session_id": None, "sequence": 0, "words": ""})
+
+_newer = messages.alias()
+_KEEP_NEWEST = (
     sa.update(messages)
-    .where(messages.c.turn_id == sa.bindparam("turn"))
-    .values({"session_id": None, "sequence": 0, "words": ""})
+    .where(
+        messages.c.session_id == sa.bindparam("session"),
+        messages.c.sequence
+        <= sa.select(_newer.c.sequence)
+        .where(_newer.c.session_id == sa.bindparam("session"))
+        .order_by(_newer.c.sequence.desc())
+        .limit(1)
+        .offset(sa.bindparam("keep"))
+        .scalar_subquery(),
+    )
+    .values(
+        {
+            "session_id": None,
+            "sequence": 0,
+            "words": "",
+            "parts": sa.bindparam("no_parts", list[object](), type_=JsonText()),
+            "meta": sa.bindparam("no_meta", dict[str, object](), type_=JsonText()),
+        }
+    )
 )
 
 
@@ -86,7 +109,17 @@ class SqlMessages:
         return await self._unit.read(job)
 
     async def forget_turn(self, turn_id: TurnId) -> None:
-        await self._unit.write(lambda connection: connection.execute(_FORGET_TURN, {"turn": turn_id}))
+        locks_rows = self._unit.dialect.locks_rows
+
+        def job(connection: sa.Connection) -> None:
+            drop_summaries(connection, _OF_TURN, {"turn": turn_id}, locks_rows=locks_rows)
+            connection.execute(_FORGET_TURN, {"turn": turn_id})
+
+        await self._unit.write(job)
+
+    async def keep_newest(self, session_id: SessionId, *, limit: int) -> None:
+        bounds = {"session": session_id, "keep": max(limit, 1)}
+        await self._unit.write(lambda connection: connection.execute(_KEEP_NEWEST, bounds))
 
     async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
         wanted, dialect = words_of(words), self._unit.dialect

@@ -211,11 +211,16 @@ def _content_json(content: Content) -> dict[str, Any]:
             }
             for embed in content.embeds
         ],
-        "buttons": [{"label": each.label, "url": each.url, "value": each.value} for each in content.buttons],
+        "buttons": [_button_json(each) for each in content.buttons],
         "ping_users": sorted(content.ping_users),
         "ping_roles": sorted(content.ping_roles),
     }
     return {name: value for name, value in row.items() if value}
+
+
+def _button_json(button: Button) -> dict[str, Any]:
+    row: dict[str, Any] = {"label": button.label, "url": button.url, "value": button.value}
+    return row | {"action": button.action, "asks_why": button.asks_why} if button.action else row
 
 
 def _content(row: Mapping[str, Any]) -> Content:

@@ -38,6 +38,7 @@ def add_prompt(connection: sa.Connection, insert: InsertInto, prompt: PromptUse)
             "messages": [[m.kind, m.count, m.tokens] for m in prompt.messages],
             "tools": list(prompt.tools),
             "tool_tokens": prompt.tool_tokens,
+            "memories": list(prompt.memories),
         },
     )
 
@@ -63,4 +64,5 @@ def _prompt(row: sa.Row[Any], texts: dict[str, str]) -> PromptUse:
         messages=tuple(MessageUse(*message) for message in row.messages),
         tools=tuple(row.tools),
         tool_tokens=row.tool_tokens,
+        memories=tuple(row.memories),
     )

@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0005"
+HEAD = "0010"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

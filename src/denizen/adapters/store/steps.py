@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import steps, tool_calls, turns
+from denizen.adapters.store.columns import escape
+from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.tables import conversations, steps, tool_calls, turns
 from denizen.adapters.store.usage import usage_of, usage_values
 from denizen.domain.budget import utc_day
 from denizen.domain.ids import TurnId
@@ -22,6 +24,24 @@ _CALLS = (
     .where(tool_calls.c.turn_id == sa.bindparam("turn"))
     .order_by(tool_calls.c.step, tool_calls.c.position)
 )
+
+
+@cache
+def _calls_in(dialect: Dialect) -> sa.Select[Any]:
+    no_thread = conversations.c.thread == sa.literal_column("''")
+    room = sa.case((no_thread, conversations.c.channel), else_=conversations.c.thread)
+    asked = sa.and_(
+        turns.c.principal_kind == sa.bindparam("asker_kind"), turns.c.principal_id == sa.bindparam("asker_id")
+    )
+    return (
+        sa.select(tool_calls)
+        .join(turns, turns.c.id == tool_calls.c.turn_id)
+        .join(conversations, conversations.c.id == turns.c.conversation_id)
+        .where(turns.c.agent == sa.bindparam("whose"), conversations.c.platform == sa.bindparam("where"))
+        .where(sa.or_(dialect.among(room, "rooms"), asked))
+        .order_by(tool_calls.c.created_at.desc(), tool_calls.c.turn_id, tool_calls.c.step.desc())
+        .limit(sa.bindparam("most"))
+    )
 
 
 @cache
@@ -97,6 +117,18 @@ def add_call(connection: sa.Connection, insert: InsertInto, record: CallRecord) 
 def list_calls(connection: sa.Connection, turn_id: TurnId) -> list[CallRecord]:
     """By step and position."""
     return [_call(row) for row in connection.execute(_CALLS, {"turn": turn_id})]
+
+
+def list_of_rooms(dialect: Dialect, rooms: Collection[str]) -> object:
+    """The parameter `rooms` of `list_calls_in`."""
+    return dialect.list_of([escape(room) for room in sorted(set(rooms))])
+
+
+def list_calls_in(connection: sa.Connection, dialect: Dialect, bounds: dict[str, Any]) -> list[CallRecord]:
+    """Newest first. `bounds` are `whose` (the agent), `where` (the platform), `rooms`, `asker_kind` and `asker_id`
+    (empty for nobody) and `most`.
+    """
+    return [_call(row) for row in connection.execute(_calls_in(dialect), bounds)]
 
 
 def _step(row: sa.Row[Any]) -> Step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -10,12 +10,12 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.prompts import add_prompt, list_prompts
-from denizen.adapters.store.steps import add_call, add_step, list_calls, list_steps
+from denizen.adapters.store.steps import add_call, add_step, list_calls, list_calls_in, list_of_rooms, list_steps
 from denizen.adapters.store.tables import turns
 from denizen.adapters.store.unit import Unit
 from denizen.adapters.store.usage import usage_of, usage_values
 from denizen.domain.errors import InvalidInput, NotFound
-from denizen.domain.ids import ConversationId, TurnId
+from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
@@ -104,6 +104,14 @@ class SqlTurns:
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
         return await self._unit.read(lambda connection: list_calls(connection, turn_id))
+
+    async def list_calls_in(
+        self, agent: AgentName, platform: str, rooms: Collection[str], *, asker: Principal | None = None, limit: int
+    ) -> Sequence[CallRecord]:
+        dialect = self._unit.dialect
+        bounds = {"whose": agent, "where": platform, "rooms": list_of_rooms(dialect, rooms), "most": max(limit, 0)}
+        bounds |= {"asker_kind": asker.kind.value if asker else "", "asker_id": asker.id if asker else ""}
+        return await self._unit.read(lambda connection: list_calls_in(connection, dialect, bounds))
 
     async def add_prompt(self, prompt: PromptUse) -> None:
         insert = self._unit.dialect.insert

@@ -12,13 +12,25 @@ from denizen.app.settings.document import Document
 from denizen.app.settings.interpolation import Interpolated
 from denizen.app.settings.problem import KeyPath, Problem
 from denizen.app.settings.schema import AgentSection, TimestampsSection, TranscriptSection
-from denizen.domain.agent import Agent, ContextStrategy, Limits, Sampling, Style, Timestamps
+from denizen.domain.agent import (
+    Agent,
+    ContextStrategy,
+    Layout,
+    Limits,
+    Sampling,
+    Storing,
+    Style,
+    Summarizing,
+    Timestamps,
+)
 from denizen.domain.ids import AgentName
 from denizen.domain.transcript import Budget
 
 AGENTS_FOLDER = "agents"
 PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "RULES.md")
 """Read when an agent names none, as far as they exist."""
+CORE_MEMORY_FILE = "CORE_MEMORY.md"
+"""What an agent knows whoever speaks; read if it is there."""
 MAX_PERSONA_BYTES = 64 * 1024
 """Of one file. It is sent with every request."""
 BUILT_IN_PERSONA = "built-in"
@@ -54,6 +66,12 @@ class Personas:
         pairs = tuple(self._read(folder, file, ("agents", name, "persona", index)) for index, file in listed)
         return tuple(pair for pair in pairs if pair[1])
 
+    def read_core_memory(self, name: str) -> str:
+        """Empty when there is none."""
+        folder = self.home / AGENTS_FOLDER / name
+        is_there = (folder / CORE_MEMORY_FILE).is_file()
+        return self._read(folder, CORE_MEMORY_FILE, ("agents", name))[1] if is_there else ""
+
     def _read(self, folder: Path, file: str, path: KeyPath) -> tuple[str, str]:
         written = file.template if isinstance(file, Interpolated) else file
         relative, target = PurePosixPath(file), folder / file
@@ -79,7 +97,13 @@ class Personas:
         self.problems.append(self.document.problem(path, message, fix))
 
 
-def build_agent(name: str, section: AgentSection, persona: tuple[tuple[str, str], ...]) -> Agent:
+def build_agent(
+    name: str,
+    section: AgentSection,
+    persona: tuple[tuple[str, str], ...],
+    context_files: tuple[tuple[str, str], ...] = (),
+    core_memory: str = "",
+) -> Agent:
     """The record that the engine works with."""
     return Agent(
         name=AgentName(name),
@@ -96,6 +120,14 @@ def build_agent(name: str, section: AgentSection, persona: tuple[tuple[str, str]
         session_scope=section.session_scope,
         recent_messages=section.recent_messages,
         timestamps=_timestamps(section.timestamps),
+        context_files=context_files,
+        core_memory=core_memory,
+        pinned_tools=section.pinned_tools,
+        layout=Layout(**{key: getattr(section.transcript, key) for key in ("vertical", "separate_blocks", "turns")}),
+        reasoning=section.reasoning,
+        show_reasoning=section.show_reasoning,
+        summaries=Summarizing(section.summaries.enabled, section.summaries.start_at, section.summaries.keep),
+        storing=Storing(**{key: getattr(section.storing, key) for key in type(section.storing).model_fields}),
     )
 
 

@@ -72,6 +72,8 @@ def build_manners(section: ConductSection) -> Manners:
         always_channels=frozenset(section.always_channels),
         threads=section.threads,
         max_exchanges=section.max_exchanges,
+        max_exchange_usd=section.max_exchange_usd,
+        eagerness=section.eagerness,
         missed_limit_s=section.missed_limit_minutes * 60,
         edit_window_s=section.edit_window_s,
         message_limit=section.message_limit,

@@ -1,5 +1,5 @@
-"""What holds without being written: the embedded provider, the three aliases, the agent named `denizen`, and what an
-account on a platform shares with the others. Pure.
+"""What holds without being written: the embedded provider, the three aliases, the agent named `denizen`, the values
+of a preset, and what an account on a platform shares with the others. Pure.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from denizen.app.settings.fields import Section
+from denizen.app.settings.presets import apply_preset
 from denizen.app.settings.references import (
     BUILTIN,
     DEFAULT_AGENT,
@@ -31,7 +32,8 @@ def add_implied(config: Config, outline: Outline) -> Config:
     Without a provider there is the embedded one, and all three aliases are its model. With providers, `fast` and
     `quality` follow `balanced` or each other; `balanced` itself is never guessed.
     """
-    agents = config.agents or {DEFAULT_AGENT: AgentSection()}
+    written = config.agents or {DEFAULT_AGENT: AgentSection()}
+    agents = {name: apply_preset(section) for name, section in written.items()}
     default = config.default_agent or (DEFAULT_AGENT if DEFAULT_AGENT in agents else next(iter(agents)))
     return config.model_copy(
         update={

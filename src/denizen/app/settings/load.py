@@ -30,6 +30,7 @@ from denizen.app.settings.discord import (
 )
 from denizen.app.settings.document import Document, parse_document
 from denizen.app.settings.explain import explain_errors
+from denizen.app.settings.folders import ContextFiles, Folders
 from denizen.app.settings.implied import add_implied
 from denizen.app.settings.interpolation import Expansion, expand_tree
 from denizen.app.settings.plaintext import find_plain_secrets
@@ -38,18 +39,21 @@ from denizen.app.settings.references import Outline, draw_outline, find_broken_r
 from denizen.app.settings.schema import (
     ChannelsSection,
     Config,
-    GateSection,
     LoggingSection,
     ModelsSection,
     ServerSection,
     ToolSection,
 )
+from denizen.app.settings.schema_gate import GateSection
+from denizen.app.settings.schema_mcp import McpSection
+from denizen.app.settings.schema_skills import ParameterSection, UserSkillSection
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.budget import BudgetPolicy
 from denizen.domain.commands import CustomCommand
+from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.ids import AgentName
-from denizen.domain.json import Json
+from denizen.domain.json import Json, JsonObject
 
 CONFIG_FILE = "denizen.yaml"
 DATABASE_FILE = "denizen.db"
@@ -144,6 +148,25 @@ class Settings:
         return self.config.tools
 
     @property
+    def skills(self) -> Mapping[str, UserSkillSection]:
+        return self.config.skills
+
+    @property
+    def custom_tools(self) -> tuple[CustomTool, ...]:
+        """In the order of the file."""
+        return tuple(
+            CustomTool(
+                name, section.description, section.argv, {key: _schema(p) for key, p in section.parameters.items()},
+                section.tier, section.destructive, section.timeout_s,
+            )
+            for name, section in self.config.custom_tools.items()
+        )  # fmt: skip
+
+    @property
+    def mcp(self) -> McpSection:
+        return self.config.mcp
+
+    @property
     def gate(self) -> GateSection:
         return self.config.gate
 
@@ -152,12 +175,23 @@ class Settings:
         return self.config.budgets.policy
 
     @property
+    def folders(self) -> Folders:
+        return Folders(self.home, self.config.folders)
+
+    @property
     def logging(self) -> LoggingSection:
         return self.config.logging
 
     @property
     def log_file(self) -> Path | None:
         return self.home / self.logging.file if self.logging.file else None
+
+
+def _schema(section: ParameterSection) -> JsonObject:
+    values: list[Json] = list(section.enum)
+    about: JsonObject = {"description": section.description} if section.description else {}
+    bounds: JsonObject = {"enum": values} if values else {"maxLength": MAX_ARGUMENT_CHARS}
+    return {"type": "string", **about, **bounds}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,12 +261,23 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
     if config is None:
         return Finding(None, tuple(problems))
     config = add_implied(config, outline)
-    personas = Personas(home, document)
+    personas, contexts = Personas(home, document), ContextFiles(Folders(home, config.folders), document)
+    contexts.check()
     agents = {
-        AgentName(name): build_agent(name, section, personas.read(name, section))
+        AgentName(name): build_agent(
+            name,
+            section,
+            personas.read(name, section),
+            contexts.read(name, skip_global=section.skip_global_context),
+            personas.read_core_memory(name),
+        )
         for name, section in config.agents.items()
     }
-    problems += [*personas.problems, *find_account_problems(document, config.channels.discord, secrets)]
+    problems += [
+        *personas.problems,
+        *contexts.problems,
+        *find_account_problems(document, config.channels.discord, secrets),
+    ]
     if problems:
         return Finding(None, tuple(problems))
     settings = Settings(
@@ -241,7 +286,7 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
         agents=MappingProxyType(agents),
         default_agent=AgentName(config.default_agent),
         secrets=secrets.knowing(expansion.names - _PLAIN_VARIABLES),
-        digest=hashlib.sha256(digest_input(document.tree, agents).encode()).hexdigest(),
+        digest=hashlib.sha256(digest_input(document.tree, agents, contexts.folders).encode()).hexdigest(),
         warnings=(
             *warnings,
             *left_out,
@@ -253,10 +298,14 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
     return Finding(settings, ())
 
 
-def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent]) -> str:
-    """What the digest is taken of: the tree as written, without comments and layout, and the persona files."""
+def digest_input(written: Mapping[str, Json], agents: Mapping[AgentName, Agent], folders: Folders) -> str:
+    """What the digest is taken of: the tree as written, without comments and layout, the persona and context files, and
+    whether there is knowledge to look into.
+    """
     personas = {name: [pair for pair in agent.persona if pair[0] != BUILT_IN_PERSONA] for name, agent in agents.items()}
-    return json.dumps([written, personas], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    contexts = {name: (agent.context_files, agent.core_memory) for name, agent in agents.items()}
+    found = [written, personas, contexts, folders.has_knowledge(list(agents))]
+    return json.dumps(found, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def _validate(document: Document, tree: dict[str, Json], problems: list[Problem]) -> Config | None:
@@ -293,7 +342,16 @@ def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: Outline) -> bool:
         tools = tree["tools"]
         skill = tools.get(str(path[1])) if isinstance(tools, Mapping) else None
         return isinstance(skill, Mapping) and skill.get("enabled") is False
+    if path[:2] == ("mcp", "servers"):
+        return _is_switched_off(tree, path)
     return is_account_token(path)
+
+
+def _is_switched_off(tree: Json, path: KeyPath) -> bool:
+    """Whether the MCP server that the path is below is not used."""
+    for key in path[:3]:
+        tree = tree.get(str(key)) if isinstance(tree, Mapping) else None
+    return isinstance(tree, Mapping) and tree.get("enabled") is False
 
 
 def _without_it(path: KeyPath) -> str:

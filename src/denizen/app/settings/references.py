@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from denizen.app.settings.document import Document
 from denizen.app.settings.fields import shown
 from denizen.app.settings.problem import KeyPath, Problem, suggestion
+from denizen.app.settings.schema_memory import LOCAL, NONE
 from denizen.domain.json import Json
 
 BUILTIN = "builtin"
@@ -43,7 +44,7 @@ class Outline:
 
     @property
     def used_providers(self) -> frozenset[str]:
-        """Those that an alias or an agent names."""
+        """Those that an alias, an agent or `embeddings` names."""
         named = (*self.targets, *self.models)
         return frozenset(text.partition("/")[0] for _, text in named if "/" in text)
 
@@ -55,11 +56,14 @@ def draw_outline(tree: Mapping[str, Json]) -> Outline:
     agents = _group(tree, "agents")
     return Outline(
         providers=frozenset(_group(models, "providers")),
-        targets=tuple(_targets(aliases)),
+        targets=(*_targets(aliases), *_embedding(tree)),
         overrides=tuple((("models", "overrides", name), name) for name in _group(models, "overrides")),
         aliases=frozenset(aliases),
         agents=tuple(agents) or (DEFAULT_AGENT,),
-        models=tuple(_agent_models(agents)) if agents else ((("models", "aliases"), "balanced"),),
+        models=(
+            *(_agent_models(agents) if agents else ((("models", "aliases"), "balanced"),)),
+            *_observer_model(tree),
+        ),
         named_agents=tuple(_named_agents(tree)),
     )
 
@@ -148,6 +152,13 @@ def _targets(aliases: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
                     yield (*path, "fallbacks", index), fallback
 
 
+def _embedding(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
+    section = _group(tree, "embeddings")
+    provider, model = section.get("provider"), section.get("model")
+    if isinstance(provider, str) and provider not in ("", NONE, LOCAL) and isinstance(model, str) and model:
+        yield ("embeddings", "provider"), f"{provider}/{model}"
+
+
 def _agent_models(agents: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
     for name, agent in agents.items():
         model = agent.get("model") if isinstance(agent, Mapping) else None
@@ -155,6 +166,12 @@ def _agent_models(agents: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
             yield ("agents", name), "balanced"
         elif isinstance(model, str):
             yield ("agents", name, "model"), model
+
+
+def _observer_model(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
+    model = _group(_group(tree, "gate"), "observer").get("model")
+    if isinstance(model, str) and model:
+        yield ("gate", "observer", "model"), model
 
 
 def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:

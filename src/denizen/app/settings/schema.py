@@ -16,7 +16,6 @@ from denizen.app.settings.fields import (
     Language,
     Name,
     Number,
-    Pattern,
     Secret,
     Section,
     SomeText,
@@ -29,6 +28,12 @@ from denizen.app.settings.fields import (
 from denizen.app.settings.schema_budgets import BudgetsSection
 from denizen.app.settings.schema_commands import CommandName, CommandSection
 from denizen.app.settings.schema_discord import ArchiveSection, DiscordSection
+from denizen.app.settings.schema_folders import FoldersSection
+from denizen.app.settings.schema_gate import GateSection
+from denizen.app.settings.schema_history import Preset, StoringSection, SummariesSection
+from denizen.app.settings.schema_mcp import McpSection
+from denizen.app.settings.schema_memory import EmbeddingsSection, MemorySection
+from denizen.app.settings.schema_skills import CustomToolSection, SkillName, ToolName, UserSkillSection
 from denizen.domain.agent import (
     Agent,
     CitationFormat,
@@ -42,7 +47,6 @@ from denizen.domain.agent import (
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
-from denizen.domain.tool import Tier
 from denizen.domain.transcript import Budget
 
 KEY_VARIABLES: dict[str, str] = {
@@ -165,6 +169,10 @@ class OverrideSection(Section):
     cache_marks: bool | None = None
     json_schema: bool | None = None
     small: bool | None = None
+    image_output: bool | None = Field(
+        default=None,
+        description="Whether it answers with pictures too: Google, OpenRouter and servers that send them alike.",
+    )
     sampling: tuple[Literal["temperature", "top_p", "seed"], ...] | None = None
     context_tokens: Whole | None = Field(default=None, ge=512, le=10 * _MILLION)
     max_output_tokens: Whole | None = Field(default=None, ge=1, le=_MILLION)
@@ -214,7 +222,7 @@ class StyleSection(Section):
 
 
 class TimestampsSection(Section):
-    """Lines with the time in what the agent reads (inventory C13)."""
+    """Lines with the time in what the agent reads (inventory C13). In a transcript they are on top of its budget."""
 
     enabled: bool = Field(default=False, description="Whether a line with the time stands where talk has paused.")
     zone: Zone = Field(default=_TIMESTAMPS.zone, description="Time zone of these lines, such as Europe/Berlin.")
@@ -251,6 +259,17 @@ class TranscriptSection(Section):
     system_prompt: bool = Field(
         default=False, description="Whether an agent without persona files gets the usual system prompt."
     )
+    vertical: bool = Field(default=False, description="Whether each name stands on a line of its own above the words.")
+    separate_blocks: bool = Field(
+        default=False,
+        description="Whether each closed block of the talk is a user message of its own. Where the provider's cache is "
+        "marked it always is.",
+    )
+    turns: bool = Field(
+        default=False,
+        description="Whether what the agent said itself goes as assistant turns and the rest as user turns, in place "
+        "of one transcript at whose end it goes on from its name.",
+    )
 
     @model_validator(mode="after")
     def _blocks_fit(self) -> Self:
@@ -266,12 +285,25 @@ class AgentSection(Section):
     persona: tuple[SomeText, ...] | None = None
     model: SomeText = "balanced"
     tools: tuple[SomeText, ...] = ("*",)
+    pinned_tools: tuple[SomeText, ...] = Field(
+        default=(),
+        description="Names or patterns of tools that are in every prompt, when there are more than `limits.max_tools`. "
+        "The others are chosen by what is asked, or looked up with the tool `find_tools`.",
+    )
     context: ContextStrategy = Field(
         default=ContextStrategy.SESSION,
         description="What the agent reads of earlier talk: its own `session`, or the whole `transcript` of the room.",
     )
     transcript: TranscriptSection = Field(default_factory=TranscriptSection)
     planning: Planning = Planning.AUTO
+    preset: Preset | None = Field(
+        default=None,
+        description="`small` suits a small model on one's own machine: 2000 tokens and 10 messages of history, 5 "
+        "tools, planning before acting, temperature 0.3; of a session the newest 100 messages are kept, and cut. Keys "
+        "that are written count before it. It is never chosen by itself, since it lets go of what was said.",
+    )
+    summaries: SummariesSection = Field(default_factory=SummariesSection)
+    storing: StoringSection = Field(default_factory=StoringSection)
     limits: LimitsSection = Field(default_factory=LimitsSection)
     sampling: SamplingSection = Field(default_factory=SamplingSection)
     style: StyleSection = Field(default_factory=StyleSection)
@@ -288,14 +320,20 @@ class AgentSection(Section):
         description="How many messages of the talk around it are told to an agent that was not in it.",
     )
     timestamps: TimestampsSection = Field(default_factory=TimestampsSection)
-
-    @model_validator(mode="after")
-    def _fits_its_context(self) -> Self:
-        if self.context is ContextStrategy.TRANSCRIPT and self.timestamps.enabled:
-            raise refuse(
-                "a transcript has no time lines: all agents share its bytes.", "Take timestamps out.", key="timestamps"
-            )
-        return self
+    skip_global_context: bool = Field(
+        default=False,
+        description="Whether only the agent's own context files stand in its prompt, and not those of "
+        "`folders.context`.",
+    )
+    reasoning: bool = Field(
+        default=False, description="Whether a model that can be told to is to reason before it answers."
+    )
+    show_reasoning: bool = Field(
+        default=False,
+        description="Whether people are shown what the model reasoned: dimmed in a terminal, in front of the answer "
+        "and hidden behind a click on Discord, as `reasoning_content` or events over HTTP. It is never sent to a model "
+        "again as text.",
+    )
 
 
 class ChannelSection(Section):
@@ -314,42 +352,15 @@ class ToolSection(Section):
 
     model_config = ConfigDict(extra="allow")
 
-    enabled: bool = True
+    enabled: bool | None = Field(
+        default=None,
+        description="Whether its tools exist. Unset: yes, unless it is one that has to be switched on, such as `files` "
+        "and `system`.",
+    )
 
     @property
     def options(self) -> dict[str, Json]:
         return dict(self.model_extra or {})
-
-
-class RuleSection(Section):
-    """The first rule that matches a call decides. `args` are regular expressions by argument name."""
-
-    tool: SomeText
-    action: Literal["approve", "deny"]
-    args: dict[str, Pattern] = Field(default_factory=dict[str, str])
-    reason: Text = ""
-
-
-class RateLimitSection(Section):
-    """At most `calls` in `per_s` seconds."""
-
-    calls: Whole = Field(ge=1, le=100_000)
-    per_s: Number = Field(gt=0, le=30 * _DAY_S)
-
-
-class RateLimitsSection(Section):
-    """`per_user_per_hour` counts requests of one user (inventory L2); 0 means no limit."""
-
-    per_user_per_hour: Whole = Field(default=20, ge=0, le=100_000)
-    tool: dict[str, RateLimitSection] = Field(default_factory=dict[str, RateLimitSection])
-
-
-class GateSection(Section):
-    """Tiers and rate limits are by tool pattern; the first match in the order of the file counts."""
-
-    tiers: dict[str, Tier] = Field(default_factory=dict[str, Tier])
-    rules: tuple[RuleSection, ...] = ()
-    rate_limits: RateLimitsSection = Field(default_factory=RateLimitsSection)
 
 
 class LoggingSection(Section):
@@ -372,6 +383,17 @@ class Config(Section):
     archive: ArchiveSection = Field(default_factory=ArchiveSection)
     commands: dict[CommandName, CommandSection] = Field(default_factory=dict[str, CommandSection])
     tools: dict[str, ToolSection] = Field(default_factory=dict[str, ToolSection])
+    skills: dict[SkillName, UserSkillSection] = Field(
+        default_factory=dict[str, UserSkillSection],
+        description="Your own skills, by the names of their folders. `denizen skill enable` writes here.",
+    )
+    custom_tools: dict[ToolName, CustomToolSection] = Field(
+        default_factory=dict[str, CustomToolSection], description="Programs as tools of agents, by name."
+    )
+    mcp: McpSection = Field(default_factory=McpSection)
     gate: GateSection = Field(default_factory=GateSection)
     budgets: BudgetsSection = Field(default_factory=BudgetsSection)
+    folders: FoldersSection = Field(default_factory=FoldersSection)
+    memory: MemorySection = Field(default_factory=MemorySection)
+    embeddings: EmbeddingsSection = Field(default_factory=EmbeddingsSection)
     logging: LoggingSection = Field(default_factory=LoggingSection)

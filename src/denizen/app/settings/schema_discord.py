@@ -7,6 +7,7 @@ account leaves open. What an account is to the rest of the program is in `discor
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WrapValidator
@@ -121,6 +122,20 @@ class ConductSection(Section):
         ge=0,
         le=100,
         description="Messages of agents in a row in a channel, until a person writes; 0: agents do not answer agents.",
+    )
+    max_exchange_usd: Decimal | None = Field(
+        default=_MANNERS.max_exchange_usd,
+        ge=0,
+        le=10_000,
+        description="US dollars that the agents of a channel may spend together within an hour on answering each "
+        "other; then they stay silent towards each other. Unset: no limit.",
+    )
+    eagerness: Whole = Field(
+        default=_MANNERS.eagerness,
+        ge=0,
+        le=100,
+        description="Where several agents could join in unasked (`always_channels`, `keywords`, followed threads), one "
+        "does: who is named in the text, else who last answered this person, else the most eager. 0: not by eagerness.",
     )
     missed_limit_minutes: Number = Field(
         default=_MANNERS.missed_limit_s / 60,

@@ -17,6 +17,7 @@ import anyio
 from denizen.domain.archiving import ArchivePolicy, OptOuts, is_opted_out, keeps_post
 from denizen.domain.clock import Clock
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.reasoning import is_reasoning
 from denizen.domain.room import Post, Room
 from denizen.ports.archive import Archive, Backfill, OptOutKind
 from denizen.ports.store import Store, Work
@@ -71,7 +72,10 @@ class Mirror:
             chosen = await self._load_opt_outs(posts[0].platform) if posts else OptOuts()
             policy, now = self.policy, self._clock.now()
             wanted = [
-                post for post in posts if keeps_post(post, roles_of_author.get(post.author.id), policy, chosen, now=now)
+                post
+                for post in posts
+                if not is_reasoning(post)
+                and keeps_post(post, roles_of_author.get(post.author.id), policy, chosen, now=now)
             ]
             if not wanted and progress is None:
                 return 0

@@ -1,14 +1,17 @@
 """What people and operators take out of the archive: a user's posts, a channel's, from now on or altogether.
 
-Deletion reaches the posts, their earlier versions, the index and the copies in sessions. Called by commands, the web
-and the command line, which decide who may ask for what.
+Deletion reaches the posts, their earlier versions, the index, the copies in sessions and the summaries of those; that
+of a user also what agents remember of them, and what they told agents for all. Called by commands, the web and the
+command line, which decide who may ask for what.
 """
 
 from __future__ import annotations
 
 from denizen.domain.clock import Clock
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.archive.mirror import Mirror
 from denizen.ports.archive import Backfill, OptOutKind
+from denizen.ports.store import Work
 
 
 class Privacy:
@@ -22,6 +25,7 @@ class Privacy:
         """Everything they wrote until now goes, and is not fetched again; what they write later is kept."""
         async with self._mirror.changing(platform) as work:
             await self._mirror.set_forgotten(work, platform, user_id)
+            await _forget_memories(work, platform, user_id)
             return await work.archive.forget_author(platform, user_id)
 
     async def opt_out_user(self, platform: str, user_id: str) -> int:
@@ -29,6 +33,7 @@ class Privacy:
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_out(platform, OptOutKind.USER, user_id, now=self._clock.now())
             await self._mirror.set_forgotten(work, platform, user_id)
+            await _forget_memories(work, platform, user_id)
             return await work.archive.forget_author(platform, user_id)
 
     async def opt_in_user(self, platform: str, user_id: str) -> None:
@@ -60,3 +65,7 @@ class Privacy:
     async def opt_in_role(self, platform: str, role_id: str) -> None:
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_in(platform, OptOutKind.ROLE, role_id)
+
+
+async def _forget_memories(work: Work, platform: str, user_id: str) -> None:
+    await work.memories.forget_teller(Principal(PrincipalKind.PLATFORM_USER, f"{platform}:{user_id}", "").key)

@@ -25,12 +25,13 @@ async def _compact(given: Given) -> CommandReply:
     async with given.on.runtime.lease() as generation, given.on.hold(given.agent.name, home):
         payer = _payer(given, generation)
         done = await compact_session(given.on.services, payer, given.agent, home)
-    before = f"{counted(done.messages_before, 'message')} before ({done.tokens_before:,} tokens)"
-    lines = [f"Compacted: {before}, 1 after ({done.tokens_after:,} tokens). The earlier session stays readable."]
+    before, after = f"{done.tokens_before:,} tokens", f"{done.tokens_after:,} tokens"
+    told = f"{counted(done.messages_before, 'message')} before ({before}), 1 after ({after})"
+    lines = [f"Compacted: {told}. The messages stay readable."]
     if done.left_out:
         lines.append(f"The oldest {counted(done.left_out, 'message')} were too much for the model and are not in it.")
     room = given.at.manners.message_limit - sum(map(len, lines)) - 10
-    return say(*lines, cut("> " + done.summary.replace("\n", "\n> "), room))
+    return say(*lines, cut("> " + done.summary.text.replace("\n", "\n> "), room))
 
 
 def _payer(given: Given, generation: Generation) -> Payer:

@@ -107,6 +107,8 @@ async def _scope(given: Given, key: str) -> CallScope:
         session.id,
         TurnId(derive("turn", "command", given.command.room.platform, given.command.id)),
         idempotency_key=key,
+        guild=given.command.room.guild,
+        question=f"/{given.command.name} {given.option(_INPUT)}".strip(),
     )
 
 

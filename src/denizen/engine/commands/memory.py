@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from denizen.domain.errors import InvalidInput
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.room import RoomKind
 from denizen.engine.commands.scene import Command, Given
-from denizen.engine.commands.words import counted, listed, say
+from denizen.engine.commands.words import counted, cut, listed, say
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
+
+MOST = 5000
+_HOW = "/memory forget memory: ID deletes one of them."
 
 
 async def _memory(given: Given) -> CommandReply:
@@ -17,6 +21,8 @@ async def _memory(given: Given) -> CommandReply:
         case "opt-in":
             await given.on.privacy.opt_in(given.command.room.platform, given.command.author_id)
             return say("What you write is archived again from now on.")
+        case "list":
+            return await _list(given)
         case _:
             return await _show(given)
 
@@ -25,41 +31,81 @@ async def _show(given: Given) -> CommandReply:
     kept = await given.on.privacy.describe(given.command.room.platform, given.command.author_id)
     async with given.on.services.store.work(write=False) as work:
         settings = await work.user_settings.get(given.at.principal.key)
+        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MOST)
     chosen = listed(f"{name}: {value}" for name, value in settings.items())
     return say(
         "Kept about you:",
         f"- archive: {counted(kept.posts, 'post')}{'; you are not archived any more' if kept.is_opted_out else ''}",
         f"- sessions with agents: {counted(kept.messages, 'message')}",
+        f"- memories of agents: {counted(len(memories), 'memory', 'memories')}; /memory list shows them",
         f"- settings: {chosen}",
         "/memory forget deletes all of it; /memory opt-out also keeps you out of the archive.",
     )
 
 
+async def _list(given: Given) -> CommandReply:
+    if not given.command.ticket and given.command.room.kind is not RoomKind.DIRECT:
+        raise NotAllowed(
+            "Others would read this here.",
+            code="memory_public",
+            fix="Choose /memory list from the menu of commands, or write it to me in a direct message.",
+        )
+    async with given.on.services.store.work(write=False) as work:
+        memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MOST)
+    if not memories:
+        return say("Nothing is remembered about you.")
+    lines = [f"- `{each.id}` {each.agent}, {each.updated_at:%Y-%m-%d}: {cut(each.text, 200)}" for each in memories]
+    limit, shown = given.at.manners.message_limit - len(_HOW) - 40, list[str]()
+    while lines and len(lines[0]) + 1 <= limit:
+        limit -= len(lines[0]) + 1
+        shown.append(lines.pop(0))
+    more = [f"… and {len(lines)} older ones"] if lines else []
+    return say(*shown, *more, _HOW)
+
+
+async def _forget_one(given: Given, memory_id: str) -> CommandReply:
+    key = given.at.principal.key
+    async with given.on.services.store.work() as work:
+        memory = await work.memories.find(memory_id)
+        if memory is None or key not in (memory.owner, memory.told_by):
+            raise NotFound(
+                "You have no such memory.", code="memory_not_found", fix="/memory list shows those you have."
+            )
+        await work.memories.remove([memory.id])
+    return say("Forgotten.")
+
+
 async def _opt_out(given: Given) -> CommandReply:
     await given.on.privacy.opt_out(given.command.room.platform, given.command.author_id)
     return say(
-        "Nothing that you write is archived any more, and what was archived is deleted.",
+        "Nothing that you write is archived any more; what was archived, and what agents remember of you, is deleted.",
         "What you ask me is still kept in its session. /memory opt-in lets new posts be archived again.",
     )
 
 
 async def _forget(given: Given) -> CommandReply:
+    if memory_id := given.option("memory").strip():
+        return await _forget_one(given, memory_id)
     if given.option("confirm") != "yes":
         raise InvalidInput(
             "Nothing was deleted.",
             code="memory_confirm",
-            why="This deletes your posts in the archive, what you said in sessions and your settings, for good.",
-            fix="Write /memory forget confirm: yes.",
+            why="This deletes your posts in the archive, what you said in sessions, what agents remember of you and "
+            "your settings, for good.",
+            fix="Write /memory forget confirm: yes. With memory: and an id only that memory is deleted.",
         )
-    forgotten = await given.on.privacy.forget(given.command.room.platform, given.command.author_id)
     key, now = given.at.principal.key, given.on.services.clock.now()
     async with given.on.services.store.work() as work:
+        memories = await work.memories.list_memories(owner=key, limit=MOST)
+        await work.memories.forget_teller(key)
         settings = await work.user_settings.get(key)
         for name in settings:
             await work.user_settings.put(key, name, None, now=now)
+    forgotten = await given.on.privacy.forget(given.command.room.platform, given.command.author_id)
     return say(
         f"Forgotten: {counted(forgotten.posts, 'post')} with their earlier texts, your words in sessions, "
         f"{counted(len(settings), 'setting')}.",
+        f"Agents remembered {counted(len(memories), 'thing')} about you; no more.",
         "New posts are archived as before; /memory opt-out stops that.",
     )
 
@@ -70,12 +116,16 @@ MEMORY = Command(
         "See or delete what is kept about you.",
         groups=(
             CommandSpec("show", "See what is kept about you."),
+            CommandSpec("list", "See what agents remember about you."),
             CommandSpec(
                 "forget",
                 "Delete what is kept about you, for good.",
-                (CommandOption("confirm", "Write yes if you mean it.", choices=("yes",)),),
+                (
+                    CommandOption("confirm", "Write yes if you mean everything.", choices=("yes",)),
+                    CommandOption("memory", "The id of one memory, to delete only that."),
+                ),
             ),
-            CommandSpec("opt-out", "Delete your posts from the archive, and archive none any more."),
+            CommandSpec("opt-out", "Delete your posts and what agents remember of you, and archive no more."),
             CommandSpec("opt-in", "Let your posts be archived again."),
         ),
     ),

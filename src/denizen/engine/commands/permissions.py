@@ -23,6 +23,7 @@ class Level(IntEnum):
     ANYBODY = 0
     TALKER = 1
     ADMIN = 2
+    OWNER = 3
 
 
 PERMISSIONS: Mapping[str, Level] = MappingProxyType(
@@ -38,6 +39,7 @@ PERMISSIONS: Mapping[str, Level] = MappingProxyType(
         "compact": Level.TALKER,
         "why": Level.TALKER,
         "allow": Level.ADMIN,
+        "observer": Level.OWNER,
         "usage": Level.ANYBODY,  # one's own; what else: `usage.py`
         "memory": Level.ANYBODY,
         "help": Level.ANYBODY,
@@ -52,11 +54,14 @@ class Standing:
 
     attention: Attention
     is_admin: bool
+    is_owner: bool
 
     def may(self, level: Level) -> bool:
         if level is Level.ANYBODY:
             return True
-        return self.attention.answers and (level is Level.TALKER or self.is_admin)
+        if not self.attention.answers or level is Level.TALKER:
+            return self.attention.answers
+        return self.is_owner if level is Level.OWNER else self.is_admin
 
 
 async def load_standing(work: Work, call: CommandCall, at: CommandScene) -> Standing:
@@ -76,7 +81,7 @@ async def load_standing(work: Work, call: CommandCall, at: CommandScene) -> Stan
         allowed_users=await work.reception.list_allowed(at.account, platform, AllowedKind.USER),
         allowed_roles=await work.reception.list_allowed(at.account, platform, AllowedKind.ROLE),
     )
-    return Standing(decide_attention(sighting, replace(at.manners, mentions=True)), at.is_admin)
+    return Standing(decide_attention(sighting, replace(at.manners, mentions=True)), at.is_admin, at.is_owner)
 
 
 def check_standing(standing: Standing, level: Level, what: str) -> None:
@@ -91,6 +96,13 @@ def check_standing(standing: Standing, level: Level, what: str) -> None:
             code="command_not_listed",
             why="I talk with certain people only, and you are not on the list.",
             fix="An admin can put you on it with /allow add.",
+        )
+    if level is Level.OWNER:
+        raise NotAllowed(
+            f"{what} is for owners only.",
+            code="command_owner_only",
+            why="Owners are named in the configuration of this account.",
+            fix="Ask one of them.",
         )
     raise NotAllowed(
         f"{what} is for admins only.",

@@ -40,6 +40,10 @@ class CommandScene:
     def is_admin(self) -> bool:
         return bool(self.principal.roles & {RoleName.ADMIN, RoleName.OWNER})
 
+    @property
+    def is_owner(self) -> bool:
+        return RoleName.OWNER in self.principal.roles
+
 
 class OpenTurn(Protocol):
     """Opens a turn for a command, whose answer is delivered with its ticket. Without `agent`, whoever answers there.
@@ -53,7 +57,7 @@ class OpenTurn(Protocol):
 class Hold(Protocol):
     """Until the block ends no turn of that agent's session there runs; it begins when those before it have ended."""
 
-    def __call__(self, agent: AgentName, conversation_id: ConversationId, /) -> AbstractAsyncContextManager[None]: ...
+    def __call__(self, agent: AgentName, conversation_id: ConversationId, /) -> AbstractAsyncContextManager[object]: ...
 
 
 @dataclass(frozen=True, slots=True)

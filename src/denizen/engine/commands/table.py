@@ -15,6 +15,7 @@ from denizen.engine.commands.context import CONTEXT
 from denizen.engine.commands.help import HELP
 from denizen.engine.commands.memory import MEMORY
 from denizen.engine.commands.model import MODE_COMMAND, MODEL_COMMAND
+from denizen.engine.commands.observer import OBSERVER
 from denizen.engine.commands.scene import Command
 from denizen.engine.commands.session import NEW, RESET
 from denizen.engine.commands.usage import USAGE
@@ -23,6 +24,7 @@ from denizen.engine.commands.why import WHY
 COMMANDS: Mapping[str, Command] = MappingProxyType({
     command.spec.name: command
     for command in (
-        ASK, NEW, RESET, AGENT, MODEL_COMMAND, MODE_COMMAND, CONTEXT, COMPACT, WHY, USAGE, MEMORY, ALLOW, HELP,
+        ASK, NEW, RESET, AGENT, MODEL_COMMAND, MODE_COMMAND, CONTEXT, COMPACT, WHY, USAGE, MEMORY, ALLOW,
+        OBSERVER, HELP,
     )
 })  # fmt: skip

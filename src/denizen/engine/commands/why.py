@@ -32,8 +32,9 @@ async def _why(given: Given) -> CommandReply:
     async with given.on.services.store.work(write=False) as work:
         turn = await _find_named(work, given, named) if named else await _find_last(work, given)
     detail = await Queries(given.on.runtime, given.on.services).get_turn(turn.id)
-    in_full = given.at.is_admin or turn.principal.key == given.at.principal.key
-    return say(cut("\n".join(_lines(detail, in_full=in_full)), given.at.manners.message_limit))
+    is_mine = turn.principal.key == given.at.principal.key
+    in_full = given.at.is_admin or is_mine
+    return say(cut("\n".join(_lines(detail, in_full=in_full, is_mine=is_mine)), given.at.manners.message_limit))
 
 
 async def _find_named(work: Work, given: Given, message: str) -> Turn:
@@ -63,7 +64,7 @@ async def _find_last(work: Work, given: Given) -> Turn:
     return found
 
 
-def _lines(detail: Trace, *, in_full: bool) -> Iterator[str]:
+def _lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
     turn = detail.turn
     took = f" in {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
     yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {turn.model or 'none was reached'}."
@@ -72,6 +73,7 @@ def _lines(detail: Trace, *, in_full: bool) -> Iterator[str]:
     purposes = ", ".join(step.purpose for step in detail.steps)
     yield f"{counted(len(detail.steps), 'step')}{f' ({purposes})' if purposes else ''}. {_spent(turn)}"
     yield from _prompt(detail.prompts[-1:])
+    yield from _memories(detail, is_mine=is_mine)
     if not detail.calls:
         yield "No tools were used."
     for record in detail.calls:
@@ -88,6 +90,16 @@ def _prompt(prompts: Sequence[PromptUse]) -> Iterator[str]:
         tools = f"; {counted(len(prompt.tools), 'tool')} {prompt.tool_tokens:,}" if prompt.tools else ""
         said = ", ".join(f"{each.kind} {each.tokens:,} ({each.count})" for each in prompt.messages)
         yield f"Prompt, in estimated tokens: {system or 'no system prompt'}{tools}; messages: {said}."
+
+
+def _memories(detail: Trace, *, is_mine: bool) -> Iterator[str]:
+    """What they say is for the one whom they are about."""
+    ids = dict.fromkeys(key for prompt in detail.prompts for key in prompt.memories)
+    if not ids:
+        return
+    texts = {memory.id: memory.text for memory in detail.memories if is_mine or memory.is_core}
+    told = "; ".join(f"`{key}`{f' {cut(texts[key], _ARGS_CHARS)}' if key in texts else ''}" for key in ids)
+    yield f"Memories that came up: {told}."
 
 
 def _spent(turn: Turn) -> str:

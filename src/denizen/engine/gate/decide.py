@@ -1,16 +1,32 @@
-"""The decision about one call. First form: rules, tiers and rate limits; the observer is a later addition.
+"""The decision about one call, in this order, of which the first that says no ends it:
 
-Whatever goes wrong in here denies (inventory V20).
+    depth           tools call each other only so deep (V23)
+    rules           the first that matches the call: deny, ask, approve
+    roles           what the tool demands of the asker (TW8)
+    destinations    where the tool may send
+    rate            how often it is used
+    modes           what holds where no rule approved
+    taint           what a turn that has read foreign text may not do without a human
+    tier            0 and 1 run, 2 and 3 are for the observer, or for people where there is none (V18)
+    destruction     needs a human whatever the observer said (V21)
+
+Whatever goes wrong in here denies (V20). Called by the door, for every call of every origin.
 """
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, replace
+from typing import Protocol
 
+from denizen.domain.approval import ApprovalRule, has_role
+from denizen.domain.clock import Clock
+from denizen.domain.taint import find_risk, in_words
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.gate.limits import SlidingWindow
-from denizen.engine.gate.policy import GatePolicy
+from denizen.engine.gate.policy import GatePolicy, Mode, Rule
+from denizen.engine.gate.verdicts import Opined, Opinion
 from denizen.ports.toolset import CallScope
 
 MAX_DEPTH = 5
@@ -19,41 +35,139 @@ MAX_DEPTH = 5
 _log = logging.getLogger("denizen.gate")
 
 
-def decide(
-    spec: ToolSpec, call: ToolCall, scope: CallScope, *, policy: GatePolicy, window: SlidingWindow, floor: Tier
-) -> Verdict:
-    """`floor` is the strictest tier of the chain of calls that led here (VW1). Never raises: a fault denies."""
-    try:
-        return _decide(spec, call, scope, policy=policy, window=window, floor=floor)
-    except Exception:  # noqa: BLE001 - whatever fails in here denies
-        _log.exception("gate fault", extra={"tool": call.tool, "turn": scope.turn_id})
-        return Verdict(Decision.DENY, Tier.DANGEROUS, "the gate could not decide, so the answer is no", "gate-fault")
+class Observing(Protocol):
+    """Looks at one call. None when there is no observer now; then people decide."""
+
+    async def review(self, case: Case, policy: GatePolicy) -> Opinion | None: ...
 
 
-def _decide(
-    spec: ToolSpec, call: ToolCall, scope: CallScope, *, policy: GatePolicy, window: SlidingWindow, floor: Tier
-) -> Verdict:
-    tier = max(policy.tier(spec), floor)
-    if scope.depth > MAX_DEPTH:
-        return Verdict(Decision.DENY, tier, f"tools may call each other at most {MAX_DEPTH} deep", "depth")
-    rule = next((rule for rule in policy.rules if rule.matches(call.tool, call.args)), None)
-    if rule is not None and rule.decision is Decision.DENY:
-        return Verdict(Decision.DENY, tier, rule.reason or "a rule of this server forbids this call", "rule")
-    limit = policy.find_rate_limit(call.tool)
-    if tier is Tier.HARMLESS and limit is None:
-        return Verdict(Decision.APPROVE, tier, "harmless", "tier-0")
-    wait_s = window.take(f"{scope.principal.key}\x00{call.tool}", limit or policy.default_rate_limit)
-    if wait_s > 0:
-        return Verdict(
-            Decision.DENY, tier, f"'{call.tool}' was used too often; free again in {wait_s:.0f} s", "rate-limit"
-        )
-    if tier <= Tier.LIMITED:
-        return Verdict(Decision.APPROVE, tier, "within its rate limit", f"tier-{int(tier)}")
-    if rule is not None and tier is Tier.SENSITIVE:
-        return Verdict(Decision.APPROVE, tier, rule.reason or "a rule of this server allows this call", "rule")
-    return Verdict(
-        Decision.DENY,
-        tier,
-        f"'{call.tool}' is a tier {int(tier)} tool and no observer is configured yet",
-        "no-observer",
-    )
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call as it is judged. `tier` is the strictest of the call's own and of those on the way to it (VW1)."""
+
+    spec: ToolSpec
+    asked: ToolCall
+    scope: CallScope
+    tier: Tier
+
+
+class Judge:
+    """Holds what decisions need besides the configuration, so it outlives generations of that: the windows of the rate
+    limits, and the observer, None where there is none.
+    """
+
+    def __init__(self, clock: Clock, observer: Observing | None = None) -> None:
+        self._window = SlidingWindow(clock)
+        self._observer = observer
+
+    async def judge(
+        self, spec: ToolSpec, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
+    ) -> Verdict:
+        """`floor` is the strictest tier of the chain of calls that led here (VW1). Never raises: a fault denies."""
+        try:
+            return await self._judge(Case(spec, call, scope, max(policy.tier(spec), floor)), policy)
+        except Exception:  # noqa: BLE001 - whatever fails in here denies
+            _log.exception("gate fault", extra={"tool": call.tool, "turn": scope.turn_id})
+            return Verdict(
+                Decision.DENY, Tier.DANGEROUS, "the gate could not decide, so the answer is no", "gate-fault"
+            )
+
+    async def _judge(self, case: Case, policy: GatePolicy) -> Verdict:
+        if case.scope.depth > MAX_DEPTH:
+            return _deny(case, f"tools may call each other at most {MAX_DEPTH} deep", "depth")
+        rule = policy.find_rule(case.asked, case.scope)
+        if rule is not None and rule.decision is Decision.DENY:
+            return _deny(case, rule.reason or "a rule of this server forbids this call", "rule")
+        foreign = policy.find_foreign(case.spec, case.asked, case.scope)
+        refusal = self._find_refusal(case, policy, foreign)
+        if refusal is not None:
+            return refusal
+        risk = find_risk(case.spec, case.tier, foreign)
+        taint = (case.scope.taint | case.scope.trail.taint) - policy.trusted
+        is_tainted = bool(taint and risk)
+        asked = _ask_as_configured(case, policy, rule, is_tainted=is_tainted)
+        if asked is not None:
+            return asked
+        if is_tainted:
+            why = f"'{case.asked.tool}' {risk}, and this answer draws on {in_words(taint)}"
+            return _ask(case, policy, why, "taint")
+        return await self._by_tier(case, policy, rule)
+
+    def _find_refusal(self, case: Case, policy: GatePolicy, foreign: str) -> Verdict | None:
+        tool, asker = case.asked.tool, case.scope.principal
+        demanded = policy.find_roles(tool)
+        if demanded and not any(has_role(asker, role) for role in demanded):
+            return _deny(case, f"'{tool}' is for {' or '.join(sorted(demanded))} only", "role")
+        if foreign and policy.destinations is not None:
+            return _deny(case, f"'{tool}' may not send to {foreign}", "destination")
+        limit = policy.find_rate_limit(tool)
+        if limit is None and case.tier is Tier.HARMLESS:
+            return None
+        wait_s = self._window.take(f"{asker.key}\x00{tool}", limit or policy.default_rate_limit)
+        if wait_s > 0:
+            return _deny(case, f"'{tool}' was used too often; free again in {wait_s:.0f} s", "rate-limit")
+        return None
+
+    async def _by_tier(self, case: Case, policy: GatePolicy, rule: Rule | None) -> Verdict:
+        verdict = _light(case, rule)
+        if verdict is None:
+            verdict = await self._observed(case, policy)
+        if verdict.decision is Decision.APPROVE and case.spec.destructive:
+            return _ask(case, policy, f"'{case.asked.tool}' destroys something ({verdict.reason})", "destructive")
+        return verdict
+
+    async def _observed(self, case: Case, policy: GatePolicy) -> Verdict:
+        opinion = await self._observer.review(case, policy) if self._observer else None
+        if opinion is None:
+            why = f"'{case.asked.tool}' is a tier {int(case.tier)} tool and no observer looks at it"
+            return replace(_ask(case, policy, why, "no-observer"), rule=_surely(policy.owners))
+        match opinion.opined:
+            case Opined.APPROVE:
+                return Verdict(Decision.APPROVE, case.tier, opinion.reason, opinion.decided_by)
+            case Opined.DENY:
+                return _deny(case, opinion.reason, opinion.decided_by)
+            case Opined.ESCALATE:
+                verdict = _ask(case, policy, opinion.reason, opinion.decided_by)
+                return replace(verdict, rule=_surely(policy.owners), alert=True)
+
+
+def _light(case: Case, rule: Rule | None) -> Verdict | None:
+    """What runs without an observer's look."""
+    if case.tier is Tier.HARMLESS:
+        return Verdict(Decision.APPROVE, case.tier, "harmless", "tier-0")
+    if case.tier is Tier.LIMITED:
+        return Verdict(Decision.APPROVE, case.tier, "within its rate limit", "tier-1")
+    if case.tier is Tier.SENSITIVE and rule is not None and rule.decision is Decision.APPROVE:
+        return Verdict(Decision.APPROVE, case.tier, rule.reason or "a rule of this server allows this call", "rule")
+    return None
+
+
+def _ask_as_configured(case: Case, policy: GatePolicy, rule: Rule | None, *, is_tainted: bool) -> Verdict | None:
+    """Where a rule or a mode wants people to be asked. Their silence is consent only where the owner wrote that, and
+    never to what is tainted, destructive or of the highest tier.
+    """
+    tool, approval = case.asked.tool, None
+    if rule is not None and rule.decision is Decision.ASK:
+        reason, decided_by = rule.reason or "a rule of this server wants people to be asked", "rule"
+        approval = rule.approval
+    elif policy.mode(tool, is_ruled=rule is not None) is Mode.ASK:
+        reason, decided_by = f"people are asked about every use of '{tool}'", "mode"
+    else:
+        return None
+    asked = approval or (policy.owners if case.tier is Tier.DANGEROUS else policy.approval)
+    may_be_silent = not (is_tainted or case.spec.destructive or case.tier is Tier.DANGEROUS)
+    return Verdict(Decision.ASK, case.tier, reason, decided_by, asked if may_be_silent else _surely(asked))
+
+
+def _ask(case: Case, policy: GatePolicy, reason: str, decided_by: str) -> Verdict:
+    """The asker decides, or for the highest tier an owner; nobody's silence is consent."""
+    asked = policy.owners if case.tier is Tier.DANGEROUS else policy.approval
+    return Verdict(Decision.ASK, case.tier, reason, decided_by, _surely(asked))
+
+
+def _surely(rule: ApprovalRule) -> ApprovalRule:
+    return replace(rule, grant_on_timeout=False)
+
+
+def _deny(case: Case, reason: str, decided_by: str) -> Verdict:
+    return Verdict(Decision.DENY, case.tier, reason, decided_by)

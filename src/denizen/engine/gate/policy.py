@@ -1,33 +1,93 @@
-"""What the owner configured about tools: tiers, rules and rate limits. Data and matching only."""
+"""What the owner configured about tools: tiers, rules, modes, roles, rate limits, destinations, taint and the observer.
+Data and matching only.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import TypeVar
+from urllib.parse import urlsplit
 
+from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.json import Json
-from denizen.domain.tool import Tier, ToolSpec
+from denizen.domain.principal import RoleName
+from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision
+from denizen.ports.toolset import CallScope
+
+ANYWHERE = "a place that the tool does not name beforehand"
+"""The destination of a tool that sends and does not say which of its arguments tells where to."""
+
+T = TypeVar("T")
+
+
+class Mode(StrEnum):
+    """How a tool that no rule decides about comes to run (inventory 4.9). None of them goes around the tiers."""
+
+    RUN = "run"
+    """As its tier demands."""
+    ASK = "ask"
+    """People are asked each time, whatever rules allow; only a rule that denies goes before."""
+    RULES = "rules"
+    """The rules decide; what none matches follows the default mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The first rule that matches a call decides. `args` are patterns that must be found in the argument's text."""
+    """The first rule that matches a call decides. `tool` is a name or pattern. `args` are regular expressions that must
+    be found in the argument's text, all of them. Of the others an empty one holds for everybody and everywhere:
+    `principals` are keys or patterns of them, `channels` are channels with their threads, or single threads.
+    """
 
     tool: str
     decision: Decision
     args: Mapping[str, str] = field(default_factory=dict[str, str])
     reason: str = ""
+    roles: frozenset[str] = frozenset()
+    principals: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
+    platforms: frozenset[str] = frozenset()
+    guilds: frozenset[str] = frozenset()
+    channels: frozenset[str] = frozenset()
+    origins: frozenset[Origin] = frozenset()
+    approval: ApprovalRule | None = None
+    """For ASK: who decides; None is as for all tools."""
 
-    def matches(self, tool: str, args: Mapping[str, Json]) -> bool:
-        """A missing argument is no match (inventory 4.9)."""
-        if not fnmatchcase(tool, self.tool):
-            return False
-        return all(
-            name in args and re.search(pattern, str(args[name])) is not None for name, pattern in self.args.items()
+    @property
+    def is_blanket(self) -> bool:
+        """Whether it holds for whatever arguments, askers and places."""
+        limits = (self.roles, self.principals, self.agents, self.platforms, self.guilds, self.channels, self.origins)
+        return not self.args and not any(limits)
+
+    def matches(self, call: ToolCall, scope: CallScope) -> bool:
+        """A missing argument and a bad pattern are no match (inventory 4.9)."""
+        return fnmatchcase(call.tool, self.tool) and self._fits(call, scope) and self._finds(call.args)
+
+    def _fits(self, call: ToolCall, scope: CallScope) -> bool:
+        asker, place = scope.principal, scope.place
+        return (
+            (not self.roles or bool(self.roles & asker.roles))
+            and (not self.principals or any(fnmatchcase(asker.key, pattern) for pattern in self.principals))
+            and (not self.agents or scope.agent in self.agents)
+            and (not self.platforms or place.platform in self.platforms)
+            and (not self.guilds or scope.guild in self.guilds)
+            and (not self.channels or bool(self.channels & {place.channel, place.thread}))
+            and (not self.origins or call.origin in self.origins)
         )
+
+    def _finds(self, args: Mapping[str, Json]) -> bool:
+        try:
+            return all(
+                name in args and re.search(pattern, _text(args[name])) is not None
+                for name, pattern in self.args.items()
+            )
+        except re.error:
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +99,102 @@ class RateLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class ObserverPolicy:
+    """The model that looks at calls of tier 2 and 3. Without `model` there is none, and people are asked instead.
+
+    A verdict about tier 2 is kept for `cache_ttl_s`. `alert_channel` is where owners are told of what it hands on.
+    """
+
+    model: str = ""
+    timeout_s: float = 20.0
+    cache_ttl_s: float = 600.0
+    alert_channel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GatePolicy:
-    """`tiers` and `rate_limits` map tool patterns; the first match in the given order counts."""
+    """`tiers`, `modes`, `roles` and `rate_limits` map tool patterns; the first match in the given order counts.
+
+    `roles` names the roles of which the asker must have one. `destinations` None sets no limit to where tools send;
+    else they are patterns of places (`discord:123`), addresses and hosts, and the conversation itself is always among
+    them. `trusted` are the kinds of foreign text that the owner does not mind. `approval` is how approvals are had;
+    `owners` how where the asker is not enough. `generation` is the number of the configuration that says all this.
+    """
 
     tiers: tuple[tuple[str, Tier], ...] = ()
     rules: tuple[Rule, ...] = ()
     rate_limits: tuple[tuple[str, RateLimit], ...] = ()
     default_rate_limit: RateLimit = RateLimit(calls=60, window_s=60.0)
+    modes: tuple[tuple[str, Mode], ...] = ()
+    default_mode: Mode = Mode.RUN
+    roles: tuple[tuple[str, frozenset[str]], ...] = ()
+    destinations: tuple[str, ...] | None = None
+    trusted: frozenset[Taint] = frozenset()
+    approval: ApprovalRule = field(default_factory=ApprovalRule)
+    owners: ApprovalRule = field(default_factory=lambda: ApprovalRule(Deciders.ROLE, RoleName.OWNER))
+    observer: ObserverPolicy = field(default_factory=ObserverPolicy)
+    generation: int = 0
+    keep_results_s: float = 1800.0
+    """How long a result of a tool that is declared for it answers the same call again; 0 never."""
 
     def tier(self, spec: ToolSpec) -> Tier:
         """The configured tier, else the one that the tool declares."""
-        return next((tier for pattern, tier in self.tiers if fnmatchcase(spec.name, pattern)), spec.tier)
+        found = _first(self.tiers, spec.name)
+        return spec.tier if found is None else found
+
+    def mode(self, tool: str, *, is_ruled: bool) -> Mode:
+        """RUN or ASK. `is_ruled` when a rule has matched the call: then the default mode does not hold."""
+        mode = _first(self.modes, tool) or Mode.RULES
+        if mode is Mode.RULES:
+            return Mode.RUN if is_ruled else self.default_mode
+        return mode
+
+    def find_rule(self, call: ToolCall, scope: CallScope) -> Rule | None:
+        return next((rule for rule in self.rules if rule.matches(call, scope)), None)
+
+    def find_roles(self, tool: str) -> frozenset[str]:
+        """Of which the asker must have one; empty for a tool that demands none."""
+        return _first(self.roles, tool) or frozenset()
 
     def find_rate_limit(self, tool: str) -> RateLimit | None:
         """The one that the owner wrote, which holds for harmless tools too; they have no other."""
-        return next((limit for pattern, limit in self.rate_limits if fnmatchcase(tool, pattern)), None)
+        return _first(self.rate_limits, tool)
+
+    def find_foreign(self, spec: ToolSpec, call: ToolCall, scope: CallScope) -> str:
+        """The first place outside of the conversation and of the listed ones that this call would send to, in words;
+        empty when there is none.
+        """
+        if Effect.SEND not in spec.effects:
+            return ""
+        return next((to for to in _destinations(spec, call.args) if not self._is_near(to, scope)), "")
+
+    def _is_near(self, to: str, scope: CallScope) -> bool:
+        place = scope.place
+        bare = to.strip().strip("<#>").strip()
+        if bare in ("", place.thread or place.channel):
+            return True
+        try:
+            host = urlsplit(to).hostname or ""
+        except ValueError:
+            host = ""
+        # With a host it is the host that counts: anything may stand in the rest of an address.
+        names = (host,) if host else (bare, f"{place.platform}:{bare}")
+        return any(fnmatchcase(name, pattern) for name in names for pattern in self.destinations or ())
+
+
+def _first(table: tuple[tuple[str, T], ...], tool: str) -> T | None:
+    return next((value for pattern, value in table if fnmatchcase(tool, pattern)), None)
+
+
+def _destinations(spec: ToolSpec, args: Mapping[str, Json]) -> Iterator[str]:
+    if not spec.destinations:
+        yield ANYWHERE
+    for name in spec.destinations:
+        value = args.get(name)
+        for each in value if isinstance(value, list) else [value]:
+            yield "" if each is None else _text(each)
+
+
+def _text(value: Json) -> str:
+    """An argument as patterns see it: texts as they are, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -21,6 +21,8 @@ from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, TurnId, fresh
+from denizen.domain.speaking import is_silence
+from denizen.domain.turn import TurnStatus
 from denizen.engine.channels import Channels
 from denizen.engine.opening import UNWANTED, Opened, end_unwanted
 from denizen.engine.outbox.plan import Ending, plan_deliveries
@@ -45,6 +47,8 @@ LOOK_AT = 100
 """How many of the oldest pieces are looked at first."""
 
 _OVER = frozenset({DeliveryState.WITHDRAWN, DeliveryState.FAILED})
+_ON_OTHERS = (DeliveryKind.REACTION, DeliveryKind.CARD_END)
+"""They change a message that is there; to do it twice is to do it once."""
 _log = logging.getLogger("denizen.outbox")
 
 
@@ -78,6 +82,8 @@ class Outbox:
         if owed is None:
             return []
         turn, place = opened.turn, opened.place
+        if owed.may_be_silent and turn.status is TurnStatus.DONE and is_silence(turn.reply):
+            return []
         names = await self._find_names(place, owed.account, turn.reply)
         earlier: Sequence[Delivery] = ()
         if owed.supersedes:
@@ -187,7 +193,7 @@ class Outbox:
     async def _send(self, channel: Channel, delivery: Delivery) -> None:
         """Raises what has to be tried again: Unavailable, and what only the operator can end."""
         try:
-            if delivery.state is DeliveryState.SENDING and delivery.kind is not DeliveryKind.REACTION:
+            if delivery.state is DeliveryState.SENDING and delivery.kind not in _ON_OTHERS:
                 found = "" if delivery.platform_id else await find_sent(self._store, channel, delivery)
                 if found:
                     await self._end(delivery, DeliveryState.SENT, platform_id=found)
@@ -241,6 +247,8 @@ class Outbox:
         if delivery.kind is DeliveryKind.REACTION:
             await channel.react(place, delivery.reply_to, content.text)
             return ""
+        if delivery.kind is DeliveryKind.CARD_END:
+            return await self._end_card(channel, delivery)
         if delivery.platform_id and content == Content():
             await channel.delete(place, delivery.platform_id)
             return ""
@@ -256,6 +264,18 @@ class Outbox:
         return await channel.post(
             place, content, nonce=delivery.nonce, reply_to=delivery.reply_to, ticket=delivery.ticket
         )
+
+    async def _end_card(self, channel: Channel, delivery: Delivery) -> str:
+        """The card that was sent before it; one that never arrived, or was deleted, needs no end."""
+        async with self._store.work(write=False) as work:
+            of_turn = await work.outbox.list_of_turn(delivery.turn_id)
+        card = next(d for d in of_turn if d.kind is DeliveryKind.CARD and d.position == delivery.position)
+        if card.platform_id:
+            try:
+                await channel.edit(delivery.place, card.platform_id, delivery.content)
+            except NotFound:
+                return ""
+        return card.platform_id
 
     async def _take_preview(self, channel: Channel, delivery: Delivery) -> Delivery:
         """The live preview becomes the first piece: noted first, so that a repetition edits the same message. It is

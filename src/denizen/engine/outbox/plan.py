@@ -17,6 +17,7 @@ from denizen.domain.data_uri import extract_data_uris, strip_markers
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState, delivery_id
 from denizen.domain.extras import extras_of
 from denizen.domain.pings import link_pings
+from denizen.domain.reasoning import reasoning_text
 from denizen.domain.split import split
 from denizen.domain.turn import Owed, Turn, TurnStatus
 from denizen.engine.outbox.words import NOTHING, failure_text
@@ -70,14 +71,20 @@ def plan_contents(text: str, names: Names, manners: Manners, shown: Iterable[Map
         )
         for piece in pieces
     ]
-    extras = extras_of([*shown, *unmarked.results], found.uris)
+    given = list(shown)
+    front = [
+        Content(reasoning_text(str(row["reasoning"]), limit_chars=manners.message_limit))
+        for row in given
+        if row.get("reasoning")
+    ]
+    extras = extras_of([*given, *unmarked.results], found.uris)
     if not extras:
-        return contents
+        return [*front, *(contents or ([Content(NOTHING)] if front else []))]
     if contents:
         first, *others = extras
         last = replace(contents[-1], embeds=first.embeds, files=first.files, buttons=first.buttons)
-        return [*contents[:-1], last, *others]
-    return list(extras)
+        return [*front, *contents[:-1], last, *others]
+    return [*front, *extras]
 
 
 def _in_order(ending: Ending, kind: DeliveryKind, contents: Sequence[Content], now: datetime) -> list[Delivery]:
@@ -91,11 +98,12 @@ def _in_order(ending: Ending, kind: DeliveryKind, contents: Sequence[Content], n
     ]  # fmt: skip
 
 
+_PIECES = (DeliveryKind.ANSWER, DeliveryKind.NOTICE, DeliveryKind.PREVIEW)
+
+
 def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[Delivery]:
     """The pieces take the place of what was sent before; what is left over of that is taken back (empty content)."""
-    sent = [
-        d for d in earlier if d.state is DeliveryState.SENT and d.kind is not DeliveryKind.REACTION and d.platform_id
-    ]
+    sent = [d for d in earlier if d.state is DeliveryState.SENT and d.kind in _PIECES and d.platform_id]
     pieces = [d for d in planned if d.kind is not DeliveryKind.REACTION]
     if not pieces:
         return planned

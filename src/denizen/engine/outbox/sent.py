@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from denizen.domain.delivery import Content, Delivery
+from denizen.domain.delivery import Content, Delivery, DeliveryKind
 from denizen.domain.room import Post
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
@@ -27,9 +27,12 @@ async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
     async with store.work(write=False) as work:
         pieces = await work.outbox.list_of_turn(delivery.turn_id)
     after = next((piece.reply_to for piece in pieces if piece.reply_to), "")
+    cards = [piece.content for piece in pieces if piece.kind is DeliveryKind.CARD]
     async with aclosing(_list_own(channel, delivery.place.thread or delivery.place.channel, after)) as own:
         async for post in own:
-            if delivery.reply_to:
+            if delivery.kind is not DeliveryKind.CARD and any(says(post.text, card) for card in cards):
+                continue
+            if delivery.reply_to and delivery.kind is not DeliveryKind.CARD:
                 if post.reply_to != delivery.reply_to:
                     continue
             elif not says(post.text, delivery.content):

@@ -1,1 +1,3 @@
-"""What the model sees: `assemble.py` the system segments, `session.py` the history that fits."""
+"""What the model sees: `assemble.py` the system segments, `window.py` the history that fits, `notes.py` what only one
+turn shows and where it stands, `rhythm.py` for how long a provider is to keep it.
+"""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 
 from denizen.domain.agent import Agent, CitationFormat, ResponseStyle
 from denizen.domain.message import FilePart, ImagePart, Part, Role, TextPart, ToolCallPart, ToolResultPart
@@ -26,36 +25,44 @@ _CITATIONS = {
 }
 
 
-def assemble(agent: Agent, *, now: datetime, tool_rules: bool, instructions: str = "") -> tuple[Segment, ...]:
+def assemble(agent: Agent, *, tool_rules: bool, instructions: str = "") -> tuple[Segment, ...]:
     """The segments for one turn. `instructions` come with the request and hold for its session.
 
-    The date is the only thing that changes by itself, once a day, and stands last.
+    Nothing in them changes by itself, so that what follows can be cached.
     """
     persona = "\n\n".join(text.strip() for _, text in agent.persona if text.strip())
     segments = [
         Segment("persona", persona),
+        Segment("context", _context(agent)),
+        Segment("core memory", _core_memory(agent)),
         Segment("style", _style(agent)),
         Segment("tools", _tool_rules(agent) if tool_rules and agent.tools else ""),
         Segment("instructions", instructions.strip(), Stability.SESSION),
-        Segment("date", date_line(now), Stability.TURN),
     ]
     return order_segments(segments)
 
 
-def date_line(now: datetime) -> str:
-    """The text of the segment that changes once a day."""
-    return f"Today is {now:%A, %Y-%m-%d} (UTC)."
-
-
-def assemble_participant(
-    agent: Agent, *, now: datetime, tool_rules: bool, instructions: str = ""
-) -> tuple[Segment, ...]:
+def assemble_participant(agent: Agent, *, tool_rules: bool, instructions: str = "") -> tuple[Segment, ...]:
     """Those of an agent that reads the transcript: it needs nobody to tell it who it is (inventory C28), unless it has
-    a persona.
+    a persona. What it is to know stands there in any case.
     """
     if agent.persona:
-        return assemble(agent, now=now, tool_rules=tool_rules, instructions=instructions)
-    return order_segments([Segment("instructions", instructions.strip(), Stability.SESSION)])
+        return assemble(agent, tool_rules=tool_rules, instructions=instructions)
+    segments = [
+        Segment("context", _context(agent)),
+        Segment("core memory", _core_memory(agent)),
+        Segment("instructions", instructions.strip(), Stability.SESSION),
+    ]
+    return order_segments(segments)
+
+
+def _context(agent: Agent) -> str:
+    """The context files under their names (inventory T-agent-context)."""
+    return "\n\n".join(f"# {heading}\n\n{text}" for heading, text in agent.context_files)
+
+
+def _core_memory(agent: Agent) -> str:
+    return f"What you know in all talks:\n{agent.core_memory}" if agent.core_memory else ""
 
 
 def _style(agent: Agent) -> str:
@@ -98,8 +105,10 @@ def fit(messages: Iterable[PromptMessage], capabilities: Capabilities, *, native
 
 
 def passing(text: str, kind: str = "note") -> PromptMessage:
-    """A note that the model sees once and nobody stores; in brackets, so that it reads as none of the user's words."""
-    return PromptMessage(Role.USER, (TextPart(f"[{text}]"),), kind)
+    """A note that the model sees once and nobody stores; in brackets, so that it reads as none of the user's words.
+    Where it has to stand says `notes.py`.
+    """
+    return PromptMessage(Role.USER, (TextPart(f"[{text}]"),), kind, Stability.REQUEST)
 
 
 def tell_results(messages: Iterable[PromptMessage]) -> list[PromptMessage]:

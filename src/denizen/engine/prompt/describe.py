@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from denizen.domain.ids import TurnId
+from denizen.domain.prompt import count_tool_tokens
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.engine.prompt.session import count_tokens
-from denizen.engine.toolbox import count_tool_tokens
 from denizen.ports.model import ModelRequest
 
 

@@ -1,7 +1,7 @@
 """What others said in the room just before the question (inventory L3).
 
-A passing note in front of the question, read from the archive for this turn only: it is stored nowhere else, so that
-what is deleted or forgotten there is gone from here too. The agent's own posts are in its session already.
+A passing note (`notes.py`), read from the archive for this turn only: it is stored nowhere else, so that what is
+deleted or forgotten there is gone from here too. The agent's own posts are in its session already.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Message
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import Post
+from denizen.domain.taint import tainted
+from denizen.domain.tool import Taint
+from denizen.domain.turn import Owed
 from denizen.engine.choices import reset_at
 from denizen.engine.prompt.assemble import passing
 from denizen.engine.prompt.marks import speaker_of
@@ -18,6 +21,9 @@ from denizen.ports.store import Store
 
 MAX_CHARS = 300
 """Of one message."""
+
+_ANSWERS = "What other agents have answered to this already; they are others, not you:"
+_HEAD = "What was said here just before the question, for your information:"
 
 
 async def load_surroundings(
@@ -41,7 +47,22 @@ async def load_surroundings(
                 lines.append(_line(post))
     if not lines:
         return []
-    return [passing("What was said here just before, for your information:\n" + "\n".join(lines), "surroundings")]
+    return [tainted(passing(f"{_HEAD}\n" + "\n".join(lines), "surroundings"), Taint.OTHERS)]
+
+
+async def load_answers(store: Store, owed: Owed, place: Place, *, limit: int) -> list[PromptMessage]:
+    """What other agents have answered to the same message already, as one message; at most `limit` posts."""
+    async with store.work(write=False) as work:
+        room = place.thread or place.channel
+        posts = await work.archive.list_posts(place.platform, room, after=owed.reply_to, limit=limit)
+        lines: list[str] = []
+        for post in posts:
+            sent = await work.outbox.find_by_platform_id(place.platform, post.id) if post.author.is_bot else None
+            if sent is not None and sent.agent != owed.account and post.text.strip():
+                lines.append(_line(post))
+    if not lines:
+        return []
+    return [tainted(passing(f"{_ANSWERS}\n" + "\n".join(lines), "surroundings"), Taint.OTHERS)]
 
 
 def _line(post: Post) -> str:

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from denizen.domain.agent import Agent
+from denizen.domain.approval import Outcome, Reach
 from denizen.domain.attention import Sighting, decide_attention
 from denizen.domain.conversation import Place
-from denizen.domain.errors import NotAllowed
+from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Inbound, Owed, Turn
 from denizen.engine.commands.scene import CommandScene
+from denizen.engine.gate.card import read_action
 from denizen.engine.resident.receiver import Begun, Receiver
 from denizen.ports.channel import CommandCall, Press
 
@@ -57,6 +59,18 @@ class Asking:
             raise NotAllowed("You may not talk with me here.", code="not_allowed")
         await self._hand_in(asked, f"[pressed a button, which says:] {press.value}")
 
+    async def decide(self, press: Press) -> str:
+        """A button of a card: the word of the one who pressed it about the call. Says what became of it where the card
+        does not. Raises NotAllowed for somebody who may not decide it.
+        """
+        read = read_action(press.action)
+        if read is None:
+            raise NotFound("This button is of no use any more.", code="button_unknown")
+        choice, key = read
+        voter = self._receiver.principal(Author(press.author_id, press.author_name), press.roles)
+        ruling = await self._desk.turns.approvals.decide(key, voter, choice, note=press.why)
+        return "" if ruling.outcome is Outcome.DECIDED else ruling.text
+
     def scene(self, call: CommandCall) -> CommandScene:
         """What a command works with."""
         desk, place = self._desk, call.room.place
@@ -92,6 +106,7 @@ class Asking:
                 desk.account, reply_to=asked.reply_to, ticket=asked.ticket, answers=(asked.key,),
                 guild=asked.room.guild,
             ),
+            reach=Reach.CARD,
         )  # fmt: skip
         turn = await desk.turns.submit(inbound)
         self._began(Begun(turn, place, asked.reply_to))

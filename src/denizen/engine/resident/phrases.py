@@ -11,7 +11,7 @@ from denizen.engine.prompt.marks import speaker_of
 NOT_ALLOWED = "I may not talk with you here. Whoever runs me can add you with `/allow add`."
 MAX_CHARS = 2000
 """Of one missed message."""
-_SILENT = frozenset({Refusal.EXCHANGES, Refusal.TOO_OLD})
+_SILENT = frozenset({Refusal.EXCHANGES, Refusal.MONEY, Refusal.TOO_OLD})
 
 
 def refusal_text(refusal: Refusal, why: str = "") -> str:

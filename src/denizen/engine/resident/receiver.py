@@ -8,11 +8,15 @@ store decides once. Called by `resident.py` and `missed.py`, for one room one af
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from anyio.lowlevel import checkpoint
 
 from denizen.domain.agent import SessionScope
+from denizen.domain.approval import Reach
 from denizen.domain.attention import Attention, Manners, Refusal, Sighting, ThreadHabit, decide_attention, roles_of
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
@@ -36,6 +40,9 @@ from denizen.ports.store import Store
 THREAD_TITLE_CHARS = 80
 MAX_EDITS = 9
 """How often a question may be asked anew."""
+EXCHANGE_TIME = timedelta(hours=1)
+EXCHANGE_TURNS = 500
+"""Of so many of the latest turns of a room the cost is counted."""
 MAX_MISSED = 20
 """How many missed messages are read for their common answer: the newest."""
 
@@ -75,6 +82,12 @@ class Desk:
         return self.runtime.current.manners_of(self.channel.agent)
 
 
+async def _never(receiver: Receiver, arrival: Arrival) -> bool:
+    del receiver, arrival
+    await checkpoint()
+    return False
+
+
 @dataclass(slots=True)
 class Receiver:
     """Decides and hands in. `neighbours` gives the accounts of this process."""
@@ -82,6 +95,10 @@ class Receiver:
     desk: Desk
     neighbours: Callable[[], Sequence[Channel]]
     followed: set[str] = field(default_factory=set[str])
+    gives_way: Callable[[Receiver, Arrival], Awaitable[bool]] = _never
+    """Whether another agent of this Denizen speaks instead."""
+    hears: Callable[[str], bool] = lambda _: True
+    """Whether the account listens in that room."""
 
     async def load(self) -> None:
         """Reads what was remembered: subscriptions outlive a restart (SW11)."""
@@ -95,7 +112,10 @@ class Receiver:
         attention = decide_attention(sighting, manners)
         if attention.trigger is None:
             return attention
-        return decide_attention(await self.informed(sighting), manners)
+        attention = decide_attention(await self.informed(sighting), manners)
+        if attention.answers and await self.gives_way(self, arrival):
+            return Attention()
+        return attention
 
     def _sighting(self, arrival: Arrival) -> Sighting:
         return Sighting(
@@ -104,6 +124,18 @@ class Receiver:
             mentioned_roles=arrival.mentioned_roles, replies_to_me=arrival.replies_to_me,
             is_followed=arrival.room.id in self.followed, exchanges=0, mentions_others=arrival.mentions_others,
             is_resident=any(c.user_id == arrival.post.author.id for c in self.neighbours()),
+        )  # fmt: skip
+
+    def is_beside(self, other: Receiver, room: str) -> bool:
+        """Whether both listen in that room."""
+        return self.desk.channel.platform == other.desk.channel.platform and self.hears(room)
+
+    def sighting_of(self, arrival: Arrival) -> Sighting:
+        """The message of another account as this one sees it."""
+        me = self.desk.channel.user_id
+        return replace(
+            self._sighting(arrival), mentions_me=me in arrival.mentioned, replies_to_me=arrival.replies_to == me != "",
+            mentions_others=any(user != me for user in arrival.mentioned),
         )  # fmt: skip
 
     async def informed(self, sighting: Sighting) -> Sighting:
@@ -138,11 +170,15 @@ class Receiver:
 
     # --- turns -------------------------------------------------------------------------------------------------------
 
-    async def begin(self, arrival: Arrival) -> Begun | None:
-        """The turn for one message that deserves an answer; None when it was refused or is answered already."""
+    async def begin(self, arrival: Arrival, *, may_be_silent: bool = False) -> Begun | None:
+        """The turn for one message that deserves an answer; None when it was refused or is answered already. A message
+        of another agent need not be answered, nor one that several could answer unasked.
+        """
         parts, place = await arrival.load_parts(), await self._place(arrival)
         post = arrival.post
         inbound = await self._inbound(arrival, place, parts, key=post.id, answers=(post.id,))
+        if inbound.owed is not None and (may_be_silent or post.author.is_bot):
+            inbound = replace(inbound, owed=replace(inbound.owed, may_be_silent=True))
         return await self.hand_in(inbound, arrival)
 
     async def begin_anew(self, arrival: Arrival) -> Begun | None:
@@ -199,6 +235,9 @@ class Receiver:
         """Submits; a refusal by a limit is remembered and said."""
         desk, room = self.desk, arrival.room
         in_guild = room.kind is not RoomKind.DIRECT
+        if arrival.post.author.is_bot and not await self._may_spend(room):
+            await self.refuse(arrival, Refusal.MONEY)
+            return None
         if in_guild:
             limit = desk.manners.max_exchanges if arrival.post.author.is_bot else None
             if not await desk.exchanges.take(desk.channel.platform, room.id, limit=limit):
@@ -215,6 +254,19 @@ class Receiver:
             await self.refuse(arrival, refusal, error.message)
             return None
         return Begun(turn, inbound.place, inbound.owed.reply_to if inbound.owed else "", room.id if in_guild else "")
+
+    async def _may_spend(self, room: Room) -> bool:
+        """Whether the agents of the room have spent less on answering each other than they may within an hour."""
+        desk, limit = self.desk, self.desk.manners.max_exchange_usd
+        if limit is None:
+            return True
+        since = desk.clock.now() - EXCHANGE_TIME
+        spent = Decimal(0)
+        async with desk.store.work(write=False) as work:
+            for turn in await work.turns.list_turns(conversation_id=room.place.conversation_id, limit=EXCHANGE_TURNS):
+                if turn.opened_at > since and turn.options.get("asked_by_bot"):
+                    spent += turn.usage.cost_usd or 0
+        return spent < limit
 
     async def _place(self, arrival: Arrival) -> Place:
         """Where the answer goes: the room, or a thread opened for it; threads are followed from now on."""
@@ -242,6 +294,7 @@ class Receiver:
             model=model, session_place=self.session_place(agent, arrival.room, place, post.author.id),
             shared=arrival.room.kind is not RoomKind.DIRECT,
             owed=Owed(desk.account, reply_to=post.id if in_thread else "", answers=answers, guild=arrival.room.guild),
+            reach=Reach.NOBODY if post.author.is_bot else Reach.CARD,
         )  # fmt: skip
 
     def principal(self, author: Author, roles: frozenset[str]) -> Principal:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
@@ -24,8 +24,9 @@ from denizen.domain.errors import (
     NotFound,
     Unavailable,
 )
-from denizen.domain.ids import fresh
+from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.room import Room, RoomKind
+from denizen.domain.speaking import is_silence
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.archive.backfill import Backfiller, Progress
 from denizen.engine.archive.mirror import Mirror
@@ -33,7 +34,8 @@ from denizen.engine.channels import Channels
 from denizen.engine.commands.commands import Commands
 from denizen.engine.commands.scene import CommandServices, Customs, Privacy
 from denizen.engine.inbox import Inbox
-from denizen.engine.opening import load_turn
+from denizen.engine.opening import load_turn, owed_of
+from denizen.engine.resident.arbiter import Arbiter
 from denizen.engine.resident.asking import Asking
 from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.engine.resident.missed import Missed
@@ -59,6 +61,7 @@ class Household:
     mirror: Mirror
     backfiller: Backfiller
     privacy: Privacy
+    arbiter: Arbiter = field(default_factory=Arbiter)
 
 
 class Resident:
@@ -68,7 +71,10 @@ class Resident:
         self._desk = desk
         self._household = household
         platform = desk.channel.platform
-        self._receiver = Receiver(desk, lambda: household.channels.list_platform(platform))
+        self._receiver = Receiver(
+            desk, lambda: household.channels.list_platform(platform), gives_way=household.arbiter.silences,
+            hears=lambda room: self._positions.find(room) is not None,
+        )  # fmt: skip
         self._positions = Positions(desk.store, desk.account, desk.channel.platform)
         self._missed = Missed(self._receiver, self._positions, hear=self._hear, mirror=self._mirror, began=self._show)
         self._asking = Asking(self._receiver, self._show)
@@ -85,18 +91,23 @@ class Resident:
         self._late: set[str] = set()
         self._new_talks: set[str] = set()
         self._obeying: set[str] = set()
+        self._waiting: dict[str, Arrival] = {}
+        """Questions that other agents answer first."""
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Sends, shows and remembers, until it is cancelled. Started when it may listen."""
-        channel, channels = self._desk.channel, self._household.channels
+        household = self._household
+        channel, channels = self._desk.channel, household.channels
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
                 group.start_soon(keep_up, "writing positions", self._positions.keep_writing)
+                household.arbiter.join(self._receiver)
                 task_status.started()
                 await anyio.sleep_forever()
         finally:
             self._group = None
+            household.arbiter.leave(self._receiver)
             channels.remove(channel)
 
     @property
@@ -232,6 +243,9 @@ class Resident:
         attention = await self._receiver.look(arrival)
         if attention.trigger is None or post.id in self._obeying or (arrival.is_edit and not self._is_soon(arrival)):
             return
+        if post.id in self._waiting:
+            self._waiting[post.id] = arrival  # its latest text is answered
+            return
         if await self._receiver.is_claimed(post.id):
             if arrival.is_edit and attention.answers:
                 await self._ask_anew(arrival)
@@ -239,14 +253,47 @@ class Resident:
         if attention.refusal is not None:
             await self._receiver.refuse(arrival, attention.refusal)
         elif not await self._obey(arrival):
-            await self._answer(arrival)
+            await self._answer_in_turn(arrival)
 
-    async def _answer(self, arrival: Arrival) -> None:
+    async def _answer_in_turn(self, arrival: Arrival) -> None:
+        """After those who were addressed before, to have read what they said."""
+        post_id, room_id = arrival.post.id, arrival.room.id
+        floor = await self._household.arbiter.decide(self._receiver, arrival)
+        earlier = floor.before(self._desk.account)
+        if not earlier:
+            await self._answer(arrival, may_be_silent=floor.is_open)
+            return
+        self._waiting[post_id] = arrival
+        self._positions.hold(room_id)
+        self._start("waiting for other agents", self._answer_after, earlier, arrival)
+
+    async def _answer_after(self, earlier: Sequence[AgentName], arrival: Arrival) -> None:
+        """The room's position waits, so that a crash does not lose the message."""
+        post_id, room = arrival.post.id, arrival.room
+        is_over = True
+        try:
+            await self._household.arbiter.wait_for(self._desk, earlier, arrival)
+            async with self._rooms.turn(room.id):
+                latest = self._waiting.pop(post_id, None)
+                if latest is not None:  # else it was deleted meanwhile
+                    await self._answer(latest)
+        except DenizenError as error:
+            _log.warning("a message is heard later", extra={"room": room.id, "post": post_id, "code": error.code})
+            self._hear_later(room)
+        except anyio.get_cancelled_exc_class():
+            is_over = False  # the next process hears it again
+            raise
+        finally:
+            self._waiting.pop(post_id, None)
+            if is_over:
+                self._positions.release(room.id)
+
+    async def _answer(self, arrival: Arrival, *, may_be_silent: bool = False) -> None:
         if not arrival.question.strip() and not arrival.post.reply_to:  # nothing but a mention
             await self._receiver.say(arrival, self._desk.manners.greeting)
             return
         try:
-            begun = await self._receiver.begin(arrival)
+            begun = await self._receiver.begin(arrival, may_be_silent=may_be_silent)
         except (NotFound, NotAllowed, InvalidInput) as error:  # what the person can do something about
             await self._receiver.say(arrival, error.explain())
             return
@@ -274,6 +321,8 @@ class Resident:
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         """The questions' turns end; one that answers several ends when all of them are gone."""
         desk, platform = self._desk, self._desk.channel.platform
+        for post_id in post_ids:
+            self._waiting.pop(post_id, None)
         await self._household.mirror.delete(platform, post_ids)
         async with desk.store.work(write=False) as work:
             claims = await work.reception.find_claims(desk.account, platform, post_ids)
@@ -289,7 +338,9 @@ class Resident:
     # --- turns -------------------------------------------------------------------------------------------------------
 
     def _show(self, begun: Begun) -> None:
-        shown = Shown(begun.turn.id, begun.place, begun.asked, self._desk.manners)
+        # Of a turn that may end without a word nothing is shown before it.
+        asked = "" if may_be_silent(begun.turn) else begun.asked
+        shown = Shown(begun.turn.id, begun.place, asked, self._desk.manners)
         if not begun.turn.status.is_final:
             self._start("showing a turn", self._watch, shown, begun.counted_in)
 
@@ -302,8 +353,15 @@ class Resident:
 
     async def _watch(self, shown: Shown, counted_in: str) -> None:
         status = await self._showing.show(shown)
-        if counted_in and status in (TurnStatus.FAILED, TurnStatus.CANCELLED):
+        is_void = status in (TurnStatus.FAILED, TurnStatus.CANCELLED) or (
+            status is TurnStatus.DONE and await self._was_silent(shown.turn_id)
+        )
+        if counted_in and is_void:
             await self._desk.exchanges.give_back(shown.place.platform, counted_in)
+
+    async def _was_silent(self, turn_id: TurnId) -> bool:
+        turn = await self._desk.turns.get(turn_id)
+        return may_be_silent(turn) and is_silence(turn.reply)
 
     def _customs(self) -> Customs:
         current = self._desk.runtime.current
@@ -332,6 +390,7 @@ class Resident:
         """Beside the room's other messages: some commands wait for a turn to end; the room's position waits for it, so
         that a crash does not lose it. `/reset` is answered with a sign (inventory C19).
         """
+        is_cut = False
         try:
             reply = await self._obey_typed(call)
             if reply.is_pending:
@@ -341,9 +400,13 @@ class Resident:
             else:
                 sign = self._desk.manners.reactions.failed if reply.is_failure and call.name == "reset" else ""
                 await self._receiver.say(arrival, reply.text, sign=sign)
+        except anyio.get_cancelled_exc_class():
+            is_cut = True  # the next process reads it again
+            raise
         finally:
             self._obeying.discard(arrival.post.id)
-            self._positions.release(arrival.room.id)
+            if not is_cut:
+                self._positions.release(arrival.room.id)
 
     async def _obey_typed(self, call: CommandCall) -> CommandReply:
         try:
@@ -359,9 +422,17 @@ class Resident:
     async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
         return await self._commands.suggest(call, option, typed, self._asking.scene(call))
 
-    async def on_press(self, press: Press) -> None:
-        """A button says its value for the one who pressed it."""
+    async def on_press(self, press: Press) -> str:
+        """A button decides about a call that waits, or says its value for the one who pressed it."""
+        if press.action:
+            return await self._asking.decide(press)
         await self._asking.press(press)
+        return ""
+
+
+def may_be_silent(turn: Turn) -> bool:
+    owed = owed_of(turn)
+    return owed is not None and owed.may_be_silent
 
 
 def _ignore(progress: Progress) -> None:

@@ -15,8 +15,17 @@ from denizen.domain.attention import Manners
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
-from denizen.domain.events import Notice, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
-from denizen.domain.ids import TurnId
+from denizen.domain.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Notice,
+    TextAdded,
+    ToolFinished,
+    ToolStarted,
+    TurnEvent,
+    TurnFinished,
+)
+from denizen.domain.ids import CallId, TurnId
 from denizen.domain.turn import TurnStatus
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.outbox.preview import Preview
@@ -38,7 +47,9 @@ class _Picture:
 
     text: str = ""
     tools: list[str] = field(default_factory=list[str])
-    notice: str = ""
+    notices: dict[CallId | None, str] = field(default_factory=dict[CallId | None, str])
+    waiting: dict[str, str] = field(default_factory=dict[str, str])
+    changed: anyio.Event = field(default_factory=anyio.Event)
     shown: str = ""
     status: TurnStatus = TurnStatus.OPEN
 
@@ -49,19 +60,31 @@ class _Picture:
             case ToolStarted():
                 self.tools.append(event.tool)
             case ToolFinished():
-                self.notice = ""
+                self.notices.pop(event.call_id, None)
+                self.notices.pop(None, None)
             case Notice():
-                self.notice = event.text
+                self.notices[event.call_id] = event.text
+            case ApprovalRequested():
+                self.waiting[event.approval.id] = event.approval.tool
+            case ApprovalDecided():
+                self.waiting.pop(event.approval.id, None)
             case TurnFinished():
                 self.status = event.status
             case _:
-                pass
+                return
+        self.changed.set()
+
+    async def next_change(self) -> None:
+        """Until it says, or waits for, something else."""
+        self.changed = anyio.Event()
+        await self.changed.wait()
 
     def words(self) -> str:
         """Tool activity in small print above the end of the growing text."""
-        lines: list[str] = []
-        if self.notice:
-            lines.append(f"-# {self.notice}")
+        lines = [f"-# {notice}" for notice in self.notices.values()]
+        if self.waiting:
+            tools = ", ".join(f"`{tool}`" for tool in dict.fromkeys(self.waiting.values()))
+            lines.append(f"-# waits for approval of {tools}")
         if self.tools:
             lines.append("-# used " + ", ".join(f"`{tool}`" for tool in dict.fromkeys(self.tools)))
         text = self.text.strip()
@@ -96,8 +119,7 @@ class Showing:
         if seen:
             await self._react(shown, seen, on=True)
         try:
-            async with self._channel.typing(shown.place):
-                status = await self._follow(shown)
+            status = await self._follow(shown)
         except DenizenError as error:  # the process is closing, or the store is away: the turn goes on later
             _log.info("turn is not shown any more", extra={"turn": shown.turn_id, "code": error.code})
             return None
@@ -115,6 +137,7 @@ class Showing:
         if shown.manners.preview and shown.asked:
             preview = self._outbox.open_preview(self._channel, shown.turn_id, shown.place, reply_to=shown.asked)
         async with anyio.create_task_group() as group:
+            group.start_soon(self._type, shown.place, picture)
             if preview is not None:
                 group.start_soon(self._draw, preview, picture)
             try:
@@ -129,6 +152,15 @@ class Showing:
         if ended is not None:
             raise ended
         return picture.status
+
+    async def _type(self, place: Place, picture: _Picture) -> None:
+        """Shows typing, but not while people are waited for, which may take days."""
+        while True:
+            if not picture.waiting:
+                async with self._channel.typing(place):
+                    while not picture.waiting:
+                        await picture.next_change()
+            await picture.next_change()
 
     async def _draw(self, preview: Preview, picture: _Picture) -> None:
         await anyio.sleep(PREVIEW_AFTER_S)

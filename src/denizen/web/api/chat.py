@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from denizen.domain.approval import Reach
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
 from denizen.domain.message import Author, TextPart
@@ -54,6 +55,7 @@ class Chat:
             parts=(TextPart(asked.message),),
             platform_id=message_key(principal, request.headers.get(IDEMPOTENCY_HEADER, "")),
             new_session=asked.new,
+            reach=Reach.WATCHER,
         )
         turn_id = key_of(inbound)
         conduct = Conduct(
@@ -67,7 +69,7 @@ class Chat:
     async def _chunks(self, inbound: Inbound) -> Chunks:
         async with aclosing(self._deps.turns.stream(inbound)) as events:
             async for event in events:
-                for sent in event_to_wire(event):
+                for sent in event_to_wire(event, inbound.principal):
                     yield _encode(sent)
 
     async def cancel(self, request: Request) -> Response:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from denizen.domain.events import TextAdded
+from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.usage import Usage
 
 DONE = b"data: [DONE]\n\n"
@@ -20,8 +20,13 @@ class Reply:
         self._head: dict[str, Any] = {"id": f"chatcmpl-{turn_id}", "created": created, "model": model}
         self._include_usage = include_usage
 
-    def completion(self, text: str, finish_reason: str, usage: Usage) -> dict[str, Any]:
-        message = {"role": "assistant", "content": text, "refusal": None}
+    def completion(self, finished: TurnFinished, finish_reason: str) -> dict[str, Any]:
+        """Pictures and reasoning stand beside the text, under the names that OpenRouter and others use."""
+        message: dict[str, Any] = {"role": "assistant", "content": finished.reply, "refusal": None}
+        if finished.reasoning:
+            message["reasoning_content"] = finished.reasoning
+        message |= _pictures(finished.images)
+        usage = finished.usage
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage_json(usage)}
 
@@ -30,6 +35,13 @@ class Reply:
 
     def text(self, text: str) -> bytes:
         return self._chunk({"content": text})
+
+    def reasoning(self, text: str) -> bytes:
+        return self._chunk({"reasoning_content": text})
+
+    def pictures(self, images: Sequence[str]) -> bytes:
+        """Empty for none."""
+        return self._chunk(_pictures(images)) if images else b""
 
     def ending(self, finish_reason: str, usage: Usage) -> bytes:
         """The chunk with the finish reason, the one with the usage when it was asked for, and the end of the stream."""
@@ -40,7 +52,7 @@ class Reply:
             )
         return b"".join([*chunks, DONE])
 
-    def _chunk(self, delta: dict[str, str], finish_reason: str | None = None) -> bytes:
+    def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         body = {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
         return sse({**body, "usage": None} if self._include_usage else body)
@@ -56,6 +68,11 @@ class Wording:
         self._follows = False
         self._current = ""
         self._has_sent = False
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether the reader was there from the beginning."""
+        return self._follows
 
     def begin(self) -> None:
         """The turn starts now: what follows is complete."""
@@ -83,6 +100,11 @@ class Wording:
         self._current += text
         self._has_sent = True
         return PARAGRAPH + text if breaks else text
+
+
+def _pictures(images: Sequence[str]) -> dict[str, Any]:
+    shown = [{"index": place, "type": "image_url", "image_url": {"url": url}} for place, url in enumerate(images)]
+    return {"images": shown} if shown else {}
 
 
 def sse(body: object) -> bytes:

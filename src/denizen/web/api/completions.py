@@ -18,7 +18,7 @@ from starlette.routing import Route
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotFound
-from denizen.domain.events import Notice, TextAdded, TurnFinished, TurnStarted
+from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnFinished, TurnStarted
 from denizen.domain.message import Author
 from denizen.domain.turn import Inbound, TurnStatus
 from denizen.web.api.completion_reply import DONE, Reply, Wording, model_json, models_json, sse
@@ -80,9 +80,9 @@ class Completions:
         finished = await self._ask(request, inbound, keeps=keeps)
         if finished is None:
             return Response(status_code=CLIENT_GONE)
-        text = _text_of(finished)
+        _text_of(finished)
         reason = await self._finish_reason(finished, inbound, agent)
-        return JSONResponse(reply.completion(text, reason, finished.usage), headers=headers)
+        return JSONResponse(reply.completion(finished, reason), headers=headers)
 
     def _agent(self, name: str) -> Agent:
         try:
@@ -125,6 +125,9 @@ class Completions:
                         text = wording.add(event)
                     case Notice():
                         yield Comment(event.text)
+                    case ReasoningAdded() if wording.is_followed:
+                        yield (b"" if opened else reply.opening()) + reply.reasoning(event.text)
+                        opened = True
                     case TurnFinished():
                         text = wording.finish(_text_of(event))
                     case _:
@@ -133,6 +136,8 @@ class Completions:
                     yield (b"" if opened else reply.opening()) + reply.text(text)
                     opened = True
                 if isinstance(event, TurnFinished):
+                    late = b"" if wording.is_followed or not event.reasoning else reply.reasoning(event.reasoning)
+                    yield late + reply.pictures(event.images)
                     yield reply.ending(await self._finish_reason(event, inbound, agent), event.usage)
 
     async def _finish_reason(self, finished: TurnFinished, inbound: Inbound, agent: Agent) -> str:
@@ -160,7 +165,7 @@ def _inbound(request: Request, asked: CompletionRequest, agent: Agent) -> tuple[
         author=Author(principal.id, asked.user or principal.name),
         parts=asked.parts,
         platform_id=key,
-        supplied=() if session else asked.supplied,
+        supplied=None if session else asked.supplied,
         instructions=asked.instructions,
         # A client may ask for less than the operator allows, not for more.
         max_output_tokens=asked.max_output_tokens and min(asked.max_output_tokens, agent.limits.max_output_tokens),

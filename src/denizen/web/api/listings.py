@@ -16,11 +16,13 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
+from denizen.domain.approval import ApprovalStatus
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
 from denizen.web.api.inbound import WEB, check_own, may_see_all, own_place
 from denizen.web.api.translate import (
     agent_to_wire,
+    approval_to_wire,
     find_model,
     messages_to_wire,
     model_to_wire,
@@ -34,6 +36,7 @@ from denizen_sdk import wire
 
 AgentName = Annotated[str, Query(description="Name of an agent; empty for the default one.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
+ApprovalState = Annotated[ApprovalStatus | None, Query(description="Only those in this state.")]
 
 
 def create_listings(deps: WebDependencies) -> FastAPI:
@@ -83,6 +86,12 @@ def _router(deps: WebDependencies) -> APIRouter:
     ) -> list[wire.MessageInfo]:
         place = own_place(WEB, principal_of(request), name)
         return messages_to_wire(await deps.queries.list_messages(place, agent, limit=limit))
+
+    @router.get("/approvals", summary="Calls that wait for people, or waited: own ones and those that one may decide")
+    async def list_approvals(request: Request, status: ApprovalState = None) -> list[wire.ApprovalInfo]:
+        reader = principal_of(request)
+        found = await deps.turns.approvals.list_for(reader, status=status)
+        return [approval_to_wire(approval, reader) for approval in found]
 
     @router.get("/turns/{turn_id}", summary="A turn with its prompts, steps and tool calls")
     async def get_turn(request: Request, turn_id: str) -> wire.TurnInfo:

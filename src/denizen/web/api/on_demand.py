@@ -24,6 +24,7 @@ PATHS = (
     "/api/tools",
     "/api/sessions/{name:path}/messages",
     "/api/turns/{turn_id}",
+    "/api/approvals",
     "/api/openapi.json",
 )
 """A test holds them against what `listings` serves."""

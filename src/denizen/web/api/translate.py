@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from denizen.domain.agent import Agent
+from denizen.domain.approval import Approval, ApprovalStatus, may_decide
 from denizen.domain.errors import NotFound
 from denizen.domain.events import (
+    ApprovalDecided,
+    ApprovalRequested,
     Notice,
+    ReasoningAdded,
     TextAdded,
     ToolFinished,
     ToolStarted,
@@ -17,9 +21,11 @@ from denizen.domain.events import (
 )
 from denizen.domain.ids import CallId
 from denizen.domain.message import Message, Role, ToolResultPart, calls_of
+from denizen.domain.principal import Principal
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
+from denizen.engine.gate.card import mask
 from denizen.engine.queries import ToolInfo
 from denizen.engine.trace import Trace
 from denizen.ports.model import ModelInfo, Models
@@ -27,7 +33,7 @@ from denizen.web.errors import failure_of, problem_of
 from denizen_sdk import wire
 
 
-def event_to_wire(event: TurnEvent) -> list[wire.ChatEvent]:
+def event_to_wire(event: TurnEvent, reader: Principal) -> list[wire.ChatEvent]:
     """The event as clients see it; text that takes back what came before is two events."""
     match event:
         case TurnStarted():
@@ -35,18 +41,38 @@ def event_to_wire(event: TurnEvent) -> list[wire.ChatEvent]:
         case TextAdded():
             retract: list[wire.ChatEvent] = [wire.TextRetracted()] if event.retract else []
             return [*retract, wire.TextAdded(event.text)] if event.text else retract
+        case ReasoningAdded():
+            return [wire.ReasoningAdded(event.text)]
         case ToolStarted():
             return [wire.ToolStarted(event.call_id, event.tool, event.args)]
         case ToolFinished():
             text = event.text[: wire.MAX_RESULT_CHARS]
             truncated = len(text) < len(event.text)
             return [wire.ToolFinished(event.call_id, event.tool, text, event.is_error, truncated, event.duration_ms)]
+        case ApprovalRequested():
+            return [wire.ApprovalRequested(approval_to_wire(event.approval, reader))]
+        case ApprovalDecided():
+            return [wire.ApprovalDecided(approval_to_wire(event.approval, reader))]
         case Notice():
             return [wire.Notice(event.text)]
         case TurnFinished(status=TurnStatus.DONE | TurnStatus.CANCELLED):
-            return [wire.TurnFinished(event.turn_id, event.status, event.reply, usage_to_wire(event.usage))]
+            usage = usage_to_wire(event.usage)
+            return [wire.TurnFinished(event.turn_id, event.status, event.reply, usage, event.images, event.reasoning)]
         case TurnFinished():
             return [wire.TurnFailed(event.turn_id, problem_of(failure_of(event)))]
+
+
+def approval_to_wire(approval: Approval, reader: Principal) -> wire.ApprovalInfo:
+    """What waits, as the reader may see it."""
+    is_open = approval.status is ApprovalStatus.PENDING
+    return wire.ApprovalInfo(
+        approval.id, approval.turn_id, approval.agent, approval.tool, dict(mask(approval.args)), int(approval.tier),
+        approval.reason, approval.preview, approval.requester_name, approval.status, approval.created_at.isoformat(),
+        approval.expires_at.isoformat() if approval.expires_at else None,
+        approval.decider_name or approval.decided_by,
+        approval.decided_at.isoformat() if approval.decided_at else None,
+        approval.note, is_open and may_decide(approval, reader),
+    )  # fmt: skip
 
 
 def usage_to_wire(usage: Usage) -> wire.Usage:
@@ -141,7 +167,9 @@ def _prompt(prompt: PromptUse, *, in_full: bool) -> wire.PromptInfo:
         for s in prompt.segments
     )
     messages = tuple(wire.MessageShare(m.kind, m.count, m.tokens) for m in prompt.messages)
-    return wire.PromptInfo(prompt.step, prompt.model, segments, messages, prompt.tools, prompt.tool_tokens)
+    return wire.PromptInfo(
+        prompt.step, prompt.model, segments, messages, prompt.tools, prompt.tool_tokens, prompt.memories
+    )
 
 
 def _step(step: Step) -> wire.StepInfo:

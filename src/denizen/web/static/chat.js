@@ -47,6 +47,58 @@ function addCall(item, tool, args) {
   };
 }
 
+// A call that waits for people: what would happen, and buttons for those who may decide. Gives what closes it.
+function addApproval(item, approval) {
+  const card = element("section", "approval");
+  card.setAttribute("role", "group");
+  card.setAttribute("aria-label", `Approval of ${approval.tool}`);
+  card.append(element("p", "head", `Approval needed: ${approval.tool}`), element("pre", "", approval.preview));
+  const end = element("p", "quiet");
+  end.setAttribute("role", "status");
+  const reason = Object.assign(element("input", "reason"), { placeholder: "Reason for a no", maxLength: 500 });
+  reason.setAttribute("aria-label", "Reason for a no");
+  const row = element("div", "choices");
+  const close = (now) => {
+    row.remove();
+    const ends = { approved: "Approved", denied: "Denied", expired: "Not approved in time" };
+    end.textContent = ends[now.status] ?? now.status;
+    if (now.decided_by && now.status !== "expired") end.textContent += ` by ${now.decided_by}`;
+    if (now.note) end.textContent += `: ${now.note}`;
+  };
+  const decide = async (body) => {
+    for (const each of row.children) each.disabled = true;
+    const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    try {
+      const now = await getJson(`/api/approvals/${approval.id}`, options);
+      if (now.status === "pending") end.textContent = "Your yes is counted; others have to say it too.";
+      else close(now);
+    } catch (error) {
+      end.textContent = told(error).message;
+      for (const each of row.children) each.disabled = false;
+    }
+  };
+  const button = (label, body) => {
+    const made = Object.assign(element("button", "", label), { type: "button" });
+    made.addEventListener("click", () => decide(body()));
+    return made;
+  };
+  if (approval.may_decide) {
+    row.append(
+      button("Approve", () => ({ decision: "approve" })),
+      button("For an hour here", () => ({ decision: "approve", scope: "hour" })),
+      button("Deny", () => ({ decision: "deny", reason: reason.value })),
+      reason,
+    );
+  } else {
+    end.textContent = "Others have to decide this.";
+  }
+  card.append(row, end);
+  item.append(card);
+  card.tabIndex = -1;
+  if (approval.may_decide) card.focus(); // not a button: a key that was meant for the message must not decide
+  return close;
+}
+
 function addProblem(item, problem) {
   const block = element("div", "problem");
   block.setAttribute("role", "alert");
@@ -73,6 +125,7 @@ class TurnView {
   constructor(agent) {
     this.item = addMessage("assistant", agent);
     this.calls = new Map();
+    this.approvals = new Map();
     this.text = "";
     this.body = null;
     this.frame = 0;
@@ -95,6 +148,16 @@ class TurnView {
         break;
       case "tool_finished":
         this.calls.get(event.call_id)?.(event);
+        setStatus("Thinking…");
+        break;
+      case "approval_request":
+        if (!this.approvals.has(event.approval.id)) {
+          following(() => this.approvals.set(event.approval.id, addApproval(this.item, event.approval)));
+        }
+        setStatus(`Waiting for approval of ${event.approval.tool}…`);
+        break;
+      case "approval_decided":
+        this.approvals.get(event.approval.id)?.(event.approval);
         setStatus("Thinking…");
         break;
       case "notice":
@@ -200,6 +263,9 @@ async function showEnd(id) {
   }
   setRunning(id);
   setStatus("Thinking…");
+  const view = new TurnView(turn.agent);
+  const pending = await getJson("/api/approvals?status=pending");
+  for (const approval of pending.filter((each) => each.turn_id === id)) view.show({ type: "approval_request", approval });
   await waitForTurn(id);
   setStatus("");
   setRunning(null);

@@ -6,6 +6,7 @@ a unique key may be NULL, since NULLs never equal each other (inventory CW11): "
 key of open sessions is a partial index.
 """
 
+from denizen.adapters.store.tables.approvals import approvals, grants
 from denizen.adapters.store.tables.archive import (
     POST,
     THERE,
@@ -15,11 +16,15 @@ from denizen.adapters.store.tables.archive import (
     posts,
     rooms,
 )
+from denizen.adapters.store.tables.audit import audit, audit_head
+from denizen.adapters.store.tables.memory import memories, vectors
 from denizen.adapters.store.tables.outbox import deliveries, delivery_files
 from denizen.adapters.store.tables.reception import allowed, claims, exchanges, follows, positions
 from denizen.adapters.store.tables.registry import metadata
+from denizen.adapters.store.tables.reminders import reminders
 from denizen.adapters.store.tables.settings import config_generations, user_settings
 from denizen.adapters.store.tables.spending import budget_scopes, reservations, spend
+from denizen.adapters.store.tables.summaries import summaries
 from denizen.adapters.store.tables.talk import (
     MESSAGE,
     OPEN_SESSION,
@@ -37,6 +42,9 @@ __all__ = [
     "POST",
     "THERE",
     "allowed",
+    "approvals",
+    "audit",
+    "audit_head",
     "backfills",
     "blocks",
     "budget_scopes",
@@ -47,6 +55,8 @@ __all__ = [
     "delivery_files",
     "exchanges",
     "follows",
+    "grants",
+    "memories",
     "messages",
     "metadata",
     "opt_outs",
@@ -55,12 +65,15 @@ __all__ = [
     "posts",
     "prompt_texts",
     "prompts",
+    "reminders",
     "reservations",
     "rooms",
     "sessions",
     "spend",
     "steps",
+    "summaries",
     "tool_calls",
     "turns",
     "user_settings",
+    "vectors",
 ]

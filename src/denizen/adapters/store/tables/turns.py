@@ -91,6 +91,7 @@ prompts = sa.Table(
     sa.Column("messages", JsonText(), nullable=False),
     sa.Column("tools", JsonText(), nullable=False),
     sa.Column("tool_tokens", sa.BigInteger(), nullable=False),
+    sa.Column("memories", JsonText(), nullable=False, server_default="[]"),
 )
 """What the prompts of a turn were made of, by the step with which each began."""
 

@@ -8,22 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import pairwise
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.conversation import Place
 from denizen.domain.guard import Voice
 from denizen.domain.ids import AgentName
-from denizen.domain.message import Message, TextPart
+from denizen.domain.message import ImagePart, Message, TextPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.transcript import Budget, Line
 from denizen.domain.turn import Owed, Turn
 from denizen.engine.choices import reset_at
+from denizen.engine.prompt.pictures import pictures_of
+from denizen.engine.prompt.rhythm import pauses_between
+from denizen.engine.prompt.session import IMAGE_LIFE_S
 from denizen.engine.prompt.transcript.blocks import BlockTexts
-from denizen.engine.prompt.transcript.messages import make_messages
+from denizen.engine.prompt.transcript.messages import Manner, make_messages
 from denizen.engine.prompt.transcript.room import Asked, Talk, load_talk, load_talk_then
 from denizen.engine.prompt.transcript.session import began_anew_at, line_of_message, load_session
+from denizen.ports.model import Capabilities
 from denizen.ports.store import Store, Work
+
+PICTURES_WITHIN = 100
+"""Among so many of the newest posts pictures are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class Scene:
     agents: Sequence[Agent]
     is_archived: bool
     room_tokens: int
-    prefill: bool
+    can: Capabilities
     is_over: bool = False
 
 
@@ -53,8 +61,10 @@ class _Cuts:
     above: datetime | None
 
 
-async def load_transcript(store: Store, scene: Scene, texts: BlockTexts) -> tuple[list[PromptMessage], Voice]:
-    """The messages, and the names in them."""
+async def load_transcript(
+    store: Store, scene: Scene, texts: BlockTexts
+) -> tuple[list[PromptMessage], Voice, list[float]]:
+    """The messages, the names in them, and the pauses between the agent's turns in seconds."""
     own = _within(scene.agent.transcript, scene.room_tokens)
     talk = Talk((), (), ())
     question = ""
@@ -77,8 +87,33 @@ async def load_transcript(store: Store, scene: Scene, texts: BlockTexts) -> tupl
     if not begins_thread:
         tail = _with_question(tail, question, line_of_message(scene.trigger, name))
     extras = [part for part in scene.trigger.parts if not isinstance(part, TextPart)]
-    messages = make_messages([*above, *blocks], tail, extras, name, prefill=scene.prefill)
-    return messages, Voice(name, frozenset(line.name for lines in (*above, *blocks, tail) for line in lines))
+    if question and scene.can.image_output:
+        extras = [*await _load_pictures(store, scene, question), *extras]
+    manner = Manner(scene.agent.layout, scene.agent.timestamps, scene.can)
+    messages = make_messages([*above, *blocks], tail, extras, name, manner)
+    voice = Voice(name, frozenset(line.name for lines in (*above, *blocks, tail) for line in lines))
+    said = [line for lines in (*blocks[-1:], tail) for line in lines]
+    return messages, voice, pauses_between(_turns_of(said, name))
+
+
+def _turns_of(lines: Sequence[Line], own: str) -> list[tuple[datetime, datetime]]:
+    """When the agent was spoken to and when it had answered; the last line is the question."""
+    turns: list[tuple[datetime, datetime]] = []
+    for before, line in pairwise(lines):
+        if line.name == own and before.name == own and turns:
+            turns[-1] = (turns[-1][0], line.at)
+        elif line.name == own:
+            turns.append((before.at, line.at))
+    return [*turns, *((line.at, line.at) for line in lines[-1:])]
+
+
+async def _load_pictures(store: Store, scene: Scene, question: str) -> Sequence[ImagePart]:
+    """The last ones that were shown in the room before the question (inventory C25)."""
+    place = scene.place
+    async with store.work(write=False) as work:
+        room = place.thread or place.channel
+        posts = await work.archive.list_posts(place.platform, room, before=question, limit=PICTURES_WITHIN)
+    return pictures_of(posts, scene.turn.opened_at - timedelta(seconds=IMAGE_LIFE_S))
 
 
 def _asked_with(platform_id: str) -> str:

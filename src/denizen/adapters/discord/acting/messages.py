@@ -1,0 +1,101 @@
+"""Actions on messages: sending, editing, deleting, pinning, publishing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import discord
+from discord.http import handle_message_parameters
+
+from denizen.adapters.discord.acting.hand import Hand
+from denizen.adapters.discord.acting.lookup import find_message, load_channel, place_of
+from denizen.adapters.discord.acting.writing import Written, post, read_embeds, told, word
+from denizen.adapters.discord.wording import original_of
+from denizen.domain.errors import InvalidInput, NotAllowed
+from denizen.domain.json import Json, JsonObject
+
+_NOTHING: Mapping[str, Json] = {}
+
+
+async def send_message(
+    hand: Hand, text: str = "", channel: str = "", embed: Mapping[str, Json] = _NOTHING, reply_to: str = ""
+) -> JsonObject:
+    where = await load_channel(hand, channel)
+    if reply_to:
+        reply_to = str((await find_message(hand, reply_to, str(where.id), named=True)).id)
+    return await post(hand, where, Written(text, embed, reply_to))
+
+
+async def edit_message(
+    hand: Hand, message: str, text: str = "", channel: str = "", embed: Mapping[str, Json] = _NOTHING
+) -> JsonObject:
+    """What is not given stays as it is."""
+    found = await find_message(hand, message, channel, named=True)
+    where = place_of(found)
+    require_own(hand, found)
+    if not (text.strip() or any(embed.values())):
+        raise InvalidInput("Nothing was said to change.", code="discord_empty", fix="Give a text or an embed.")
+    hand.require_writing(where, *(["embed_links"] if embed else []))
+    worded = await word(hand, where, text)
+    params = handle_message_parameters(
+        content=worded.text if text else discord.utils.MISSING,
+        embeds=read_embeds(embed) if embed else discord.utils.MISSING,
+        allowed_mentions=worded.pings,
+    )
+    with params:
+        await hand.client.http.edit_message(where.id, found.id, params=params)
+    return told(hand, where.id, found.id)
+
+
+async def delete_message(hand: Hand, message: str, channel: str = "", *, own: bool = False) -> JsonObject:
+    """With `own` it has to be one of the account's."""
+    found = await find_message(hand, message, channel)
+    if own or found.author.id == hand.me.id:
+        require_own(hand, found)
+    elif found.author.id == hand.asker.id:
+        hand.require_of_me("manage_messages", place_of(found))
+    else:
+        hand.require("manage_messages", place_of(found))
+    await found.delete()
+    return told(hand, found.channel.id, found.id)
+
+
+async def pin_message(hand: Hand, message: str, channel: str = "") -> JsonObject:
+    found = await find_message(hand, message, channel)
+    hand.require("pin_messages", place_of(found))
+    await found.pin(reason=hand.reason())
+    return told(hand, found.channel.id, found.id)
+
+
+async def unpin_message(hand: Hand, message: str, channel: str = "") -> JsonObject:
+    found = await find_message(hand, message, channel)
+    hand.require("pin_messages", place_of(found))
+    await found.unpin(reason=hand.reason())
+    return told(hand, found.channel.id, found.id)
+
+
+async def crosspost_message(hand: Hand, message: str, channel: str = "") -> JsonObject:
+    """To all channels of other servers that follow this one. Twice is once."""
+    found = await find_message(hand, message, channel)
+    where = place_of(found)
+    if not isinstance(where, discord.TextChannel) or not where.is_news():
+        raise InvalidInput("Only messages of announcement channels can be published.", code="discord_no_news")
+    if found.flags.crossposted:
+        return told(hand, where.id, found.id)
+    for member, require in ((hand.asker, hand.require_of_asker), (hand.me, hand.require_of_me)):
+        require("send_messages" if found.author.id == member.id else "manage_messages", where)
+    await found.publish()
+    return told(hand, where.id, found.id)
+
+
+def require_own(hand: Hand, message: discord.Message) -> None:
+    """Raises NotAllowed unless it is the account's, and the asker may have a word in it: because it answered them, or
+    because they may manage messages there.
+    """
+    if message.author.id != hand.me.id:
+        raise NotAllowed("That message is not mine.", code="discord_not_mine")
+    original = original_of(message)
+    command = message.interaction_metadata
+    answered = (original.author.id if original else None, command.user.id if command else None)
+    if hand.asker.id not in answered:
+        hand.require_of_asker("manage_messages", place_of(message))

@@ -1,0 +1,98 @@
+"""Texts to vectors on this machine's processor: fastembed, loaded with the first text, one text after another in a
+thread.
+
+About 20 ms and one processor for a text, 280 MB of memory from the first one on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import anyio
+
+from denizen.adapters.embed.weights import EmbedEntry, EmbedPlaces, load_weights
+from denizen.domain.errors import NeedsAttention, Unavailable
+from denizen.ports.embed import EmbedKind
+
+if TYPE_CHECKING:
+    from fastembed import TextEmbedding
+
+THREADS = 1
+"""More would take the processor from turns, and gain nothing for single texts."""
+
+
+class LocalEmbedder:
+    """`denizen.ports.embed.Embedder`. Two may not be asked at once: the second waits."""
+
+    def __init__(self, entry: EmbedEntry, places: EmbedPlaces) -> None:
+        self._entry = entry
+        self._places = places
+        self._model: TextEmbedding | None = None
+        self._lock = anyio.Lock()
+        self._in_thread = Lock()
+        """A thread that nobody waits for any more may still be loading."""
+
+    @property
+    def name(self) -> str:
+        return f"local/{self._entry.name}"
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+        """Raises NeedsAttention when the extra is not installed, or the weights are not here."""
+        del kind  # this model reads both alike
+        async with self._lock:
+            return await anyio.to_thread.run_sync(partial(self._run, list(texts)), abandon_on_cancel=True)
+
+    async def aclose(self) -> None:
+        """The model goes with the last reference to it."""
+        self._model = None
+
+    def _run(self, texts: Sequence[str]) -> list[list[float]]:
+        with self._in_thread:
+            model = self._model = self._model or self._load()
+        try:
+            return [[float(value) for value in vector] for vector in model.embed(texts, batch_size=8)]
+        except (RuntimeError, ValueError) as error:
+            raise Unavailable(
+                "The model that turns texts into vectors failed.", code="embed_failed", why=str(error)
+            ) from error
+
+    def _load(self) -> TextEmbedding:
+        try:
+            from fastembed import TextEmbedding
+            from fastembed.common.model_description import ModelSource, PoolingType
+        except ImportError as error:
+            raise NeedsAttention(
+                "Search by meaning on this machine needs the extra 'embed'.",
+                code="embed_extra",
+                why=str(error),
+                fix="Install denizen[embed], or set embeddings.provider: none.",
+            ) from error
+        folder = load_weights(self._entry, self._places)
+        name = f"denizen/{self._entry.name}"
+        with suppress(ValueError):  # it says so when the name is registered already
+            TextEmbedding.add_custom_model(
+                model=name,
+                pooling=PoolingType.MEAN,
+                normalization=True,
+                sources=ModelSource(hf=name),
+                dim=self._entry.dimensions,
+                model_file="model.onnx",
+            )
+        return _open(TextEmbedding, name, folder)
+
+
+def _open(kind: type[TextEmbedding], name: str, folder: Path) -> TextEmbedding:
+    try:
+        return kind(name, specific_model_path=str(folder), threads=THREADS, providers=["CPUExecutionProvider"])
+    except (RuntimeError, ValueError, OSError) as error:
+        raise NeedsAttention(
+            "The model that turns texts into vectors cannot be loaded.",
+            code="embed_unusable",
+            why=str(error),
+            fix=f"Remove {folder}, so that it is made anew, or set embeddings.provider: none.",
+        ) from error

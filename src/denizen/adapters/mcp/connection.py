@@ -1,0 +1,267 @@
+"""One connection to one server, from its opening to its end.
+
+Opened and closed in the same task, by `server.py` (inventory LW12). What the vendor's client raises when a connection
+ends comes in groups of many kinds; `find_reason` makes a sentence of it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import Context
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, cast
+
+import anyio
+
+from denizen import __version__
+from denizen.adapters.mcp.spec import Program, ServerSpec, Site
+from denizen.domain.json import Json
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client._transport import ReadStream, TransportStreams
+    from mcp.shared.dispatcher import ProgressFnT
+    from mcp.shared.message import SessionMessage
+    from mcp_types import CallToolResult, Tool
+
+SILENCE_S = 660.0
+"""How long an HTTP server may keep a response open without a word: longer than any call may take."""
+MAX_PAGES = 50
+"""Of a list of tools."""
+LISTEN_AGAIN_S = 5.0
+LAST_LINES = 5
+MAX_LINE_CHARS = 500
+
+_log = logging.getLogger("denizen.mcp")
+
+
+@dataclass(slots=True)
+class LastWords:
+    """What a program wrote to its standard error lately: it often says why it ended."""
+
+    server: str
+    lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=LAST_LINES))
+    _rest: bytes = b""
+
+    def take(self, chunk: bytes) -> None:
+        *lines, self._rest = (self._rest + chunk)[-65_536:].split(b"\n")
+        for line in lines:
+            text = line.decode("utf-8", "replace").strip()[:MAX_LINE_CHARS]
+            if text:
+                self.lines.append(text)
+                _log.debug("an MCP server writes", extra={"server": self.server, "line": text})
+
+
+@dataclass(slots=True)
+class Connection:
+    """`ended` is set when nothing will come over it any more. `statuses` holds that of the last HTTP request that
+    failed, which the vendor's errors do not tell.
+    """
+
+    client: Client
+    ended: anyio.Event
+    changed: anyio.Event
+    statuses: deque[int]
+
+    @property
+    def about(self) -> str:
+        """Name and version, as the server gives them."""
+        info = self.client.server_info
+        return f"{info.name} {info.version}"[:100] if info else ""
+
+    async def list_tools(self) -> list[Tool]:
+        """All pages."""
+        tools: list[Tool] = []
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            page = await self.client.list_tools(cursor=cursor, cache_mode="refresh")
+            tools += page.tools
+            cursor = page.next_cursor
+            if not cursor:
+                break
+        return tools
+
+    async def ask(self, tool: str, args: Mapping[str, Json], progress: ProgressFnT) -> CallToolResult:
+        return await self.client.call_tool(tool, dict(args), progress_callback=progress)
+
+    async def follow_changes(self) -> None:
+        """Sets `changed` for servers of the newest protocol, which tell only those who listen; the others tell anyway.
+        Ends when there is nothing to listen to. While nobody listened, something may have changed unheard.
+        """
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+        from mcp.shared.exceptions import MCPError
+
+        capabilities = self.client.server_capabilities.tools
+        if capabilities is None or not capabilities.list_changed:
+            return
+        while True:
+            try:
+                async with self.client.listen(tools_list_changed=True) as subscription:
+                    async for _ in subscription:
+                        self.changed.set()
+            except SubscriptionLost as error:
+                _log.info("a server's changes go unheard for a while", extra={"why": str(error)})
+            except (ListenNotSupportedError, MCPError, TimeoutError):
+                return
+            await anyio.sleep(LISTEN_AGAIN_S)
+            self.changed.set()
+
+
+@asynccontextmanager
+async def open_connection(spec: ServerSpec, words: LastWords) -> AsyncGenerator[Connection]:
+    """Starts or reaches the server and shakes hands. Raises what the vendor and the system raise, often in groups."""
+    from mcp import Client
+    from mcp_types import Implementation, ToolListChangedNotification
+
+    ended, changed, statuses = anyio.Event(), anyio.Event(), deque[int](maxlen=1)
+
+    async def hear(message: object) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            connection.changed.set()
+        await anyio.lowlevel.checkpoint()
+
+    way = spec.way
+    streams = _watched(_program(way, words) if isinstance(way, Program) else _site(way, statuses), ended)
+    client = Client(
+        streams, message_handler=hear, client_info=Implementation(name="denizen", version=__version__), cache=None
+    )
+    connection = Connection(client, ended, changed, statuses)
+    async with client:
+        yield connection
+
+
+@asynccontextmanager
+async def _program(way: Program, words: LastWords) -> AsyncGenerator[TransportStreams]:
+    from mcp import StdioServerParameters
+    from mcp.client.stdio import stdio_client
+
+    parameters = StdioServerParameters(
+        command=way.command, args=list(way.args), env=dict(way.env), cwd=way.cwd, encoding_error_handler="replace"
+    )
+    reading, writing = os.pipe()
+    try:
+        os.set_blocking(reading, False)
+        with os.fdopen(writing, "w") as errors:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_listen, reading, words)
+                async with stdio_client(parameters, errors) as streams:
+                    yield streams
+                _drain(reading, words)
+                group.cancel_scope.cancel()
+    finally:
+        _drain(reading, words)
+        os.close(reading)
+
+
+async def _listen(reading: int, words: LastWords) -> None:
+    while True:
+        await anyio.wait_readable(reading)
+        if not _drain(reading, words):
+            return
+
+
+def _drain(reading: int, words: LastWords) -> bool:
+    """What is there now; whether there may be more."""
+    while True:
+        try:
+            chunk = os.read(reading, 65_536)
+        except BlockingIOError:
+            return True
+        if not chunk:
+            return False
+        words.take(chunk)
+
+
+@asynccontextmanager
+async def _site(way: Site, statuses: deque[int]) -> AsyncGenerator[TransportStreams]:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def look(response: httpx2.Response) -> None:
+        if response.status_code >= 400:
+            statuses.append(response.status_code)
+
+    timeout = httpx2.Timeout(30.0, read=SILENCE_S)
+    async with (
+        httpx2.AsyncClient(headers=dict(way.headers), timeout=timeout, event_hooks={"response": [look]}) as http,
+        streamable_http_client(way.url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+@asynccontextmanager
+async def _watched(
+    transport: AbstractAsyncContextManager[TransportStreams], ended: anyio.Event
+) -> AsyncGenerator[TransportStreams]:
+    async with transport as (read, write):
+        yield _Watched(read, ended), write
+
+
+class _Watched:
+    """A stream that tells when it is over: else the death of an idle server would only show in the next call."""
+
+    def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: anyio.Event) -> None:
+        self._stream = stream
+        self._ended = ended
+
+    @property
+    def last_context(self) -> Context | None:
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            return await self._stream.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self._ended.set()
+            raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def __aiter__(self) -> _Watched:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> bool | None:
+        return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Whether nobody took the connection, so that nothing can have happened."""
+    import httpx2
+
+    causes = list(_leaves(error))
+    return bool(causes) and all(isinstance(each, httpx2.ConnectError | httpx2.ConnectTimeout) for each in causes)
+
+
+def find_reason(error: BaseException) -> str:
+    """The first thing that went wrong, in one line."""
+    found = next(_leaves(error), error)
+    if isinstance(found, FileNotFoundError):
+        return f"there is no program or folder '{found.filename}'"
+    text = " ".join(str(found).split())[:MAX_LINE_CHARS]
+    return text or type(found).__name__
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+            yield from _leaves(each)
+    else:
+        yield error

@@ -1,0 +1,311 @@
+"""One server, kept connected by a task of its own (inventory LW3, LW12, L11).
+
+That task opens the connection, takes calls from a queue and closes the connection; a server that has ended is reached
+again after a growing pause, or at once when somebody calls it. Whatever happens to one server stays here (LW5).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio.abc import TaskGroup
+
+from denizen.adapters.mcp.connection import Connection, LastWords, find_reason, is_unreachable, open_connection
+from denizen.adapters.mcp.results import read_progress
+from denizen.adapters.mcp.spec import ServerSpec
+from denizen.domain.clock import Clock
+from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
+from denizen.domain.json import Json
+
+if TYPE_CHECKING:
+    from mcp import MCPError
+    from mcp_types import CallToolResult, Tool
+
+FIRST_PAUSE_S = 1.0
+MAX_PAUSE_S = 300.0
+LIST_PAUSE_S = 1.0
+"""Between two listings, however often a server says that its tools have changed."""
+STEADY_S = 60.0
+"""A connection that lived so long begins with short pauses again."""
+
+DOWN = "mcp_down"
+"""The server could not be reached: nothing was sent."""
+UNSENT = "mcp_unsent"
+"""The connection was gone before the server took the call: it may be repeated."""
+LOST = "mcp_lost"
+"""The connection was lost while the server had the call: nobody knows what it did."""
+REFUSED = "mcp_refused"
+HTTP_FAILED = ("Server returned an error response", "Session terminated", "Session not found")
+"""What the vendor makes of a status from 400 on."""
+SESSION_GONE = (400, 404)
+"""How a server that was started anew answers to a session of before. It did not take the call."""
+STOPPED = "It was stopped."
+
+_log = logging.getLogger("denizen.mcp")
+
+
+class Phase(StrEnum):
+    IDLE = "idle"
+    """Nobody has needed it so far."""
+    STARTING = "starting"
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """How a server fares. `why` tells of one that is down; `starts` counts the connections that came about."""
+
+    phase: Phase = Phase.IDLE
+    why: str = ""
+    about: str = ""
+    since: datetime | None = None
+    starts: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """One call on its way through the queue. Its scope is left by the task that runs it and cancelled by the caller."""
+
+    tool: str
+    args: Mapping[str, Json]
+    report: Callable[[str], None]
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    done: anyio.Event = field(default_factory=anyio.Event)
+    result: CallToolResult | None = None
+    error: DenizenError | None = None
+
+    def fail(self, error: DenizenError) -> None:
+        self.error = error
+        self.done.set()
+
+
+class McpServer:
+    """`run` is its one task; `start` is asked for by whoever needs the server first, and is called in any task."""
+
+    def __init__(self, spec: ServerSpec, clock: Clock, begin: Callable[[McpServer], None]) -> None:
+        self.spec = spec
+        self.state = ServerState()
+        self.tools: Sequence[Tool] = ()
+        """As it listed them last; they stay while it is away, so that the next call can bring it back."""
+        self.version = 0
+        """Rises with each listing."""
+        self._clock = clock
+        self._begin = begin
+        self._began_s = clock.monotonic_s()
+        self._scope = anyio.CancelScope()
+        self._tried = anyio.Event()
+        self._wanted = anyio.Event()
+        self._waiting: deque[_Request] = deque()
+        self._orphans: list[_Request] = []
+        self._words = LastWords(spec.name)
+
+    def start(self) -> None:
+        """Twice is once."""
+        if self.state.phase is Phase.IDLE and not self._scope.cancel_called:
+            self._enter(Phase.STARTING)
+            self._began_s = self._clock.monotonic_s()
+            self._begin(self)
+
+    def stop(self) -> None:
+        """Ends its task, which ends the program. Whoever waits for a call is told."""
+        self._scope.cancel()
+
+    async def wait_tried(self, timeout_s: float) -> None:
+        """Until the first attempt to reach it has come to something, or so much time has passed since that began."""
+        self.start()
+        with anyio.move_on_after(self._began_s + timeout_s - self._clock.monotonic_s()):
+            await self._tried.wait()
+
+    async def ask(self, tool: str, args: Mapping[str, Json], report: Callable[[str], None]) -> CallToolResult:
+        """Runs one of its tools, by its own name. Going away from here cancels the call on the server.
+
+        Raises Unavailable (DOWN, UNSENT, LOST) and InvalidInput (REFUSED), which says what the server said.
+        """
+        self.start()
+        request = _Request(tool, args, report)
+        if self._scope.cancel_called:
+            raise self._down()
+        self._waiting.append(request)
+        self._wanted.set()
+        try:
+            await request.done.wait()
+        finally:
+            request.scope.cancel()
+            if request in self._waiting:
+                self._waiting.remove(request)
+        if request.result is None:
+            raise request.error or self._lost()
+        return request.result
+
+    async def run(self) -> None:
+        """Keeps it connected until `stop`."""
+        pause_s = FIRST_PAUSE_S
+        try:
+            with self._scope:
+                while True:
+                    began_s = self._clock.monotonic_s()
+                    starts = self.state.starts
+                    why = await self._live()
+                    self._enter(Phase.DOWN, why)
+                    self._tried.set()
+                    if self.state.starts == starts:
+                        self._fail_waiting()
+                        _log.warning(
+                            "an MCP server cannot be reached",
+                            extra={"server": self.spec.name, "why": why, "wait_s": pause_s},
+                        )
+                    else:
+                        _log.warning("an MCP server has ended", extra={"server": self.spec.name, "why": why})
+                    if self._clock.monotonic_s() - began_s > STEADY_S:
+                        pause_s = FIRST_PAUSE_S
+                    with anyio.move_on_after(pause_s):
+                        await self._wait_wanted()
+                    pause_s = min(2 * pause_s, MAX_PAUSE_S)
+        finally:
+            self._scope.cancel()  # however it ends: nobody is to wait for it from now on
+            self._enter(Phase.DOWN, STOPPED)
+            self._tried.set()
+            self._fail_waiting()
+
+    async def _live(self) -> str:
+        """One connection from its opening to its end; why it ended. A fault in the vendor's client ends no more."""
+        self._enter(Phase.STARTING)
+        self._words.lines.clear()
+        ending: BaseException | None = None
+        opening = anyio.CancelScope(deadline=anyio.current_time() + self.spec.start_timeout_s)
+        try:
+            with opening:
+                async with open_connection(self.spec, self._words) as connection:
+                    self._take_tools(await connection.list_tools())
+                    opening.deadline = float("inf")
+                    self._enter(Phase.UP, about=connection.about, starts=self.state.starts + 1)
+                    self._tried.set()
+                    _log.info("an MCP server is connected", extra={"server": self.spec.name, "tools": len(self.tools)})
+                    await self._serve(connection)
+        except Exception as error:  # noqa: BLE001 - the boundary of a server
+            ending = error
+        finally:
+            self._settle_orphans(ending)
+        if opening.cancelled_caught:
+            return self._with_last_words(f"It did not answer within {self.spec.start_timeout_s:g} s.")
+        told = find_reason(ending) if ending is not None else ""
+        return self._with_last_words(told if told and told != "Connection closed" else "It closed the connection.")
+
+    async def _serve(self, connection: Connection) -> None:
+        """Until the connection ends."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(connection.follow_changes)
+            group.start_soon(self._list_again, connection)
+            group.start_soon(self._take_calls, connection, group)
+            await connection.ended.wait()
+            group.cancel_scope.cancel()
+
+    async def _take_calls(self, connection: Connection, group: TaskGroup) -> None:
+        while True:
+            await self._wait_wanted()
+            while self._waiting:
+                group.start_soon(self._answer, connection, self._waiting.popleft())
+
+    async def _wait_wanted(self) -> None:
+        if not self._waiting:
+            self._wanted = anyio.Event()
+            await self._wanted.wait()
+
+    async def _list_again(self, connection: Connection) -> None:
+        """The server has said that its tools are others now."""
+        from mcp import MCPError
+
+        while True:
+            await connection.changed.wait()
+            connection.changed = anyio.Event()
+            try:
+                self._take_tools(await connection.list_tools())
+            except MCPError as error:
+                _log.warning("tools could not be listed anew", extra={"server": self.spec.name, "why": error.message})
+            await anyio.sleep(LIST_PAUSE_S)
+
+    async def _answer(self, connection: Connection, request: _Request) -> None:
+        from mcp import MCPError
+        from pydantic import ValidationError
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            request.report(read_progress(progress, total, message))
+
+        self._orphans.append(request)
+        try:
+            with request.scope:
+                request.result = await connection.ask(request.tool, request.args, report)
+        except MCPError as error:
+            request.error = self._read_error(error, connection)
+        except (ValidationError, RuntimeError, ValueError) as error:
+            request.error = self._refused(f"Its answer cannot be read: {error}")
+        if request.result is not None or request.error is not None or request.scope.cancel_called:
+            self._orphans.remove(request)
+            request.done.set()
+
+    def _read_error(self, error: MCPError, connection: Connection) -> DenizenError | None:
+        """None when the connection has ended: what that means for the call is known when it is known why."""
+        from mcp_types import CONNECTION_CLOSED
+
+        if error.code == CONNECTION_CLOSED or error.message.startswith("SSE stream"):
+            connection.ended.set()
+            return None
+        if connection.statuses and error.message in HTTP_FAILED:
+            connection.ended.set()  # a new session may help the next call
+            if connection.statuses[-1] in SESSION_GONE:
+                return self._unsent()
+            return self._refused(f"It answered with the HTTP status {connection.statuses[-1]}.")
+        return self._refused(error.message)
+
+    def _settle_orphans(self, ending: BaseException | None) -> None:
+        """Those that the connection's end has left without an answer."""
+        is_unsent = ending is not None and len(self._orphans) == 1 and is_unreachable(ending)
+        for request in self._orphans:
+            request.fail(self._unsent() if is_unsent else self._lost())
+        self._orphans.clear()
+
+    def _fail_waiting(self) -> None:
+        while self._waiting:
+            self._waiting.popleft().fail(self._down())
+
+    def _take_tools(self, tools: Sequence[Tool]) -> None:
+        self.tools = tools
+        self.version += 1
+
+    def _enter(self, phase: Phase, why: str = "", **more: str | int) -> None:
+        self.state = replace(self.state, phase=phase, why=why, since=self._clock.now(), **more)
+
+    def _with_last_words(self, why: str) -> str:
+        last = " / ".join(self._words.lines)
+        return f"{why} It wrote: {last}" if last else why
+
+    # What these say is read by models and by whoever asked. The reason may hold secrets, so it is in the log and in
+    # `denizen mcp test` only.
+
+    def _down(self) -> Unavailable:
+        return Unavailable(
+            f"The MCP server '{self.spec.name}' cannot be reached.",
+            code=DOWN,
+            fix=f"Whoever runs this server sees why with: denizen mcp test {self.spec.name}",
+        )
+
+    def _unsent(self) -> Unavailable:
+        return Unavailable(f"The MCP server '{self.spec.name}' did not take the call.", code=UNSENT)
+
+    def _lost(self) -> Unavailable:
+        return Unavailable(
+            f"The connection to the MCP server '{self.spec.name}' was lost during the call: its outcome is unknown.",
+            code=LOST,
+            fix="Look whether it was done before you repeat it.",
+        )
+
+    def _refused(self, why: str) -> InvalidInput:
+        return InvalidInput(f"The MCP server '{self.spec.name}' refused the call.", code=REFUSED, why=why[:2000])

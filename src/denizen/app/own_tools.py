@@ -1,0 +1,64 @@
+"""What the owner adds to the tools: programs (`custom_tools`) and skills (`skills/` in the home folder), in this order.
+
+Built-in tools come first. Neither may take the name of a built-in tool, whether that is on or off, nor of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from denizen.adapters.commands import CustomToolset
+from denizen.app.environment import read_environment
+from denizen.app.settings import Settings
+from denizen.app.skills.markdown import READ_SKILL
+from denizen.app.skills.shelf import Shelf
+from denizen.domain.custom_tool import CustomTool
+from denizen.domain.errors import InvalidInput
+from denizen.domain.json import Json
+from denizen.engine.selection import FIND_TOOLS
+from denizen.ports.toolset import Toolset
+from denizen.skill.permission import Permission, restrict
+from denizen.skill.toolset import SkillServices
+from denizen.skills import BUILTIN, load_builtin
+
+ServicesFor = Callable[[Mapping[str, Json]], SkillServices]
+"""The services of a skill whose own settings are these."""
+
+
+async def load_own_tools(
+    settings: Settings, shelf: Shelf, services_for: ServicesFor, built_in: Sequence[Toolset]
+) -> tuple[Toolset, ...]:
+    """Raises InvalidInput for a custom tool that cannot be; a skill that cannot be is left out, and told."""
+    if not settings.custom_tools and not settings.skills:
+        await shelf.load({}, {}, _nothing)
+        return ()
+    taken = {spec.name: f"the skill {name}" for name in BUILTIN for spec in load_builtin(name).specs()}
+    for toolset in built_in:
+        taken |= {spec.name: f"the skill {toolset.name}" for spec in await toolset.list_tools()}
+    taken[FIND_TOOLS] = "Denizen itself"
+    programs = _programs(settings.home, settings.custom_tools, {*taken, READ_SKILL})
+    taken |= {tool.name: "the custom tools" for tool in settings.custom_tools}
+
+    def services_of(permissions: frozenset[Permission], name: str) -> SkillServices:
+        options = cast("Mapping[str, Json]", settings.skills[name].settings)
+        return restrict(services_for(options), name, permissions)
+
+    return (*programs, *await shelf.load(settings.skills, taken, services_of))
+
+
+def _programs(home: Path, tools: Sequence[CustomTool], taken: Iterable[str]) -> tuple[Toolset, ...]:
+    for tool in tools:
+        if tool.name in taken:
+            raise InvalidInput(
+                f"The custom tool '{tool.name}' has the name of a tool that is built in.",
+                code="config_invalid",
+                fix="Give yours another name under custom_tools.",
+            )
+    return (CustomToolset(tools, cwd=home, environ=read_environment()),) if tools else ()
+
+
+def _nothing(permissions: frozenset[Permission], name: str) -> SkillServices:
+    del permissions
+    raise AssertionError(f"{name} is in no configuration")

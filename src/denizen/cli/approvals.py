@@ -1,0 +1,99 @@
+"""`denizen approvals`: calls that wait for people, and a word about one of them, which a running server notices."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.cli.screen import printable_json, say
+from denizen.domain.approval import Approval, ApprovalStatus, Choice, Outcome, describe_deciders, describe_end
+from denizen.domain.errors import Conflict, InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+
+
+@click.group()
+def command() -> None:
+    """What waits for somebody's word: list it, approve it, deny it. Whoever has a shell here may decide everything."""
+
+
+@command.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also what was decided, or nobody decided in time.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as GET /api/approvals gives them.")
+@click.pass_obj
+def list_command(home: Path, *, everything: bool, as_json: bool) -> None:
+    """What waits, the newest first."""
+    anyio.run(_list, home, everything, as_json)
+
+
+@command.command()
+@click.argument("approval")
+@click.option("--hour", is_flag=True, help="Also what the same tool does for them there within the next hour.")
+@click.pass_obj
+def approve(home: Path, approval: str, *, hour: bool) -> None:
+    """Let a call run. APPROVAL is an id or its beginning."""
+    anyio.run(_decide, home, approval, Choice.HOUR if hour else Choice.ONCE, "")
+
+
+@command.command()
+@click.argument("approval")
+@click.option("--reason", default="", help="Why not; the agent is told.")
+@click.pass_obj
+def deny(home: Path, approval: str, reason: str) -> None:
+    """Refuse a call. APPROVAL is an id or its beginning."""
+    anyio.run(_decide, home, approval, Choice.DENY, reason)
+
+
+async def _list(home: Path, everything: bool, as_json: bool) -> None:  # noqa: FBT001 - from `run`
+    from denizen.app.build import LOCAL, Opening, open_denizen
+    from denizen.web.api.translate import approval_to_wire
+
+    async with open_denizen(home, Opening(durable=False)) as denizen:
+        status = None if everything else ApprovalStatus.PENDING
+        found = await denizen.turns.approvals.list_for(LOCAL, status=status)
+    if as_json:
+        for approval in found:
+            click.echo(printable_json(asdict(approval_to_wire(approval, LOCAL))))
+        return
+    if not found:
+        say("Nothing waits for approval." if not everything else "Nothing has waited for approval yet.")
+    for approval in found:
+        say("\n".join(_lines(approval)))
+
+
+def _lines(approval: Approval) -> list[str]:
+    tool, asker = " ".join(approval.tool.split()), " ".join(approval.requester_name.split())
+    head = f"{approval.id}  {tool}  asked by {asker} ({approval.requester}) of {approval.agent}"
+    lines = [head, *(f"  | {line}" for line in approval.preview.splitlines())]
+    if approval.status.is_final:
+        return [*lines, f"  {describe_end(approval)}"]
+    until = f", until {approval.expires_at:%Y-%m-%d %H:%M:%S} UTC" if approval.expires_at else ""
+    return [*lines, f"  waits for {describe_deciders(approval.rule)}{until}"]
+
+
+async def _decide(home: Path, name: str, choice: Choice, reason: str) -> None:
+    from denizen.app.build import LOCAL, Opening, open_denizen
+
+    async with open_denizen(home, Opening(durable=False)) as denizen:
+        key = await _find(denizen, name)
+        ruling = await denizen.turns.approvals.decide(key, LOCAL, choice, note=reason)
+    if ruling.outcome is Outcome.LATE or ruling.approval.status is ApprovalStatus.EXPIRED:
+        raise Conflict(ruling.text, code="approval_expired", fix="The agent has to be asked again.")
+    say(ruling.text)
+
+
+async def _find(denizen: Denizen, name: str) -> str:
+    """Raises NotFound, and InvalidInput for a beginning that several have."""
+    found = [each.id for each in await denizen.turns.approvals.list_for(denizen.operator) if each.id.startswith(name)]
+    if len(found) > 1:
+        raise InvalidInput(f"'{name}' begins {len(found)} approvals.", fix="Write more of the id.")
+    if not found:
+        raise NotFound(
+            f"There is no approval '{name}'.", code="approval_not_found", fix="`denizen approvals list` shows them."
+        )
+    return found[0]

@@ -1,0 +1,93 @@
+"""`denizen mcp`: how the MCP servers fare, and trying one. Their tools are called by agents only, through the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.cli.exit_codes import DONE, exit_code
+from denizen.cli.screen import printable_json, say
+from denizen.domain.errors import DenizenError
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+
+
+@click.group()
+def command() -> None:
+    """MCP servers: programs and sites whose tools agents may use, below `mcp.servers` in the configuration.
+
+    The servers are started for the command and ended with it; one that `denizen run` has is left alone.
+    """
+
+
+@command.command("list")
+@click.pass_obj
+def list_servers(home: Path) -> int:
+    """Start every server and show whether it answers, what it is and how many tools it has.
+
+    The exit code is that of the first server that does not answer.
+    """
+    return anyio.run(_list, home)
+
+
+@command.command()
+@click.argument("name")
+@click.option("--schema", is_flag=True, help="Show the arguments of its tools too.")
+@click.pass_obj
+def test(home: Path, name: str, *, schema: bool) -> None:
+    """Start the server NAME and list its tools with their risk tier (0 harmless to 3 dangerous)."""
+    anyio.run(_test, home, name, schema)
+
+
+async def _list(home: Path) -> int:
+    from denizen.app.build import Opening, open_denizen
+    from denizen.app.mcp_specs import examine_server
+
+    first = DONE
+    async with open_denizen(home, Opening(durable=False)) as denizen:
+        for name in _switched_off(denizen):
+            say(f"off   {name}")
+        denizen.foundations.mcp.start()
+        for toolset in denizen.mcp_toolsets:
+            name = toolset.server.spec.name
+            try:
+                report = await examine_server(toolset, denizen.mask)
+            except DenizenError as error:
+                first = first or exit_code(error.family)
+                say(f"FAIL  {name}: {error.why}\n      fix: {error.fix}")
+                continue
+            say(f"ok    {name}: {report.about}, {len(report.tools)} tools")
+            for tool, why in report.left_out.items():
+                say(f"      left out: {tool}, because {why}")
+        if not denizen.settings.mcp.servers:
+            say("No MCP server is configured. Write one below mcp.servers in the configuration.")
+    return first
+
+
+async def _test(home: Path, name: str, schema: bool) -> None:  # noqa: FBT001 - anyio.run passes positions only
+    from denizen.app.build import Opening, open_denizen
+    from denizen.app.mcp_specs import examine_server
+
+    async with open_denizen(home, Opening(durable=False)) as denizen:
+        toolset = next((each for each in denizen.mcp_toolsets if each.server.spec.name == name), None)
+        if toolset is None:
+            known = ", ".join(each.server.spec.name for each in denizen.mcp_toolsets) or "none"
+            off = " It is switched off (enabled: false)." if name in _switched_off(denizen) else ""
+            raise click.UsageError(f"There is no MCP server '{name}' in use.{off} In use: {known}.")
+        report = await examine_server(toolset, denizen.mask)
+        policy = denizen.runtime.current.policy
+        say(f"{report.about} answers.")
+        for spec in report.tools:
+            say(f"{spec.name:<32} tier {int(policy.tier(spec))}  {spec.description.splitlines()[0]}")
+            if schema:
+                say(f"    {printable_json(dict(spec.parameters))}")
+        for tool, why in report.left_out.items():
+            say(f"left out: {tool}, because {why}")
+
+
+def _switched_off(denizen: Denizen) -> list[str]:
+    return [name for name, section in denizen.settings.mcp.servers.items() if not section.enabled]

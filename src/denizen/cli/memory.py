@@ -1,0 +1,168 @@
+"""`denizen memory`: what agents remember, for the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.cli.screen import say
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.memory import CORE, ID_CHARS, Memory, ToldAt
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+
+EVERYTHING = 1_000_000
+LISTED = 200
+
+Act = Callable[["Denizen"], Awaitable[None]]
+
+_agent = click.option("-a", "--agent", default="", help="Of this agent only.")
+_user = click.option(
+    "-u", "--user", default=None, help="Of this user only, by key, such as platform_user:discord:1234."
+)
+
+
+@click.group()
+def command() -> None:
+    """What agents remember: of users, and core memories for whoever speaks.
+
+    What people write for agents to know is in files: agents/AGENT/CORE_MEMORY.md for all talks of an agent, and
+    agents/AGENT/users/KEY/MEMORY.md for those of one user. Everything here may be used while Denizen runs.
+    """
+
+
+@command.command("list")
+@_agent
+@_user
+@click.option("--core", is_flag=True, help="Core memories only.")
+@click.pass_obj
+def list_command(home: Path, agent: str, user: str | None, *, core: bool) -> None:
+    """Show memories, the newest first."""
+
+    async def act(denizen: Denizen) -> None:
+        found = await _load(denizen, agent, CORE if core else user)
+        for memory in found[:LISTED]:
+            say(f"{memory.id}  {memory.agent}  {memory.owner or 'core'}  {memory.updated_at:%Y-%m-%d}  {memory.text}")
+        if len(found) > LISTED:
+            say(f"and {len(found) - LISTED} more; `denizen memory export` has all")
+        if not found:
+            say("Nothing is remembered.")
+
+    anyio.run(_with, home, act)
+
+
+@command.command()
+@click.argument("memory")
+@click.pass_obj
+def show(home: Path, memory: str) -> None:
+    """Show everything about one MEMORY, by its id."""
+
+    async def act(denizen: Denizen) -> None:
+        found = await _get(denizen, memory)
+        say(f"{found.id}  {'core' if found.is_core else f'about {found.owner}'}, agent {found.agent}")
+        say(f"told by {found.told_by} {_where(found)}, on {found.created_at:%Y-%m-%d %H:%M} UTC")
+        if found.updated_at != found.created_at:
+            say(f"changed on {found.updated_at:%Y-%m-%d %H:%M} UTC")
+        if found.turn_id:
+            say(f"in {found.turn_id} (see `denizen trace`)")
+        say(found.text)
+
+    anyio.run(_with, home, act)
+
+
+@command.command()
+@click.argument("text")
+@_agent
+@click.option("-u", "--user", default=CORE, help="About this user, by key; without it a core memory.")
+@click.pass_obj
+def add(home: Path, text: str, agent: str, user: str) -> None:
+    """Let an agent remember TEXT. It may come up wherever the agent talks, or that user talks with it."""
+    if user and ":" not in user:
+        raise InvalidInput(
+            f"'{user}' is no user's key.", fix="Keys are such as platform_user:discord:1234; `denizen usage --by user`."
+        )
+
+    async def act(denizen: Denizen) -> None:
+        from denizen.domain.ids import fresh
+
+        now, whom = denizen.services.clock.now(), denizen.runtime.current.agent(agent)
+        memory = Memory(fresh("mem")[:ID_CHARS], whom.name, user, text, ToldAt(), denizen.operator.key, now, now)
+        say(f"Remembered as {(await denizen.foundations.memories.add(memory)).id}.")
+
+    anyio.run(_with, home, act)
+
+
+@command.command()
+@click.argument("memory", required=False)
+@click.option("-u", "--user", default="", help="Everything that this user told, by key.")
+@click.confirmation_option("--yes", prompt="Delete it for good?")
+@click.pass_obj
+def forget(home: Path, memory: str | None, user: str) -> None:
+    """Delete one MEMORY by its id, or everything of a user."""
+    if bool(memory) == bool(user):
+        raise InvalidInput("Which memory?", fix="Name one by its id, or a user with --user.")
+
+    async def act(denizen: Denizen) -> None:
+        chosen = [] if user else [(await _get(denizen, memory or "")).id]
+        async with denizen.services.store.work() as work:
+            gone = await work.memories.forget_teller(user) if user else await work.memories.remove(chosen)
+        say(f"Forgotten: {gone}.")
+
+    anyio.run(_with, home, act)
+
+
+@command.command()
+@_agent
+@_user
+@click.pass_obj
+def export(home: Path, agent: str, user: str | None) -> None:
+    """Write memories as Markdown to standard output, by agent and user."""
+
+    async def act(denizen: Denizen) -> None:
+        def key(memory: Memory) -> tuple[str, str]:
+            return memory.agent, memory.owner
+
+        found = sorted(await _load(denizen, agent, user), key=lambda memory: (key(memory), memory.created_at))
+        for (whose, owner), memories in groupby(found, key):
+            say(f"# {whose}: {owner or 'core'}\n")
+            for memory in memories:
+                say(f"- {memory.text} ({memory.id}, {memory.updated_at:%Y-%m-%d})")
+            say("")
+
+    anyio.run(_with, home, act)
+
+
+async def _with(home: Path, act: Act) -> None:
+    from denizen.app.build import Opening, open_denizen
+
+    async with open_denizen(home, Opening(durable=False)) as denizen:
+        await act(denizen)
+
+
+async def _load(denizen: Denizen, agent: str, owner: str | None) -> Sequence[Memory]:
+    name = denizen.runtime.current.agent(agent).name if agent else None
+    async with denizen.services.store.work(write=False) as work:
+        return await work.memories.list_memories(agent=name, owner=owner, limit=EVERYTHING)
+
+
+async def _get(denizen: Denizen, memory_id: str) -> Memory:
+    async with denizen.services.store.work(write=False) as work:
+        found = await work.memories.find(memory_id)
+    if found is None:
+        raise NotFound(
+            f"There is no memory {memory_id}.", code="memory_not_found", fix="`denizen memory list` shows them."
+        )
+    return found
+
+
+def _where(memory: Memory) -> str:
+    told = memory.told_at
+    if not told.platform:
+        return "on the command line, for everybody"
+    return f"{'in private ' if told.private else ''}in {told.platform} {told.room}"

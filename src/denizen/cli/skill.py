@@ -1,0 +1,185 @@
+"""`denizen skill`: the owner's own skills, from the first file to being enabled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.cli.exit_codes import DONE, INVALID
+from denizen.cli.screen import say
+from denizen.domain.errors import InvalidInput
+from denizen.domain.json import Json
+
+if TYPE_CHECKING:
+    from denizen.app.settings import Settings
+    from denizen.app.skills.check import Report
+    from denizen.app.skills.folder import SkillFolder
+    from denizen.skill.manifest import Manifest
+
+
+@click.group()
+def command() -> None:
+    """Your own skills, in the folder `skills/`: begin, check, test, list, enable and disable them.
+
+    Nothing runs because it lies there: a skill is loaded once you have enabled exactly the content that it has. A
+    Python skill then runs inside Denizen and can do what Denizen can, so read it before.
+    """
+
+
+@command.command()
+@click.argument("name")
+@click.option("--markdown", is_flag=True, help="A text that tells agents how something is done, instead of code.")
+@click.pass_obj
+def new(home: Path, name: str, *, markdown: bool) -> None:
+    """Write a working example as the skill NAME, with a test."""
+    from denizen.app.skills.example import markdown_example, python_example
+    from denizen.app.skills.folder import SKILLS_FOLDER
+    from denizen.app.skills.workshop import SkillWorkshop
+
+    if not markdown and "-" in name:
+        raise InvalidInput(f"'{name}' cannot be a Python skill's name.", fix="Write _ in place of -.")
+    files = markdown_example(name) if markdown else python_example(name)
+    anyio.run(SkillWorkshop(home, {}).create, name, files)
+    say(f"Wrote {', '.join(files)} into {home / SKILLS_FOLDER / name}.")
+    look = "check" if markdown else "test"
+    say(f"Next: change it, then denizen skill {look} {name}, then denizen skill enable {name}")
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def check(home: Path, name: str) -> int:
+    """Look whether NAME can work: its texts, then its import, in a child process without secrets."""
+    return _told(_check(home, name, with_examples=False), name, "")
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def test(home: Path, name: str) -> int:
+    """Run the examples of NAME's skill.yaml, in a child process without secrets: each result must hold its text."""
+    report = _check(home, name, with_examples=True)
+    return _told(report, name, f", {report.passed} examples came out as expected" if report.tools else "")
+
+
+@command.command("list")
+@click.pass_obj
+def list_(home: Path) -> None:
+    """List skills with state, tier, kind and what is wrong, if anything."""
+    anyio.run(_list, home)
+
+
+@command.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Without asking.")
+@click.pass_obj
+def enable(home: Path, name: str, *, yes: bool) -> int:
+    """Show what NAME is and may do, and load exactly this content from now on.
+
+    It is checked first. A Denizen that runs takes it up at once. Any change of its files switches it off again.
+    """
+    from denizen.app.skills.folder import load_folder
+    from denizen.app.skills.reading import read_folder_manifest
+
+    folder = load_folder(home, name)
+    manifest = read_folder_manifest(folder)
+    _show(folder, manifest)
+    if not yes and not click.confirm("Enable it?", err=True):
+        click.echo("Nothing was changed.", err=True)
+        return DONE
+    report = _check(home, name, with_examples=False)
+    if report.problems:
+        return _told(report, name, "")
+    if load_folder(home, name).sha256 != folder.sha256:
+        raise InvalidInput(f"'{name}' changed meanwhile.", code="skill_changed", fix="Look at it once more.")
+    known = _load(home).skills
+    is_off = name in known and not known[name].enabled
+    _write(home, name, {"sha256": folder.sha256, **({"enabled": True} if is_off else {})})
+    say(f"Enabled {name} (sha256 {folder.sha256[:12]}).")
+    return DONE
+
+
+@command.command()
+@click.argument("name")
+@click.pass_obj
+def disable(home: Path, name: str) -> None:
+    """Load NAME no more; its files and settings stay."""
+    if name not in _load(home).skills:
+        say(f"{name} is not enabled.")
+        return
+    _write(home, name, {"enabled": False})
+    say(f"Disabled {name}.")
+
+
+def _check(home: Path, name: str, *, with_examples: bool) -> Report:
+    from functools import partial
+
+    from denizen.app.skills.check import check_skill
+    from denizen.app.skills.folder import load_folder
+
+    return anyio.run(partial(check_skill, load_folder(home, name), with_examples=with_examples))
+
+
+def _told(report: Report, name: str, more: str) -> int:
+    for problem in report.problems:
+        say(f"FAIL  {problem}", err=True)
+    if report.problems:
+        return INVALID
+    tools = ", ".join(f"{tool} (tier {tier})" for tool, tier in report.tools)
+    say(f"ok    {name}{f': {tools}' if tools else ''}{more}")
+    return DONE
+
+
+async def _list(home: Path) -> None:
+    from denizen.app.build import Opening, open_denizen
+    from denizen.app.skills.folder import SKILLS_FOLDER
+
+    async with open_denizen(home, Opening(durable=False)) as denizen:
+        entries = denizen.foundations.shelf.entries
+    if not entries:
+        say(f"There are no skills in {home / SKILLS_FOLDER}. Begin one: denizen skill new NAME")
+    for entry in entries:
+        tier = f"tier {int(entry.manifest.tier)}" if entry.manifest else "tier ?"
+        about = entry.manifest.description if entry.manifest else ""
+        say(f"{entry.name:<24} {entry.state:<9} {tier}  {entry.kind:<9} {about}".rstrip())
+        if entry.tools:
+            say(f"    tools: {', '.join(entry.tools)}")
+        if entry.why:
+            say(f"    why: {entry.why}")
+        if entry.fix:
+            say(f"    fix: {entry.fix}")
+
+
+def _show(folder: SkillFolder, manifest: Manifest) -> None:
+    from denizen.skill.permission import MEANINGS
+
+    kind = "a Markdown skill" if folder.is_markdown else "a Python skill; it runs inside Denizen"
+    say(f"{manifest.name} {manifest.version}".rstrip() + f": {manifest.description}")
+    say(f"  kind: {kind}")
+    if not folder.is_markdown:
+        say(f"  tier: no tool of it is below {int(manifest.tier)}")
+        granted = [f"{each} ({MEANINGS[each]})" for each in sorted(manifest.permissions)]
+        say(f"  permissions: {', '.join(granted) or 'none'}")
+    for file, data in sorted(folder.files.items()):
+        say(f"  {len(data):>9,} bytes  {folder.path / file}")
+    say(f"  sha256: {folder.sha256}")
+
+
+def _load(home: Path) -> Settings:
+    from denizen.app.environment import read_environment
+    from denizen.app.settings import load_settings
+    from denizen.skills import BUILTIN
+
+    return load_settings(home, read_environment(), known_tools=BUILTIN)
+
+
+def _write(home: Path, name: str, values: dict[str, Json]) -> None:
+    from denizen.app.environment import read_environment
+    from denizen.app.settings import set_value
+    from denizen.skills import BUILTIN
+
+    for key, value in values.items():
+        set_value(home, read_environment(), ("skills", name, key), value, known_tools=BUILTIN)

@@ -1,0 +1,29 @@
+"""Things to do on a platform in somebody's name: pin a message, make a channel, take a role away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from denizen.domain.conversation import Place
+from denizen.domain.json import Json
+from denizen.domain.principal import Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """`name` says what is done, such as `pin_message`; `details` what to and how, as the action's own fields."""
+
+    name: str
+    details: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+@dataclass(frozen=True, slots=True)
+class Warrant:
+    """On whose behalf an action is done: nothing that `asker` may not do is done for them, wherever it is. `place` is
+    where they asked. `key` is the same when an interrupted action is done again.
+    """
+
+    asker: Principal
+    place: Place
+    key: str

@@ -1,0 +1,168 @@
+"""What an agent was asked to keep in mind, who may hear of it again, and which of it fits a question. Pure.
+
+The rule about hearing (promise 3): a memory comes up where everybody who reads the reply could have read it where it
+was told. `engine/memory` finds out who reads; everything is decided here.
+
+- What was told in a room comes up in that room, and where all readers may see that room at that moment.
+- What was told in private comes up in the private talks of the same person, never where others read.
+- What the operator wrote on the command line was told nowhere, and is for everybody.
+
+A user's memories are read and changed in turns of that user only, whatever the place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import log
+
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.prompt import estimate_tokens
+from denizen.domain.words import words_of
+
+NOWHERE = TurnId("")
+"""The turn of what was told outside of any."""
+
+CORE = ""
+"""The owner of what an agent knows whoever speaks."""
+
+ID_CHARS = 14
+"""Of a memory's id: a model has to write it."""
+
+MAX_CHARS = 1000
+"""Of one memory: it is a sentence or two, not a document."""
+
+MAX_MEMORIES = 500
+"""Of one owner with one agent. All of them are looked through for each question."""
+
+RANK_CONSTANT = 60
+"""Of reciprocal rank fusion: how little the first places count more than the next."""
+
+STEM_CHARS = 5
+_COMMON = frozenset(
+    words_of(
+        "all and any are but can did does for get got had has have her him his how its let may not now off"
+        " one our out put say see she the too two use was way who why yes you about also been could doing done"
+        " from give going help here into just know like made make many more most much must need only other"
+        " over please really remember said says should some such take tell than that their them then there"
+        " these they thing things this those very want were what when where which while will with would your"
+        " yours"
+    )
+)
+"""Words that every question has; they say nothing about what it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecallPolicy:
+    """How much comes up unasked: at most so many memories and tokens in one prompt. What is less similar than
+    `similarity` (a cosine) in meaning is not found by it.
+    """
+
+    max_items: int = 5
+    max_tokens: int = 400
+    similarity: float = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class ToldAt:
+    """Where a memory was told. An empty platform: nowhere, by the operator. `room` is the thread or channel."""
+
+    platform: str = ""
+    room: str = ""
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One thing to keep in mind. `owner` is a principal's key, or `CORE`; `told_by` is the key of who told it."""
+
+    id: str
+    agent: AgentName
+    owner: str
+    text: str
+    told_at: ToldAt
+    told_by: str
+    created_at: datetime
+    updated_at: datetime
+    turn_id: TurnId = NOWHERE
+
+    @property
+    def is_core(self) -> bool:
+        return self.owner == CORE
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """Who reads what is said at a place. `private`: nobody but the one who asks. `rooms` are those of the platform
+    that all readers may see now; the place's own room need not be among them.
+    """
+
+    platform: str
+    room: str
+    private: bool
+    rooms: frozenset[str] = frozenset()
+
+    @property
+    def told_at(self) -> ToldAt:
+        return ToldAt(self.platform, self.room, self.private)
+
+
+def may_come_up(memory: Memory, hearing: Hearing) -> bool:
+    """Whether all who read there may hear of it."""
+    told = memory.told_at
+    if not told.platform or (told.platform, told.room) == (hearing.platform, hearing.room):
+        return True
+    if told.private:
+        return hearing.private and not memory.is_core
+    return told.platform == hearing.platform and told.room in hearing.rooms
+
+
+def needs_rooms(memories: Iterable[Memory], hearing: Hearing) -> bool:
+    """Whether it matters which rooms the readers may see, which is not free to ask."""
+    return any(
+        not memory.told_at.private and memory.told_at.platform == hearing.platform and not may_come_up(memory, hearing)
+        for memory in memories
+    )
+
+
+def rank_by_words(question: str, texts: Mapping[str, str]) -> list[str]:
+    """Keys of the texts that share words with the question, the best first. Words count by how rare they are, forms of
+    one word as the same; short and common ones not at all, unless there are no others.
+    """
+    stems = {key: _stems(words_of(text)) for key, text in texts.items()}
+    frequency = Counter(stem for each in stems.values() for stem in each)
+    asked = words_of(question)
+    wanted = _stems(word for word in asked if len(word) > 2 and word not in _COMMON)
+    wanted = wanted or _stems(word for word in asked if not word.isascii() or word.isdigit())
+    weights = {stem: log(1 + len(texts) / frequency[stem]) for stem in wanted if frequency[stem]}
+    scores = {key: sum(weights[stem] for stem in each if stem in weights) for key, each in stems.items()}
+    return sorted((key for key, score in scores.items() if score > 0), key=lambda key: -scores[key])
+
+
+def fuse(*rankings: Sequence[str]) -> list[str]:
+    """One ranking out of several, by reciprocal rank; of equals, in the order of their first."""
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for place, key in enumerate(ranking, start=1):
+            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + place)
+    return sorted(scores, key=lambda key: -scores[key])
+
+
+def plan_told(memories: Iterable[Memory], *, max_items: int, max_tokens: int) -> list[Memory]:
+    """The first of them within the bounds; one that is too large is passed over."""
+    chosen: list[Memory] = []
+    left = max_tokens
+    for memory in memories:
+        if len(chosen) == max_items:
+            break
+        tokens = estimate_tokens(memory.text)
+        if tokens <= left:
+            chosen.append(memory)
+            left -= tokens
+    return chosen
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word[:STEM_CHARS] for word in words)

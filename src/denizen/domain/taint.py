@@ -1,0 +1,87 @@
+"""What a turn has read that neither the owner nor the one who asks has written, and what it may not do any more. Pure.
+
+A text from elsewhere may hold orders. Whether a model obeys them nobody knows; so a turn that has read one does what
+others could gain from only after a human has looked at it. Labels are never taken off a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from denizen.domain.json import Json
+from denizen.domain.message import FilePart, ImagePart, Message, Part, Role
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
+
+META = "taint"
+"""In the meta of a stored message: the labels of what was read when it was written."""
+
+_DOINGS = {
+    Effect.MEMORY: "writes something down for later",
+    Effect.SCHEDULE: "plans something for later",
+    Effect.REVEAL: "shows what is secret",
+}
+_SOURCES = {
+    Taint.WEB: "web pages",
+    Taint.MAIL: "mail",
+    Taint.DOCUMENT: "documents",
+    Taint.OTHERS: "what other people wrote",
+    Taint.TOOL: "results of outside tools",
+}
+
+
+def find_risk(spec: ToolSpec, tier: Tier, foreign: str) -> str:
+    """What a tainted turn may not do by itself with this call, in words; empty when there is nothing of the kind.
+    `foreign` is a destination beyond the known ones.
+    """
+    if foreign:
+        return f"sends to {foreign}"
+    for effect, doing in _DOINGS.items():
+        if effect in spec.effects:
+            return doing
+    return "is of the highest risk" if tier is Tier.DANGEROUS else ""
+
+
+def in_words(taint: Iterable[Taint]) -> str:
+    return ", ".join(_SOURCES[label] for label in sorted(taint))
+
+
+def of_parts(parts: Iterable[Part]) -> frozenset[Taint]:
+    """Files and pictures were made by somebody, whoever attached them."""
+    attached = any(isinstance(part, FilePart | ImagePart) for part in parts)
+    return frozenset({Taint.DOCUMENT}) if attached else frozenset()
+
+
+def of_stored(message: Message) -> frozenset[Taint]:
+    """Of a message of a session, whoever asks."""
+    return from_json(message.meta.get(META)) | of_parts(message.parts)
+
+
+def of_prompt(messages: Iterable[PromptMessage], asker: str) -> frozenset[Taint]:
+    """Of what a model is to read. `asker` is the platform's id of the one who asks now; what others have said to the
+    agent before is foreign too.
+    """
+    taint: frozenset[Taint] = frozenset()
+    for message in messages:
+        taint |= message.taint | of_parts(message.parts)
+        if message.role is Role.USER and message.author not in ("", asker):
+            taint |= {Taint.OTHERS}
+    return taint
+
+
+def tainted(message: PromptMessage, *labels: Taint) -> PromptMessage:
+    return replace(message, taint=message.taint | frozenset(labels))
+
+
+def to_json(taint: Iterable[Taint]) -> list[Json]:
+    return [label.value for label in sorted(taint)]
+
+
+def from_json(value: Json) -> frozenset[Taint]:
+    """A label that is not known (any more) counts as the result of an outside tool."""
+    if value is None:
+        return frozenset()
+    known = {label.value for label in Taint}
+    labels = value if isinstance(value, list) else [value]
+    return frozenset(Taint(str(label)) if label in known else Taint.TOOL for label in labels)

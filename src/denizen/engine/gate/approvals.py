@@ -1,0 +1,313 @@
+"""Calls that wait for people (promise 2): asked once, decided once, wherever and in whatever process.
+
+The door asks from within the call's durable step and waits there. After a restart the step runs again, finds what was
+asked, and goes on waiting or has its answer: the record in the store is what counts, the wait is nothing but looking at
+it. Cards go out and are tidied up through the outbox, planned in the unit of work that asks or decides.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import anyio
+
+from denizen.domain.approval import (
+    Approval,
+    ApprovalRule,
+    ApprovalStatus,
+    Choice,
+    Grant,
+    Outcome,
+    Reach,
+    Ruling,
+    can_be_asked,
+    close_ended,
+    close_late,
+    covers,
+    decide_approval,
+    is_late,
+    may_decide,
+    plan_grant,
+)
+from denizen.domain.clock import Clock
+from denizen.domain.conversation import Place
+from denizen.domain.delivery import Delivery, DeliveryKind
+from denizen.domain.errors import NotAllowed, Unavailable
+from denizen.domain.events import ApprovalDecided, ApprovalRequested
+from denizen.domain.ids import AgentName, TurnId, derive
+from denizen.domain.principal import Principal
+from denizen.domain.tool import Tier, ToolCall, ToolSpec
+from denizen.domain.turn import Turn
+from denizen.domain.verdict import Verdict
+from denizen.engine.gate.card import describe_call, plan_card, plan_end
+from denizen.engine.gate.policy import GatePolicy
+from denizen.engine.live import Live
+from denizen.engine.opening import owed_of
+from denizen.engine.pause import Pauses
+from denizen.ports.store import Store, Work
+from denizen.ports.toolset import CallScope
+
+POLL_S = 2.0
+"""How often a wait looks at the store: another process may have decided."""
+LISTED = 200
+
+_log = logging.getLogger("denizen.gate")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call that people have to decide about, and why."""
+
+    spec: ToolSpec
+    wanted: ToolCall
+    scope: CallScope
+    verdict: Verdict
+
+    @property
+    def is_exact(self) -> bool:
+        return self.spec.destructive or self.verdict.tier is Tier.DANGEROUS
+
+    @property
+    def rule(self) -> ApprovalRule:
+        return self.verdict.rule or ApprovalRule()
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What approvals stand on at this moment: the policy, and the agents that have an account on a platform."""
+
+    policy: GatePolicy
+    accounts: Sequence[AgentName]
+
+
+class Approvals:
+    """One for a process. `ground` gives what is configured now; `wake` tells the outbox of an account that there is
+    something to send.
+    """
+
+    def __init__(
+        self,
+        ground: Callable[[], Ground],
+        store: Store,
+        clock: Clock,
+        live: Live,
+        wake: Callable[[str, AgentName], None],
+    ) -> None:
+        self._ground = ground
+        self._store = store
+        self._clock = clock
+        self._live = live
+        self._wake = wake
+        self._signals: dict[str, anyio.Event] = {}
+        self.pauses = Pauses()
+        self.poll_s = POLL_S
+
+    @property
+    def policy(self) -> GatePolicy:
+        """What holds now, which may be another one than when a call was made."""
+        return self._ground().policy
+
+    # --- asking ------------------------------------------------------------------------------------------------------
+
+    async def ask(self, asked: Asked) -> Approval | Grant | None:
+        """The decision, once there is one; the grant that makes it needless; None when nobody can be asked here."""
+        found = await self._open(asked)
+        if not isinstance(found, Approval) or found.status.is_final:
+            return found
+        self._wake_all()
+        self._live.publish(found.turn_id, ApprovalRequested(found))
+        async with self._away(asked.scope):
+            decided = await self._wait(found)
+        self._wake_all()
+        self._live.publish(decided.turn_id, ApprovalDecided(decided))
+        return decided
+
+    async def _open(self, asked: Asked) -> Approval | Grant | None:
+        scope, now = asked.scope, self._clock.now()
+        if not scope.idempotency_key:
+            return None
+        key = derive("apr", scope.idempotency_key)
+        async with self._store.work() as work:
+            known = await work.approvals.find(key)
+            if known is not None:
+                return known
+            turn = await work.turns.find(scope.turn_id)
+            if turn is None or turn.status.is_final:
+                return None
+            grants = await work.approvals.list_grants(
+                scope.agent, scope.principal.key, scope.conversation_id, asked.wanted.tool, now=now
+            )
+            taint = scope.taint | scope.trail.taint
+            held = [each for each in grants if covers(each, asked.wanted.args, is_exact=asked.is_exact, taint=taint)]
+            if held:
+                return held[0]
+            reach = Reach(str(turn.options.get("reach", "")))
+            if not can_be_asked(asked.rule, reach, is_watched=self._live.is_watched(turn.id)):
+                return None
+            approval = self._plan(key, asked)
+            await work.approvals.add(approval)
+            await work.outbox.add(self._plan_cards(approval, turn, asked))
+        return approval
+
+    def _plan(self, key: str, asked: Asked) -> Approval:
+        scope, call, rule, now = asked.scope, asked.wanted, asked.rule, self._clock.now()
+        taint, why = scope.taint | scope.trail.taint, asked.verdict.reason
+        return Approval(
+            key, scope.turn_id, scope.agent, scope.principal.key, scope.place, scope.conversation_id, call.tool,
+            call.args, asked.verdict.tier, why, describe_call(asked.spec, call.args, why=why, taint=taint), rule, now,
+            now + timedelta(seconds=rule.timeout_s) if rule.timeout_s else None,
+            requester_name=scope.principal.name, is_exact=asked.is_exact,
+        )  # fmt: skip
+
+    def _plan_cards(self, approval: Approval, turn: Turn, asked: Asked) -> list[Delivery]:
+        """Where the talk is, and where the owners are when it is for them."""
+        owed, accounts = owed_of(turn), self._ground().accounts
+        content, first = plan_card(approval), _position(approval)
+        cards: list[tuple[AgentName, Place, str]] = []
+        if owed is not None:
+            cards.append((owed.account, approval.place, owed.reply_to))
+        channel = self.policy.observer.alert_channel
+        account = owed.account if owed else next(iter([a for a in accounts if a == turn.agent] or accounts), None)
+        if asked.verdict.alert and channel and account is not None:
+            cards.append((account, Place("discord", channel), ""))
+        return [
+            Delivery(
+                derive("dlv", approval.id, str(number)), turn.id, first + number, DeliveryKind.CARD, account, place,
+                content, approval.created_at, reply_to=reply_to,
+            )
+            for number, (account, place, reply_to) in enumerate(cards)
+        ]  # fmt: skip
+
+    def _wake_all(self) -> None:
+        """The cards may be of any account here; one that has nothing to send sleeps on."""
+        for account in self._ground().accounts:
+            self._wake("discord", account)
+
+    # --- waiting -----------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _away(self, scope: CallScope) -> AsyncGenerator[None]:
+        pause = self.pauses.find(scope.turn_id)
+        if pause is None:
+            yield
+        else:
+            async with pause.away():
+                yield
+
+    async def _wait(self, approval: Approval) -> Approval:
+        try:
+            while not approval.status.is_final:
+                decided = self._signals.setdefault(approval.id, anyio.Event())
+                approval = await self._look(approval)
+                if approval.status.is_final:
+                    break
+                pause_s = self.poll_s
+                if approval.expires_at is not None:
+                    pause_s = min(pause_s, (approval.expires_at - self._clock.now()).total_seconds())
+                with anyio.move_on_after(max(pause_s, 0.0)):
+                    await decided.wait()
+        finally:
+            self._signals.pop(approval.id, None)
+        return approval
+
+    async def _look(self, approval: Approval) -> Approval:
+        """As it is now. A store that is away is looked at again later: the wait may be for days."""
+        try:
+            async with self._store.work(write=False) as work:
+                current = await work.approvals.find(approval.id) or approval
+                turn = await work.turns.find(approval.turn_id)
+            is_ended = turn is None or turn.status.is_final
+            if current.status.is_final or not (is_late(current, self._clock.now()) or is_ended):
+                return current
+            async with self._store.work() as work:
+                return await self._close(work, current.id, is_ended=is_ended)
+        except Unavailable as error:
+            _log.warning("an approval waits for the store", extra={"approval": approval.id, "code": error.code})
+            return approval
+
+    async def _close(self, work: Work, key: str, *, is_ended: bool) -> Approval:
+        """Nobody has decided it: it is over all the same."""
+        current, now = await work.approvals.take(key), self._clock.now()
+        if current.status.is_final:
+            return current
+        closed = close_ended(current, now) if is_ended else close_late(current)
+        await self._write(work, closed)
+        return closed
+
+    async def end_turn(self, work: Work, turn: Turn) -> None:
+        """The turn has ended, or was stopped: nobody need decide what it waited for."""
+        for pending in await work.approvals.list_approvals(status=ApprovalStatus.PENDING, turn_id=turn.id):
+            await self._close(work, pending.id, is_ended=True)
+
+    # --- deciding ----------------------------------------------------------------------------------------------------
+
+    async def decide(self, key: str, voter: Principal, choice: Choice, *, note: str = "") -> Ruling:
+        """One person's word. Raises NotFound, and NotAllowed for somebody who may not decide it."""
+        now = self._clock.now()
+        async with self._store.work() as work:
+            approval = await work.approvals.take(key)
+            turn = await work.turns.find(approval.turn_id)
+            if may_decide(approval, voter) and (turn is None or turn.status.is_final):
+                approval = await self._close(work, key, is_ended=True)
+            ruling = decide_approval(approval, voter, choice, now=now, note=note)
+            if ruling.approval != approval:
+                await self._write(work, ruling.approval)
+            if ruling.outcome is Outcome.DECIDED and choice is Choice.HOUR:
+                await work.approvals.add_grant(plan_grant(ruling.approval, now=now), now=now)
+        if ruling.outcome is Outcome.REFUSED:
+            raise NotAllowed(
+                f"This is not yours to decide. {ruling.text}",
+                code="approval_not_yours",
+                fix="Ask one of them to decide it.",
+            )
+        signal = self._signals.get(key)
+        if signal is not None:
+            signal.set()
+            del self._signals[key]
+        self._wake_all()
+        _log.info(
+            "approval",
+            extra={"approval": key, "by": voter.key, "outcome": ruling.outcome, "status": ruling.approval.status},
+        )
+        return ruling
+
+    async def _write(self, work: Work, approval: Approval) -> None:
+        """With what becomes of its cards."""
+        await work.approvals.update(approval)
+        if not approval.status.is_final:
+            return
+        first, content, now = _position(approval), plan_end(approval), self._clock.now()
+        cards = [
+            card
+            for card in await work.outbox.list_of_turn(approval.turn_id)
+            if card.kind is DeliveryKind.CARD and card.position in (first, first + 1)
+        ]
+        await work.outbox.add(
+            [
+                Delivery(
+                    derive("dlv", card.id, "end"), card.turn_id, card.position, DeliveryKind.CARD_END, card.agent,
+                    card.place, content, now,
+                )
+                for card in cards
+            ]
+        )  # fmt: skip
+
+    async def list_pending(self, turn_id: TurnId) -> Sequence[Approval]:
+        """What the turn waits for now."""
+        async with self._store.work(write=False) as work:
+            return await work.approvals.list_approvals(status=ApprovalStatus.PENDING, turn_id=turn_id)
+
+    async def list_for(self, voter: Principal, *, status: ApprovalStatus | None = None) -> Sequence[Approval]:
+        """Those that the principal asked for or may decide, newest first."""
+        async with self._store.work(write=False) as work:
+            found = await work.approvals.list_approvals(status=status, limit=LISTED)
+        return [each for each in found if each.requester == voter.key or may_decide(each, voter)]
+
+
+def _position(approval: Approval) -> int:
+    """Of its card among those of the turn, the same in every process; never 0, which is the answer's."""
+    return 2 * int(approval.id[-7:], 16) + 2

@@ -1,0 +1,145 @@
+"""What people are shown of a call that waits for them, and of how that ended. Pure.
+
+Everything in it comes from elsewhere: a model chose the arguments, a tool describes itself. So all of it stands on
+lines of its own within one code block, which no text can leave, where nobody is pinged and no link is unfolded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+from denizen.domain.approval import Approval, ApprovalStatus, Choice, describe_deciders, describe_end
+from denizen.domain.delivery import Button, Content
+from denizen.domain.json import Json
+from denizen.domain.taint import in_words
+from denizen.domain.tool import Taint, ToolSpec
+
+MASK = "•••"
+MAX_VALUE_CHARS = 200
+MAX_ARGS = 12
+MAX_LINE_CHARS = 300
+MAX_PREVIEW_CHARS = 1400
+
+_SECRET = re.compile(
+    r"pass(?:word|wd|phrase)|secret|token|api.?key|authorization|credential|private.?key|cookie", re.IGNORECASE
+)
+_FENCE = "```"
+_HEADS = {
+    ApprovalStatus.APPROVED: "\N{WHITE HEAVY CHECK MARK}",
+    ApprovalStatus.DENIED: "\N{CROSS MARK}",
+    ApprovalStatus.EXPIRED: "\N{HOURGLASS}",
+}
+
+
+def describe_call(spec: ToolSpec, args: Mapping[str, Json], *, why: str, taint: Iterable[Taint]) -> str:
+    """What would happen, in lines: what the tool does, with what, why people are asked."""
+    shown = mask(args)
+    does = _first_line(spec.description) if spec.description.strip() else "(the tool does not say what it does)"
+    lines = [one_line(does)]
+    lines += [
+        _cut(f"  {one_line(name)}: {one_line(_value(value))}", MAX_VALUE_CHARS) for name, value in shown[:MAX_ARGS]
+    ]
+    if len(shown) > MAX_ARGS:
+        lines.append(f"  and {len(shown) - MAX_ARGS} more")
+    lines.append(f"Asked because {one_line(why)}.")
+    if labels := in_words(taint):
+        lines.append(f"This answer has read {labels}.")
+    return _cut("\n".join(_cut(line, MAX_LINE_CHARS) for line in lines), MAX_PREVIEW_CHARS)
+
+
+def mask(args: Mapping[str, Json]) -> list[tuple[str, Json]]:
+    """The arguments without the values of those whose names sound secret, also within others."""
+    return [(name, _masked(name, value)) for name, value in args.items()]
+
+
+def plan_card(approval: Approval) -> Content:
+    """With its buttons."""
+    who, asker = describe_deciders(approval.rule), _code(approval.requester_name)
+    lines = [
+        f"\N{RAISED HAND} **Approval needed** for `{_code(approval.tool)}`, asked by `{asker}`",
+        _block(approval.preview),
+        f"-# {who[0].upper()}{who[1:]} may decide. {_until(approval)}{_mark(approval)}",
+    ]
+    buttons = (
+        Button("Approve", action=action_of(approval, Choice.ONCE)),
+        Button("For an hour here", action=action_of(approval, Choice.HOUR)),
+        Button("Deny", action=action_of(approval, Choice.DENY), asks_why=True),
+    )
+    return Content("\n".join(lines), buttons=buttons)
+
+
+def plan_end(approval: Approval) -> Content:
+    """What the card becomes."""
+    end = describe_end(approval)
+    head = _HEADS.get(approval.status, "")
+    lines = [
+        f"{head} `{_code(approval.tool)}`, asked by `{_code(approval.requester_name)}`: `{_code(end)}`",
+        _block(approval.preview),
+        f"-# {_mark(approval)}",
+    ]
+    return Content("\n".join(lines))
+
+
+def action_of(approval: Approval, choice: Choice) -> str:
+    """What a button of the card does, wherever and whenever it is pressed."""
+    return f"{choice.value}:{approval.id}"
+
+
+def read_action(action: str) -> tuple[Choice, str] | None:
+    """The inverse of `action_of`; None for what is none."""
+    name, _, key = action.partition(":")
+    return (Choice(name), key) if name in set(Choice) and key else None
+
+
+def one_line(text: str) -> str:
+    """Without line breaks, and with every character that cannot be seen, or that turns others round, spelled out."""
+    return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c)[0] == "C" else c for c in " ".join(text.split()))
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0]
+
+
+def _value(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _masked(name: str, value: Json) -> Json:
+    if _SECRET.search(name):
+        return MASK
+    if isinstance(value, dict):
+        return {key: _masked(key, each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_masked("", each) for each in value]
+    return value
+
+
+def _until(approval: Approval) -> str:
+    if approval.expires_at is None:
+        return ""
+    silence = "approved" if approval.rule.grant_on_timeout else "denied"
+    return f"Without a word it is {silence} <t:{int(approval.expires_at.timestamp())}:R>. "
+
+
+def _mark(approval: Approval) -> str:
+    """Tells cards apart that say the same."""
+    return f"`{approval.id[:12]}`"
+
+
+def _block(text: str) -> str:
+    return f"{_FENCE}text\n{text.replace('`', _TICK)}\n{_FENCE}"
+
+
+def _code(text: str) -> str:
+    return _cut(one_line(text).replace("`", _TICK), 80) or "?"
+
+
+_TICK = "\N{MODIFIER LETTER GRAVE ACCENT}"
+"""Looks like the mark that would end a code block."""
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

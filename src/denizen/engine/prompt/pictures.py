@@ -1,0 +1,50 @@
+"""The pictures of the history for a model that draws: the last few, its own among them (inventory C25).
+
+Models take pictures in user messages only, so one of the model's own follows its message in a message of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from denizen.domain.message import ImagePart, Part, Role, TextPart, calls_of
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.room import Post
+
+LATEST_PICTURES = 4
+_GONE = TextPart("[a picture was shown here]")
+_OWN = TextPart("[the picture that you made]")
+
+
+def with_pictures(messages: Sequence[PromptMessage], limit: int = LATEST_PICTURES) -> list[PromptMessage]:
+    """The last message is the question and keeps all of its pictures; before it only the newest `limit` are left."""
+    told = list(messages[-1:])
+    left = limit
+    for message in reversed(messages[:-1]):
+        is_own = message.role is Role.ASSISTANT
+        kept: list[Part] = []
+        parts: list[Part] = []
+        for part in reversed(message.parts):
+            is_shown = isinstance(part, ImagePart) and left > 0 and not calls_of(message.parts)
+            if is_shown:
+                left -= 1
+                kept.insert(0, part)
+            parts.insert(0, _GONE if isinstance(part, ImagePart) and (is_own or not is_shown) else part)
+        if kept and is_own:
+            told.insert(0, PromptMessage(Role.USER, (_OWN, *kept), message.kind))
+        told.insert(0, replace(message, parts=tuple(parts)))
+    return told
+
+
+def pictures_of(posts: Sequence[Post], since: datetime, limit: int = LATEST_PICTURES) -> list[ImagePart]:
+    """Those that hang on posts, the newest `limit`, as far as their addresses still hold."""
+    found = [
+        ImagePart(file.url, file.media_type)
+        for post in posts
+        if post.created_at > since and post.deleted_at is None
+        for file in post.attachments
+        if file.media_type.startswith("image/") and file.url
+    ]
+    return found[-limit:]

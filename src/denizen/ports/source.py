@@ -1,0 +1,143 @@
+"""How sources are read, what the store keeps of them, and the library of what was read.
+
+Readers are `adapters/git` and `adapters/files`, one for a kind; the library is `adapters/library`; the records are part
+of a unit of work. Called by `engine/knowledge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from denizen.domain.snapshot import Snapshot, SnapshotPart
+from denizen.domain.source import Source, SourceState, SyncRun, Taken
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Of one source: what is being done, and how much of how much (`total` 0 when that is not known)."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+
+
+Report = Callable[[Progress], None]
+"""May be called from any thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file of a source. `read` gives its bytes, blocks, and may be called until the next file is asked for."""
+
+    path: str
+    size_bytes: int
+    read: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A source as it is at `revision`: only regular files of a kept kind, with paths below the content path.
+
+    `files` blocks and is followed once, in a thread. `count` is how many there are.
+    """
+
+    revision: str
+    count: int
+    files: Iterator[File]
+
+
+class SourceReader(Protocol):
+    """Reads one kind. Raises NotFound for what is not there, NeedsAttention for what may not be read, Unavailable for
+    what is worth another try.
+    """
+
+    async def look(self, source: Source) -> str:
+        """The revision that is there now, found cheaply."""
+        ...
+
+    def open(self, source: Source, report: Report) -> AbstractAsyncContextManager[Tree]:
+        """Fetches it and gives its files until the block ends."""
+        ...
+
+    async def forget(self, source_ids: Sequence[str]) -> None:
+        """Removes what is kept to read these faster the next time."""
+        ...
+
+
+class Library(Protocol):
+    """What was read, on disk: files by their content, and snapshots that are made of them."""
+
+    async def take(self, files: Iterator[File], report: Report) -> Taken:
+        """Keeps all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
+        ...
+
+    async def has(self, manifest: str) -> bool:
+        """Whether everything that the manifest lists is there."""
+        ...
+
+    def alone(self) -> AbstractAsyncContextManager[None]:
+        """Waits until nobody else publishes, in any process."""
+        ...
+
+    async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime) -> Snapshot:
+        """Makes the snapshot, unless it is there already, and then the current one: at once, or not at all."""
+        ...
+
+    async def expire(self, *, before: datetime, manifests: Sequence[str]) -> Sequence[str]:
+        """Removes the snapshots that were made before, but not the current one and none that is held, and files that
+        nothing refers to, neither a snapshot nor one of these manifests. Ids of what went.
+        """
+        ...
+
+    async def current(self) -> Snapshot | None: ...
+
+    async def list_snapshots(self) -> Sequence[Snapshot]:
+        """Newest first."""
+        ...
+
+    async def verify(self, snapshot_id: str) -> Sequence[str]:
+        """What is wrong with it, a sentence each. Raises NotFound."""
+        ...
+
+    def hold(self) -> AbstractAsyncContextManager[Path | None]:
+        """The folder of the current snapshot, which stays there until the block ends; None when there is none."""
+        ...
+
+    def current_folder(self) -> Path | None:
+        """The folder of the current snapshot at this moment, for one quick look."""
+        ...
+
+
+class Sources(Protocol):
+    """Sources and how far they were read. Part of a unit of work."""
+
+    async def put(self, source: Source) -> None:
+        """Adds it, or replaces all but its `created_at`."""
+        ...
+
+    async def find(self, source_id: str) -> Source | None: ...
+
+    async def list_sources(self) -> Sequence[Source]:
+        """By id."""
+        ...
+
+    async def remove(self, source_id: str) -> bool:
+        """With its state. False when there was none."""
+        ...
+
+    async def put_state(self, state: SourceState) -> None:
+        """Nothing is kept when the source is not there any more."""
+        ...
+
+    async def list_states(self) -> Sequence[SourceState]: ...
+
+    async def put_sync(self, run: SyncRun) -> None: ...
+
+    async def list_syncs(self, *, limit: int = 20) -> Sequence[SyncRun]:
+        """Newest first."""
+        ...

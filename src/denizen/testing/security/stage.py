@@ -1,0 +1,150 @@
+"""Turns through the real engine, with a model that follows a script, tools of a small world, and people to ask.
+
+Nothing of the gate is replaced: calls go from `Steps` through the door, verdicts and approvals are recorded in the
+store (the one in memory). Only the observer's model is a script too. Called by `dojo_bench` and `corpus`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from denizen.domain.agent import Agent, Limits
+from denizen.domain.approval import Approval, ApprovalRule, Choice, Deciders, Reach
+from denizen.domain.clock import SystemClock
+from denizen.domain.conversation import Place
+from denizen.domain.events import ApprovalRequested, TurnFinished
+from denizen.domain.ids import AgentName
+from denizen.domain.message import Author, Part, TextPart
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.tool import Tier
+from denizen.domain.turn import CallRecord, Inbound
+from denizen.engine.consult import Consult
+from denizen.engine.gate.decide import Judge
+from denizen.engine.gate.door import Gate
+from denizen.engine.gate.observer import Observer
+from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
+from denizen.engine.live import Live
+from denizen.engine.runtime import Generation, Runtime
+from denizen.engine.steps import Services
+from denizen.engine.toolbox import NestedCalls
+from denizen.engine.turn import Turns
+from denizen.ports.toolset import Toolset
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+
+AGENT = AgentName("ada")
+HERE = Place("terminal", "home")
+OWNER = Principal(PrincipalKind.WEB_USER, "olga", "Olga", frozenset({RoleName.OWNER}))
+OBSERVER = "observer"
+NO_TIME_S = 0.001
+"""How long people are waited for where there is nobody who could answer: the approval expires by itself."""
+
+Word = Callable[[Approval], bool]
+"""What somebody says to a call that waits: yes or no."""
+
+_LIMITS = Limits(max_steps=200, max_tools=200)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Who looks at calls besides the rules. `observer` is what its model answers to every case, empty where there is
+    none. `word` None means that nobody is there.
+    """
+
+    observer: str = ""
+    word: Word | None = None
+
+    def policy(self, base: GatePolicy | None = None) -> GatePolicy:
+        """The given policy, as it stands by default, with this guard's observer and people."""
+        base = base or GatePolicy()
+        observer = ObserverPolicy(OBSERVER) if self.observer else ObserverPolicy()
+        if self.word is not None:
+            return replace(base, observer=observer)
+        approval = replace(base.approval, timeout_s=NO_TIME_S)
+        owners = ApprovalRule(Deciders.ROLE, RoleName.OWNER, timeout_s=NO_TIME_S)
+        return replace(base, observer=observer, approval=approval, owners=owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One turn: its calls with their verdicts, and what people were asked."""
+
+    calls: Sequence[CallRecord]
+    asked: Sequence[Approval]
+    end: TurnFinished
+
+
+@dataclass(slots=True)
+class Stage:
+    """What is open. `observed` counts the cases that the observer's model was shown."""
+
+    turns: Turns
+    store: MemoryStore
+    guard: Guard
+    gate: Gate
+    nested: NestedCalls
+    watcher: ScriptedModel
+    _numbers: count[int] = field(default_factory=lambda: count(1))
+
+    @property
+    def observed(self) -> int:
+        return len(self.watcher.requests)
+
+    async def say(
+        self, text: str, *, asker: Principal = OWNER, place: Place = HERE, parts: Sequence[Part] = ()
+    ) -> Ran:
+        """One message and its turn, to the end."""
+        reach = Reach.NOBODY if self.guard.word is None else Reach.WATCHER
+        inbound = Inbound(
+            AGENT, place, asker, Author(asker.id, asker.name), (TextPart(text), *parts), f"m{next(self._numbers)}",
+            reach=reach,
+        )  # fmt: skip
+        asked: list[Approval] = []
+        end: TurnFinished | None = None
+        async with aclosing(self.turns.stream(inbound)) as events:
+            async for event in events:
+                if isinstance(event, ApprovalRequested):
+                    asked.append(event.approval)
+                    await self._decide(event.approval)
+                elif isinstance(event, TurnFinished):
+                    end = event
+        if end is None:
+            raise AssertionError("a stream of events ends with TurnFinished")
+        async with self.store.work(write=False) as work:
+            calls = await work.turns.list_calls(end.turn.id)
+        return Ran(calls, asked, end)
+
+    async def _decide(self, approval: Approval) -> None:
+        if self.guard.word is not None:
+            choice = Choice.ONCE if self.guard.word(approval) else Choice.DENY
+            await self.turns.approvals.decide(approval.id, OWNER, choice)
+
+
+@asynccontextmanager
+async def open_stage(
+    model: ScriptedModel, toolsets: Sequence[Toolset], guard: Guard, policy: GatePolicy | None = None
+) -> AsyncGenerator[Stage]:
+    """An engine of its own in memory."""
+    clock, runtime, store, durable = SystemClock(), Runtime(), MemoryStore(), MemoryDurable(MemoryLog())
+    watcher = ScriptedModel(name="bench/observer", otherwise=Say(guard.observer))
+    observer = Observer(store, clock, Consult(runtime, store, clock))
+    gate = Gate(clock, Judge(clock, observer))
+    services = Services(store, durable, Live(), gate, clock, observer=observer)
+    turns = Turns(runtime, services)
+    models = ScriptedModels({"balanced": model, OBSERVER: watcher})
+    agents = {AGENT: Agent(AGENT, limits=_LIMITS)}
+    await runtime.swap(Generation(1, agents, AGENT, models, tuple(toolsets), guard.policy(policy)))
+    await durable.start()
+    try:
+        yield Stage(turns, store, guard, gate, NestedCalls(runtime, gate), watcher)
+    finally:
+        await durable.aclose()
+
+
+def strictest(tiers: Sequence[Tier]) -> Tier | None:
+    """None for an attack that needs no tool."""
+    return max(tiers, default=None)

@@ -1,0 +1,82 @@
+"""Programs that the owner configured as tools: arguments stay arguments, and are bounded like all programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from denizen.adapters.commands import CustomToolset
+from denizen.domain.conversation import Place
+from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
+from denizen.domain.errors import InvalidInput
+from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import Tier, ToolCall, ToolResult
+from denizen.ports.toolset import CallScope
+
+pytestmark = pytest.mark.anyio
+
+SCOPE = CallScope(
+    AgentName("ada"), Principal(PrincipalKind.LOCAL, "1", "Ana"), Place("chat", "10"), ConversationId("c"),
+    SessionId("s"), TurnId("t"),
+)  # fmt: skip
+TEXT: JsonObject = {"type": "string"}
+
+
+def toolset(home: Path, *argv: str, timeout_s: float = 30.0) -> CustomToolset:
+    names = [part[2:-2] for part in argv if part.startswith("{{")]
+    tool = CustomTool("it", "It.", argv, dict.fromkeys(names, TEXT), timeout_s=timeout_s)
+    return CustomToolset([tool], cwd=home, environ={"PATH": os.environ["PATH"], "API_KEY": "sk-1"})
+
+
+async def run(tools: CustomToolset, **args: str) -> ToolResult:
+    return await tools.call(ToolCall(CallId("1"), "it", dict(args)), SCOPE)
+
+
+@pytest.mark.proves("T-tool-custom")
+async def test_what_is_given_stays_one_argument_and_is_not_searched_for_places_again(tmp_path: Path) -> None:
+    tools = toolset(tmp_path, "printf", "%s|", "{{one}}", "{{two}}")
+    result = await run(tools, one="$(touch made); `id` {{two}}", two="a  b")
+    assert result == ToolResult("$(touch made); `id` {{two}}|a  b|", data={"exit_code": 0})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.proves("T-tool-custom")
+async def test_all_parameters_are_required_and_the_tier_is_the_highest_unless_it_is_said(tmp_path: Path) -> None:
+    (spec,) = await toolset(tmp_path, "printf", "{{one}}", "{{two}}").list_tools()
+    assert spec.parameters["required"] == ["one", "two"]
+    assert (spec.tier, spec.timeout_s) == (Tier.DANGEROUS, 40.0)
+
+
+async def test_a_program_sees_none_of_the_secrets(tmp_path: Path) -> None:
+    assert "sk-1" not in (await run(toolset(tmp_path, "env"))).text
+
+
+async def test_a_value_that_would_be_an_option_is_refused_unless_options_have_ended(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="dash"):
+        await run(toolset(tmp_path, "ls", "{{one}}"), one="-la")
+    assert (await run(toolset(tmp_path, "printf", "--", "{{one}}"), one="-la")).text == "-la"
+
+
+@pytest.mark.parametrize("value", ["a\x00b", "x" * (MAX_ARGUMENT_CHARS + 10)])
+async def test_what_no_program_can_be_given_is_refused(tmp_path: Path, value: str) -> None:
+    with pytest.raises(InvalidInput):
+        await run(toolset(tmp_path, "printf", "{{one}}"), one=value)
+
+
+@pytest.mark.proves("T-tool-custom")
+async def test_it_is_stopped_when_its_time_is_over(tmp_path: Path) -> None:
+    result = await run(toolset(tmp_path, "sleep", "600", timeout_s=1.0))
+    assert result == ToolResult("[stopped: it was not done within 1 s]", is_error=True)
+
+
+async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert "no-such-program" in (await run(toolset(tmp_path, "no-such-program"))).text
+
+
+def test_an_argument_inside_of_code_is_refused_when_the_tool_is_built(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="as code"):
+        CustomToolset([CustomTool("it", "It.", ("sh", "-c", "echo {{x}}"), {"x": TEXT})], cwd=tmp_path, environ={})

@@ -1,0 +1,65 @@
+"""Pictures in answers, and reasoning on request, over the wires that have them."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import replace
+
+import pytest
+
+from denizen.adapters.models.capabilities import detect_capabilities
+from denizen.adapters.models.settings import Kind
+from denizen.domain.agent import Sampling
+from denizen.domain.message import ImagePart
+from denizen.testing.model_server import Answer, ModelServer
+from tests.adapters.models.wires import ANTHROPIC, COMPATIBLE, OPENAI, Build, Wire, ask, hear
+
+pytestmark = pytest.mark.anyio
+
+DRAWING = Wire("openrouter", "google/gemini-2.5-flash-image")
+PNG = "data:image/png;base64," + b64encode(b"\x89PNG" * 100).decode()
+
+
+@pytest.mark.proves("C25")
+@pytest.mark.parametrize("wire", [DRAWING, COMPATIBLE], ids=lambda wire: wire.kind)
+async def test_the_pictures_of_an_answer_come_behind_its_text(server: ModelServer, build: Build, wire: Wire) -> None:
+    server.script(Answer(text="A rose.", images=[PNG, PNG]))
+    models = build(wire, overrides={"image_output": True})
+    heard = await hear(models.get(wire.name), ask("draw"))
+    assert heard.text == "A rose."
+    assert [part for part in heard.reply.parts if isinstance(part, ImagePart)] == [ImagePart(PNG, "image/png")] * 2
+    assert server.bodies[0]["modalities"] == ["image", "text"]
+    assert "tools" not in server.bodies[0]
+
+
+async def test_a_picture_without_text_and_one_that_is_none_break_nothing(server: ModelServer, build: Build) -> None:
+    server.script(Answer(images=["https://elsewhere.example/a.png", "data:image/png;base64,%%%", PNG]))
+    heard = await hear(build(DRAWING).get(DRAWING.name), ask("draw"))
+    assert (heard.text, heard.reply.parts) == ("", (ImagePart(PNG, "image/png"),))
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "draws"),
+    [("google", "gemini-2.5-flash-image", True), ("openrouter", "google/gemini-3-pro-image-preview", True),
+     ("openrouter", "openai/gpt-5-image", True), ("google", "gemini-2.5-flash", False),
+     ("openai-compatible", "gemini-2.5-flash-image", False)],
+)  # fmt: skip
+def test_models_that_draw_are_known_by_name(kind: Kind, model: str, *, draws: bool) -> None:
+    found = detect_capabilities(kind, model)
+    assert found.image_output is draws
+    if draws:
+        assert found.images and not found.native_tools and not found.takes_tools
+
+
+@pytest.mark.proves("C-config-toggles")
+async def test_a_model_that_can_is_told_to_reason_and_the_others_are_asked_as_ever(
+    server: ModelServer, build: Build
+) -> None:
+    for wire in (ANTHROPIC, OPENAI, COMPATIBLE):
+        for wanted in (True, False):
+            server.script(Answer(text="Yes."))
+            request = replace(ask("why?"), reasoning=wanted, sampling=Sampling(temperature=0.3), max_output_tokens=9000)
+            assert (await hear(build(wire).get(wire.name), request)).text == "Yes."
+    told = ["thinking" in body for body in server.bodies]
+    assert told == [True, False, False, False, False, False]
+    assert ["temperature" in body for body in server.bodies] == [False, True, True, True, True, True]

@@ -1,0 +1,51 @@
+"""What stands in every prompt, whatever is asked: system prompt and tools of a plain "hello"."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from denizen.app.build import Opening, open_denizen
+from denizen.app.choice import ModelChoice
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName
+from denizen.domain.message import Author, TextPart
+from denizen.domain.prompt import count_tool_tokens, estimate_tokens
+from denizen.domain.turn import Inbound
+from denizen.engine.unsent import Unsent, plan_requests
+from tests.app.home_folder import Home
+from tests.app.test_reload import LAB
+
+pytestmark = pytest.mark.anyio
+
+
+async def requests_for_hello(home: Home, config: str) -> list[Unsent]:
+    home.write(config)
+    async with open_denizen(home.path, Opening(ModelChoice(), durable=False)) as denizen:
+        place, author = Place("terminal", "test"), Author("", "Ana")
+        inbound = Inbound(AgentName(""), place, denizen.operator, author, (TextPart("hello"),), "m1")
+        return await plan_requests(denizen.runtime, denizen.services, inbound)
+
+
+def fixed_tokens(sent: Unsent) -> int:
+    request = sent.request
+    schema = estimate_tokens(json.dumps(request.output_schema)) if request.output_schema else 0
+    system = sum(estimate_tokens(segment.text) for segment in request.segments)
+    return schema + system + sum(map(count_tool_tokens, request.tools))
+
+
+@pytest.mark.proves("P5")
+async def test_the_default_agent_says_hello_with_less_than_2000_tokens_of_its_own(home: Home) -> None:
+    (sent,) = await requests_for_hello(home, LAB)
+    assert sent.request.tools
+    assert fixed_tokens(sent) < 2000
+    assert not [m for m in sent.request.messages if m.kind not in ("question", "history")]
+
+
+async def test_the_built_in_model_is_asked_with_less_than_500_tokens(home: Home) -> None:
+    planned, answered = await requests_for_hello(home, "")
+    assert planned.model.startswith("builtin/")
+    assert "planner" in [segment.name for segment in planned.request.segments]
+    assert sum(estimate_tokens(segment.text) for segment in planned.request.segments) < 500
+    assert fixed_tokens(answered) < 500

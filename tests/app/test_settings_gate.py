@@ -1,0 +1,103 @@
+"""What `gate` in the configuration means for the policy, and what of it is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.domain.approval import ApprovalRule, Deciders
+from denizen.domain.tool import Origin, Taint, Tier
+from denizen.domain.verdict import Decision
+from denizen.engine.gate.policy import GatePolicy, Mode, ObserverPolicy, RateLimit, Rule
+from tests.app.home_folder import Home
+
+WHOLE = """\
+gate:
+  tiers: {"notes_*": 2}
+  mode: ask
+  modes: {weather: run, "mcp_*": ask, fetch_url: rules}
+  roles: {"exec*": [admin]}
+  rate_limits: {tool: {weather: {calls: 10, per_s: 60}}}
+  destinations: ["discord:77", "*.example.org"]
+  taint: {others: off, web: on}
+  observer: {model: balanced, timeout_s: 9, cache_ttl_s: 0, alert_channel: 123456789012345678}
+  approvals: {timeout_s: 60, people: ["platform_user:discord:9"]}
+  rules:
+    - {tool: fetch_url, action: approve, args: {url: "^https://example\\\\.org/"}, reason: ours}
+    - tool: exec
+      action: ask
+      roles: [member]
+      principals: ["api_key:*"]
+      agents: [helper]
+      platforms: [discord]
+      guilds: [12345]
+      channels: ["678"]
+      origins: [schedule]
+      role: admin
+      quorum: 3
+      on_timeout: approve
+    - {tool: exec, action: ask}
+"""
+
+
+def policy_of(home: Home, text: str) -> GatePolicy:
+    return home.load(text).gate.policy(7)
+
+
+def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
+    policy = policy_of(home, WHOLE + "agents: {helper: {}}\n")
+    usual = ApprovalRule(people=frozenset({"platform_user:discord:9"}), timeout_s=60.0)
+    assert policy.tiers == (("notes_*", Tier.SENSITIVE),)
+    assert policy.default_mode is Mode.ASK
+    assert policy.modes == (("weather", Mode.RUN), ("mcp_*", Mode.ASK), ("fetch_url", Mode.RULES))
+    assert policy.roles == (("exec*", frozenset({"admin"})),)
+    assert policy.rate_limits == (("weather", RateLimit(10, 60.0)),)
+    assert policy.destinations == ("discord:77", "*.example.org")
+    assert policy.trusted == {Taint.OTHERS}
+    assert policy.observer == ObserverPolicy("balanced", 9.0, 0.0, "123456789012345678")
+    assert policy.approval == usual
+    assert policy.owners.deciders is Deciders.ROLE and policy.owners.timeout_s == 60.0
+    assert policy.generation == 7
+    first, second, third = policy.rules
+    assert first == Rule("fetch_url", Decision.APPROVE, {"url": r"^https://example\.org/"}, "ours")
+    assert second.approval == ApprovalRule(
+        Deciders.QUORUM, "admin", 3, frozenset({"platform_user:discord:9"}), 60.0, grant_on_timeout=True
+    )
+    assert (second.roles, second.principals, second.agents) == ({"member"}, {"api_key:*"}, {"helper"})
+    assert (second.platforms, second.guilds, second.channels) == ({"discord"}, {"12345"}, {"678"})
+    assert second.origins == {Origin.SCHEDULE}
+    assert third.approval is None
+
+
+def test_by_default_nothing_is_trusted_and_owners_decide_about_the_worst(home: Home) -> None:
+    policy = policy_of(home, "")
+    assert policy == GatePolicy(generation=7)
+    assert policy.observer.model == ""
+    assert policy.owners.deciders is Deciders.ROLE and policy.owners.role == "owner"
+
+
+def test_an_observer_that_is_not_enabled_is_none(home: Home) -> None:
+    assert policy_of(home, "gate: {observer: {enabled: false, model: balanced}}").observer.model == ""
+
+
+@pytest.mark.parametrize("who", ["deciders: requester", ""])
+def test_a_requester_never_stands_in_for_the_observer(home: Home, who: str) -> None:
+    assert policy_of(home, f"gate: {{approvals: {{{who}}}}}").owners.deciders is Deciders.ROLE
+    quorum = policy_of(home, "gate: {approvals: {quorum: 2, role: admin}}")
+    assert quorum.owners == quorum.approval == ApprovalRule(Deciders.QUORUM, "admin", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("gate: {rules: [{tool: x, action: approve, quorum: 2}]}", "only a rule that asks has people who decide"),
+        ("gate: {rules: [{tool: x, action: ask, deciders: role, quorum: 2}]}", "a quorum is a kind of deciders"),
+        ("gate: {approvals: {deciders: requester, role: admin}}", "the requester decides, so no role does"),
+        ("gate: {taint: {others: maybe}}", "gate.taint.others"),
+        ("gate: {taint: {stars: off}}", "gate.taint"),
+        ("gate: {mode: rules}", "gate.mode"),
+        ("gate: {observer: {model: nobody}}", "there is no alias 'nobody'"),
+        ("gate: {rules: [{tool: x, action: ask, args: {a: '('}}]}", "this is not a regular expression"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(home: Home, text: str, says: str) -> None:
+    assert says in home.refuse(text).message

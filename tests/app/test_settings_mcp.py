@@ -1,0 +1,111 @@
+"""MCP servers in the configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from denizen.adapters.mcp import Offer, Program, ServerSpec, Site
+from denizen.app.mcp_specs import read_servers
+from denizen.app.settings import render_settings
+from denizen.domain.tool import Tier
+from tests.app.home_folder import Home
+
+
+def servers(text: str) -> str:
+    return "mcp:\n  servers:\n" + "".join(f"    {line}\n" for line in text.splitlines())
+
+
+def test_without_a_word_about_it_there_are_none(home: Home):
+    assert read_servers(home.load("")) == {}
+
+
+@pytest.mark.proves("L-config-mcp")
+def test_a_program_is_a_command_with_arguments_and_an_environment_and_has_six_minutes_for_a_call(home: Home):
+    found = read_servers(home.load(servers("git.hub: {command: uvx, args: [mcp-server-git], env: {A: b}}")))
+    spec = ServerSpec("git.hub", Program("uvx", ("mcp-server-git",), home.path, (("A", "b"),)), start_timeout_s=30.0)
+    assert found == {spec: Offer("git_hub", ("*",), (), trusted=False, timeout_s=360.0)}
+
+
+def test_every_key_of_a_server_is_read_in_the_order_of_the_file(home: Home):
+    text = """\
+files: {command: node, cwd: data, tools: [read_*], tiers: {read_file: 0, "*": 2}, prefix: "", trusted: true}
+far: {url: "https://mcp.example/mcp", headers: {X-Team: blue}, timeout_s: 5, start_timeout_s: 7, prefix: web}
+off: {command: nothing, enabled: false}
+"""
+    found = read_servers(home.load(servers(text)))
+    assert found == {
+        ServerSpec("files", Program("node", (), home.path / "data")): Offer(
+            "", ("read_*",), (("read_file", Tier.HARMLESS), ("*", Tier.SENSITIVE)), trusted=True
+        ),
+        ServerSpec("far", Site("https://mcp.example/mcp", (("X-Team", "blue"),)), 7.0): Offer("web", timeout_s=5.0),
+    }
+    assert [spec.name for spec in found] == ["files", "far"]
+
+
+@pytest.mark.proves("LW4")
+def test_secrets_come_from_variables_are_shown_as_such_and_are_masked(home: Home):
+    text = servers("""\
+near: {command: node, env: {API_KEY: "${TOOL_KEY}"}}
+far: {url: "https://mcp.example/mcp", headers: {Authorization: "Bearer ${FAR_TOKEN}"}}
+""")
+    settings = home.load(text, TOOL_KEY="tool-key-value", FAR_TOKEN="far-token-value")
+    near, far = (spec.way for spec in read_servers(settings))
+    assert isinstance(near, Program) and near.env == (("API_KEY", "tool-key-value"),)
+    assert isinstance(far, Site) and far.headers == (("Authorization", "Bearer far-token-value"),)
+    assert settings.secrets.mask("tool-key-value and far-token-value") == "*** and ***"
+    shown = render_settings(settings)
+    assert "${TOOL_KEY}" in shown and "Bearer ${FAR_TOKEN}" in shown
+    assert "token-value" not in shown + repr(near) + repr(far)
+    assert "key-value" not in shown + repr(near)
+
+
+def test_a_secret_in_the_file_is_refused_and_a_variable_that_is_missing_too(home: Home):
+    told = home.refuse(servers("near: {command: node, env: {API_KEY: plain-text}}")).explain()
+    assert "plain-text" not in told and "mcp.servers.near.env.API_KEY" in told
+    told = home.refuse(servers('near: {command: node, env: {A: "${NOT_SET}"}}')).explain()
+    assert "the variable NOT_SET is not set" in told
+
+
+def test_a_server_that_is_off_needs_no_variable(home: Home):
+    settings = home.load(servers('near: {command: node, env: {A: "${NOT_SET}"}, enabled: false}'))
+    assert read_servers(settings) == {}
+    assert "nothing uses this yet" in settings.warnings[0].message
+
+
+@pytest.mark.parametrize(
+    ("server", "told"),
+    [
+        ("{}", "needs either command or url"),
+        ("{command: node, url: 'http://x.example/'}", "needs either command or url"),
+        ("{url: 'http://x.example/', args: [a]}", "does not go together with url"),
+        ("{command: node, headers: {A: b}}", "does not go together with command"),
+        ("{command: node, envs: {A: b}}", "envs"),
+        ("{command: node, env: {'A B': c}}", "cannot be a variable"),
+        ("{url: 'http://x.example/', headers: {'A': \"b\\nc\"}}", "a plain name and one line"),
+        ("{url: 'ftp://x.example/'}", "must be a web address"),
+        ("{command: node, tiers: {a: 4}}", "tiers"),
+        ("{command: node, prefix: 'a b'}", "cannot stand in front of names"),
+        ("{command: node, timeout_s: 0}", "timeout_s"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_its_reason(home: Home, server: str, told: str):
+    assert told in home.refuse(servers(f"near: {server}")).explain()
+
+
+def test_two_servers_may_not_share_the_names_of_their_tools(home: Home):
+    told = home.refuse(servers("a.b: {command: node}\na_b: {command: node}")).explain()
+    assert "same names for their tools" in told
+
+
+@pytest.mark.proves("L-config-cache-ttl")
+def test_how_long_results_are_kept_is_a_setting_of_30_minutes(home: Home):
+    assert home.load("").gate.keep_results_minutes == 30
+    assert home.load("gate: {keep_results_minutes: 0}").gate.keep_results_minutes == 0
+    assert "keep_results_minutes" in home.refuse("gate: {keep_results_minutes: -1}").explain()
+
+
+def test_folders_are_below_the_home_folder_unless_they_say_otherwise(home: Home):
+    found = read_servers(home.load(servers("a: {command: x, cwd: /srv}\nb: {command: x, cwd: .}")))
+    assert [spec.way.cwd for spec in found if isinstance(spec.way, Program)] == [Path("/srv"), home.path]

@@ -1,0 +1,41 @@
+"""What comes besides the text of an answer, in the terminal: reasoning dimmed, pictures told."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+
+import pytest
+from rich.console import Console
+
+from denizen.cli.ask import Printer
+from denizen.cli.chat import View
+from denizen.domain.events import ReasoningAdded, TextAdded, TurnFinished
+from denizen.domain.ids import TurnId
+from denizen.domain.turn import TurnStatus
+from denizen.domain.usage import Usage
+
+PNG = "data:image/png;base64," + b64encode(bytes(3000)).decode()
+END = TurnFinished(TurnId("t"), TurnStatus.DONE, "A rose.", "", "", Usage(), images=(PNG,), reasoning="Ana asks.")
+
+
+@pytest.mark.proves("C25-reasoning", "C25")
+def test_a_chat_shows_reasoning_dimmed_on_lines_of_its_own_and_tells_of_pictures() -> None:
+    out = io.StringIO()
+    view = View(Console(file=out, force_terminal=True, highlight=False, width=80))
+    for event in (ReasoningAdded("Ana "), ReasoningAdded("asks.\x1b[2J"), TextAdded("A rose."), END):
+        view.show(event)
+    text = out.getvalue()
+    assert "\x1b[2mAna \x1b[0m" in text and "\x1b[2J" not in text
+    assert text.index("asks.") < text.index("\nA rose.") < text.index("[a picture: image/png, 3 KiB]")
+
+
+@pytest.mark.proves("C25-reasoning")
+def test_ask_prints_reasoning_beside_the_answer_never_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = Printer(live=True, as_json=False)
+    for event in (ReasoningAdded("Ana asks."), TextAdded("A rose.")):
+        printer.show(event)
+    assert printer.finish(END) == 0
+    told = capsys.readouterr()
+    assert told.out == "A rose.\n"
+    assert "Ana asks." in told.err and "a picture: image/png" in told.err

@@ -1,0 +1,161 @@
+"""Whose word counts about a call that waits, what it means, and what a yes for an hour covers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.approval import (
+    GRANT_TIME,
+    Approval,
+    ApprovalRule,
+    ApprovalStatus,
+    Choice,
+    Deciders,
+    Outcome,
+    Reach,
+    can_be_asked,
+    close_late,
+    covers,
+    decide_approval,
+    describe_end,
+    plan_grant,
+    same_people,
+)
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import Taint, Tier
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+PLACE = Place("discord", "1")
+NOTHING: frozenset[Taint] = frozenset()
+
+
+def person(name: str, *roles: str) -> Principal:
+    return Principal(PrincipalKind.PLATFORM_USER, f"discord:{name}", name, frozenset(roles))
+
+
+ANA, BEN = person("ana"), person("ben")
+PEOPLE = [person(name, *roles) for name, roles in (("a", ()), ("b", ("judge",)), ("c", ("judge",)), ("d", ("owner",)))]
+OPERATOR = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({"owner"}))
+
+
+def waiting(rule: ApprovalRule | None = None, *, expires_in_s: float | None = 300) -> Approval:
+    return Approval(
+        "apr_1", TurnId("t"), AgentName("ada"), ANA.key, PLACE, PLACE.conversation_id, "erase", {"name": "x"},
+        Tier.SENSITIVE, "it destroys", "", rule or ApprovalRule(), NOW,
+        None if expires_in_s is None else NOW + timedelta(seconds=expires_in_s),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "voter", "counts"),
+    [
+        (ApprovalRule(), ANA, True),
+        (ApprovalRule(), BEN, False),
+        (ApprovalRule(), person("eve", "owner", "admin"), False),
+        (ApprovalRule(), OPERATOR, True),
+        (ApprovalRule(people=frozenset({BEN.key})), BEN, True),
+        (ApprovalRule(Deciders.ROLE, "admin"), ANA, False),
+        (ApprovalRule(Deciders.ROLE, "admin"), person("x", "admin"), True),
+        (ApprovalRule(Deciders.ROLE, "admin"), person("x", "owner"), True),
+        (ApprovalRule(Deciders.ROLE, "owner"), person("x", "admin"), False),
+        (ApprovalRule(Deciders.ROLE, "role:7"), person("x", "owner"), False),
+        (ApprovalRule(Deciders.ROLE, "role:7"), person("x", "role:7"), True),
+    ],
+)
+def test_who_may_decide(rule: ApprovalRule, voter: Principal, counts: bool) -> None:
+    ruling = decide_approval(waiting(rule), voter, Choice.ONCE, now=NOW)
+    assert ruling.outcome is (Outcome.DECIDED if counts else Outcome.REFUSED)
+    assert (ruling.approval.status is ApprovalStatus.APPROVED) == counts
+
+
+def test_a_stranger_is_refused_also_when_all_is_decided() -> None:
+    decided = decide_approval(waiting(), ANA, Choice.DENY, now=NOW).approval
+    assert decide_approval(decided, BEN, Choice.ONCE, now=NOW).outcome is Outcome.REFUSED
+
+
+def test_a_person_whom_the_rule_names_needs_no_quorum() -> None:
+    rule = ApprovalRule(Deciders.QUORUM, "judge", 3, frozenset({BEN.key}))
+    assert decide_approval(waiting(rule), BEN, Choice.ONCE, now=NOW).outcome is Outcome.DECIDED
+
+
+@pytest.mark.proves("T-approval-timeout")
+def test_at_its_end_nothing_can_be_decided_any_more_and_silence_means_what_the_rule_says() -> None:
+    late = decide_approval(waiting(), ANA, Choice.ONCE, now=NOW + timedelta(seconds=300))
+    assert (late.outcome, late.approval.status) == (Outcome.LATE, ApprovalStatus.EXPIRED)
+    granted = close_late(waiting(ApprovalRule(grant_on_timeout=True)))
+    assert granted.status is ApprovalStatus.APPROVED
+    assert describe_end(granted) == "approved, since nobody decided in time"
+    assert granted.waited_s == 300
+    for_ever = waiting(expires_in_s=None)
+    assert decide_approval(for_ever, ANA, Choice.ONCE, now=NOW + timedelta(days=900)).outcome is Outcome.DECIDED
+
+
+@given(
+    st.sampled_from(Deciders), st.integers(1, 3), st.booleans(),
+    st.lists(st.tuples(st.sampled_from(PEOPLE), st.sampled_from(Choice), st.integers(0, 400)), max_size=8),
+)  # fmt: skip
+def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
+    deciders: Deciders, quorum: int, grants: bool, words: list[tuple[Principal, Choice, int]]
+) -> None:
+    rule = ApprovalRule(deciders, "judge", quorum, grant_on_timeout=grants)
+    approval = replace(waiting(rule), requester=PEOPLE[0].key)
+    for voter, choice, after_s in words:
+        before = approval
+        ruling = decide_approval(approval, voter, choice, now=NOW + timedelta(seconds=after_s))
+        approval = ruling.approval
+        if before.status.is_final or ruling.outcome in (Outcome.REFUSED, Outcome.OVER):
+            assert approval == before
+        assert decide_approval(approval, voter, choice, now=NOW + timedelta(seconds=after_s)).approval == approval
+        assert len(set(approval.voices)) == len(approval.voices)
+        entitled = {PEOPLE[0].key} if deciders is Deciders.REQUESTER else {PEOPLE[1].key, PEOPLE[2].key}
+        assert set(approval.voices) <= entitled
+        if approval.status is ApprovalStatus.APPROVED and approval.decided_by != "timeout":
+            assert len(approval.voices) >= (quorum if deciders is Deciders.QUORUM else 1)
+
+
+@pytest.mark.proves("TW1", "X-approval-absent")
+@pytest.mark.parametrize(
+    ("rule", "reach", "watched", "can"),
+    [
+        (ApprovalRule(), Reach.NOBODY, True, False),
+        (ApprovalRule(), Reach.CARD, False, True),
+        (ApprovalRule(), Reach.WATCHER, True, True),
+        (ApprovalRule(), Reach.WATCHER, False, False),
+        (ApprovalRule(Deciders.ROLE), Reach.NOBODY, False, True),
+        (ApprovalRule(people=frozenset({"x"})), Reach.NOBODY, False, True),
+    ],
+)
+def test_whether_anybody_can_be_asked(rule: ApprovalRule, reach: Reach, watched: bool, can: bool) -> None:
+    assert can_be_asked(rule, reach, is_watched=watched) == can
+
+
+def test_a_grant_for_any_arguments_is_not_for_what_foreign_text_may_have_chosen() -> None:
+    approved = decide_approval(waiting(), ANA, Choice.HOUR, now=NOW).approval
+    grant = plan_grant(approved, now=NOW)
+    assert grant.expires_at - NOW == GRANT_TIME
+    assert covers(grant, {"name": "other"}, is_exact=False, taint=NOTHING)
+    assert not covers(grant, {"name": "other"}, is_exact=True, taint=NOTHING)
+    assert not covers(grant, {"name": "other"}, is_exact=False, taint=frozenset({Taint.WEB}))
+
+
+def test_a_grant_for_the_same_arguments_is_for_no_others_however_they_are_ordered() -> None:
+    approval = replace(waiting(), args={"a": 1, "b": [2]}, is_exact=True)
+    grant = plan_grant(approval, now=NOW)
+    assert covers(grant, {"b": [2], "a": 1}, is_exact=True, taint=frozenset({Taint.WEB}))
+    assert not covers(grant, {"b": [2], "a": 2}, is_exact=False, taint=NOTHING)
+
+
+def test_rules_that_ask_the_same_people_are_alike_whatever_their_patience() -> None:
+    usual = ApprovalRule()
+    assert same_people(usual, replace(usual, timeout_s=0, role="other"))
+    assert not same_people(usual, ApprovalRule(Deciders.ROLE))
+    assert not same_people(ApprovalRule(Deciders.ROLE, "a"), ApprovalRule(Deciders.ROLE, "b"))
+    assert not same_people(ApprovalRule(Deciders.QUORUM, quorum=2), ApprovalRule(Deciders.QUORUM, quorum=3))
+    assert not same_people(usual, replace(usual, people=frozenset({"x"})))

@@ -1,0 +1,112 @@
+"""Who may hear of a memory again, and which of them fit a question."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.ids import AgentName
+from denizen.domain.memory import (
+    CORE,
+    Hearing,
+    Memory,
+    ToldAt,
+    fuse,
+    may_come_up,
+    needs_rooms,
+    plan_told,
+    rank_by_words,
+)
+from denizen.domain.prompt import estimate_tokens
+from denizen.domain.vector import find_nearest, pack
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+IN_GENERAL, IN_STAFF = ToldAt("discord", "general"), ToldAt("discord", "staff")
+IN_PRIVATE, BY_OPERATOR = ToldAt("discord", "dm", private=True), ToldAt()
+
+
+def memory(told_at: ToldAt, *, owner: str = "ana", text: str = "likes tea") -> Memory:
+    return Memory("m", AgentName("ada"), owner, text, told_at, owner, NOON, NOON)
+
+
+def hearing(room: str, *rooms: str, private: bool = False, platform: str = "discord") -> Hearing:
+    return Hearing(platform, room, private, frozenset(rooms))
+
+
+@pytest.mark.parametrize(
+    ("told_at", "where", "expected"),
+    [
+        (IN_GENERAL, hearing("general"), True),
+        (IN_GENERAL, hearing("staff"), False),
+        (IN_GENERAL, hearing("staff", "general"), True),
+        (IN_STAFF, hearing("general", "general", "random"), False),
+        (IN_STAFF, hearing("dm", "staff", private=True), True),
+        (IN_STAFF, hearing("staff", platform="web"), False),
+        (IN_STAFF, hearing("other", "staff", platform="web"), False),
+        (IN_PRIVATE, hearing("general", "general", "dm"), False),
+        (IN_PRIVATE, hearing("dm", private=True), True),
+        (IN_PRIVATE, hearing("another dm", private=True), True),
+        (BY_OPERATOR, hearing("general"), True),
+    ],
+)
+def test_a_memory_comes_up_where_all_readers_could_have_read_it(
+    told_at: ToldAt, where: Hearing, expected: bool
+) -> None:
+    assert may_come_up(memory(told_at), where) is expected
+
+
+def test_a_core_memory_is_never_taken_from_one_private_talk_to_another() -> None:
+    assert not may_come_up(memory(IN_PRIVATE, owner=CORE), hearing("another dm", private=True))
+
+
+def test_the_rooms_of_the_readers_are_asked_for_only_where_they_decide() -> None:
+    here = hearing("general")
+    assert needs_rooms([memory(IN_GENERAL), memory(IN_STAFF)], here)
+    assert not needs_rooms([memory(IN_GENERAL), memory(IN_PRIVATE), memory(BY_OPERATOR)], here)
+    assert not needs_rooms([memory(ToldAt("web", "x"))], here)
+
+
+def test_texts_are_ranked_by_the_rare_words_that_they_share_with_the_question() -> None:
+    texts = {
+        "tea": "Drinks green tea in the morning",
+        "dog": "Has a dog named Bella",
+        "work": "Works on the deployment of the bakery in the morning",
+    }
+    assert rank_by_words("How was the deploy this morning?", texts) == ["work", "tea"]
+    assert rank_by_words("What is the name of my dog?", texts) == ["dog"]
+    assert rank_by_words("What do you know about me?", texts) == []
+    assert rank_by_words("", texts) == rank_by_words("tea", {}) == []
+
+
+def test_rankings_are_fused_by_the_places_in_them() -> None:
+    assert fuse(["a", "b", "c"], ["b", "d"]) == ["b", "a", "d", "c"]
+    assert fuse([], ["a"]) == ["a"]
+    assert fuse() == []
+
+
+@given(
+    st.lists(st.integers(1, 400), max_size=12),
+    st.integers(0, 8),
+    st.integers(0, 300),
+)
+def test_what_is_told_stays_within_both_bounds_in_the_given_order(
+    sizes: list[int], max_items: int, max_tokens: int
+) -> None:
+    memories = [replace(memory(IN_GENERAL, text="x" * size), id=str(place)) for place, size in enumerate(sizes)]
+    told = plan_told(memories, max_items=max_items, max_tokens=max_tokens)
+    assert len(told) <= max_items
+    assert sum(estimate_tokens(each.text) for each in told) <= max_tokens
+    assert [int(each.id) for each in told] == sorted(int(each.id) for each in told)
+
+
+@given(st.lists(st.floats(-10, 10), min_size=2, max_size=16))
+def test_a_vector_is_nearest_to_itself(values: list[float]) -> None:
+    packed = pack(values)
+    found = find_nearest(packed, [("self", packed), ("shorter", packed[1:])], limit=5)
+    if any(packed):
+        assert [each.key for each in found] == ["self"]
+        assert found[0].similarity == pytest.approx(1.0)
+    else:
+        assert found == []

@@ -1,0 +1,107 @@
+"""Approvals from the shell: answered in the terminal, refused where nobody sits, decided with `denizen approvals`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from denizen.testing.model_server import Answer, Call
+from tests.e2e.home import Home, receive
+from tests.e2e.process import eventually
+from tests.e2e.provider import Provider
+
+pytestmark = pytest.mark.e2e
+
+SUM = Answer(calls=[Call("calculator", {"expression": "6 * 6"})])
+ASKS = """\
+gate:
+  rules:
+  - {tool: calculator, action: ask, reason: sums are serious}
+"""
+OWNERS = """\
+gate:
+  rules:
+  - {tool: calculator, action: ask, deciders: role, role: owner}
+"""
+
+
+def last(provider: Provider) -> str:
+    """What the model was sent last."""
+    return json.dumps(provider.server.bodies[-1], ensure_ascii=False)
+
+
+@pytest.mark.proves("T-approval-terminal", "P2")
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        pytest.param("y\r", "approved by operator, after", id="yes"),
+        pytest.param("\r", "Denied: denied by operator, who gave no reason.", id="no"),
+        pytest.param("not on a Sunday\r", "Denied: denied by operator: not on a Sunday.", id="a reason"),
+    ],
+)
+def test_in_a_terminal_a_line_decides(typed: str, told: str, home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest=ASKS)
+    provider.script(SUM, Answer(text="So be it."))
+    with home.start_in_terminal("ask", "What is 6 * 6?") as asked:
+        asked.out.await_text("sums are serious")
+        asked.out.await_text("Allow it")
+        asked.type(typed)
+        asked.out.await_text("So be it.")
+        assert asked.finish().code == 0
+    assert told in last(provider)
+
+
+@pytest.mark.proves("T-approval-terminal")
+def test_in_a_chat_a_line_decides_and_the_chat_goes_on(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest=ASKS)
+    provider.script(SUM, Answer(text="It is 36."), Answer(text="Of course."))
+    with home.start_in_terminal("chat") as chat:
+        chat.out.await_text("> ")
+        chat.type("What is 6 * 6?\r")
+        chat.out.await_text("Allow it")
+        chat.type("y\r")
+        end = chat.out.await_text(r"It is 36\.").end()
+        chat.out.await_text("> ", after=end)
+        chat.type("Sure?\r")
+        end = chat.out.await_text(r"Of course\.").end()
+        chat.out.await_text("> ", after=end)
+        chat.type("/quit\r")
+        assert chat.finish().code == 0
+
+
+@pytest.mark.proves("TW1", "X-approval-absent")
+def test_without_a_terminal_nobody_can_be_asked_and_it_says_how_to_allow_it(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest=ASKS)
+    provider.script(SUM, Answer(text="I may not."))
+    done = home.do("ask", "What is 6 * 6?")
+    assert done.ending == (0, "I may not.\n")
+    assert "nobody can be asked here; a rule under gate.rules can allow it" in done.err
+    assert home.do("approvals", "list", "--all").out == "Nothing has waited for approval yet.\n"
+
+
+@pytest.mark.proves("P2", "VW2")
+def test_what_waits_in_a_server_is_listed_and_decided_from_the_shell(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest=OWNERS)
+    provider.script(SUM, Answer(text="It is 36."))
+    with home.serve() as server:
+        connection = server.send("What is 6 * 6?", key="k1")
+        listed: list[str] = []
+
+        def is_listed() -> bool:
+            listed[:] = home.do("approvals", "list", "--json").out.splitlines()
+            return bool(listed)
+
+        eventually(is_listed)
+        [waits] = [json.loads(line) for line in listed]
+        assert (waits["tool"], waits["status"], waits["may_decide"]) == ("calculator", "pending", True)
+        assert "6 * 6" in home.do("approvals", "list").out
+        assert home.do("approvals", "approve", waits["id"][:10]).ending == (0, "Approved.\n")
+        answered = receive(connection)
+        assert answered.body["choices"][0]["message"]["content"] == "It is 36."
+    again = home.do("approvals", "deny", waits["id"], "--reason", "no")
+    assert again.ending == (0, "This was decided already: approved by operator.\n")
+    assert home.do("approvals", "list").out == "Nothing waits for approval.\n"
+    unknown = home.do("approvals", "approve", "apr_x")
+    assert unknown.code == 2
+    assert "`denizen approvals list` shows them." in unknown.err

@@ -1,0 +1,112 @@
+"""MCP servers from the outside: a model uses their tools, commands tell how they fare, and all end together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from denizen.testing.model_server import Answer, Call
+from tests.e2e.home import Home
+from tests.e2e.provider import Provider
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("mcp")]
+
+SMALL = Path(__file__).parent.parent / "adapters" / "mcp" / "quick_server.py"
+SERVERS = f"""\
+mcp:
+  servers:
+    small:
+      command: {sys.executable}
+      args: [{SMALL}]
+      env: {{STARTS: starts.txt, TOOL_KEY: "${{TOOL_KEY}}"}}
+      trusted: true
+      tools: [pid, roll, environment, fail]
+    broken: {{command: no-such-program}}
+    off: {{command: node, enabled: false}}
+"""
+
+
+@pytest.fixture
+def furnished(home: Home, provider: Provider) -> Home:
+    """A home with one server that works, one that does not, and one that is off."""
+    home.variables |= {"TOOL_KEY": "tool-key-value", "OPENAI_API_KEY": "sk-not-for-servers"}
+    home.configure(provider.server.openai_url, rest=SERVERS)
+    return home
+
+
+@pytest.mark.proves("L6", "LW5", "LW4")
+def test_a_model_uses_the_tool_of_a_server_while_another_one_is_broken(furnished: Home, provider: Provider) -> None:
+    provider.script(Answer(calls=[Call("small_environment", {}, id="c1")]), Answer(text="It sees little."))
+    asked = furnished.do("ask", "What does it see?")
+    assert asked.ending == (0, "It sees little.\n")
+    first, second = provider.server.bodies
+    assert {"small_pid", "small_roll"} <= {tool["function"]["name"] for tool in first["tools"]}
+    [result] = [message["content"] for message in second["messages"] if message["role"] == "tool"]
+    assert "TOOL_KEY" in result and "OPENAI_API_KEY" not in result
+
+
+@pytest.mark.proves("LW2", "L-result-cache")
+def test_a_kept_result_answers_another_turn(furnished: Home, provider: Provider) -> None:
+    roll = Answer(calls=[Call("small_roll", {"sides": 6}, id="c1")])
+    provider.script(roll, Answer(text="One."), roll, Answer(text="Two."))
+    with furnished.serve() as server:
+        for number in "12":
+            server.ask("Roll", key=number)
+    results = [
+        message["content"].partition("\n")[0]
+        for body in provider.server.bodies
+        for message in body["messages"]
+        if message["role"] == "tool"
+    ]
+    assert len(results) >= 2 and len(set(results)) == 1
+    assert (furnished.folder / "starts.txt").read_text().split() == ["start"]
+
+
+@pytest.mark.proves("L11")
+def test_an_interrupt_ends_the_servers_with_everything_else(furnished: Home) -> None:
+    with furnished.serve() as server:
+        assert server.get("/health").body["tools"] > 4
+        children = [child for child in psutil.Process(server.running.pid).children() if str(SMALL) in child.cmdline()]
+        assert len(children) == 1
+        ended = server.running.stop(signal.SIGINT)
+        assert (ended.code, ended.told[-1]) == (0, "Stopped.")
+        assert not _is_alive(children[0].pid)
+
+
+def test_commands_tell_how_the_servers_fare(furnished: Home) -> None:
+    listed = furnished.do("mcp", "list")
+    assert listed.code == 4
+    assert listed.out.splitlines() == [
+        "off   off",
+        "ok    small: small 1.2.3, 4 tools",
+        "FAIL  broken: there is no program or folder 'no-such-program'",
+        "      fix: Run its command by hand and read what it says; check command, args, env and cwd below mcp.servers.",
+    ]
+    tested = furnished.do("mcp", "test", "small", "--schema")
+    assert tested.code == 0
+    assert "small 1.2.3 answers." in tested.out
+    assert "small_roll" in tested.out and '"sides"' in tested.out
+    off = furnished.do("mcp", "test", "off")
+    assert off.code == 2 and "It is switched off" in off.err
+    broken = furnished.do("mcp", "test", "broken")
+    assert broken.code == 4 and "The MCP server 'broken' cannot be reached." in broken.err
+
+
+def test_the_doctor_looks_at_every_server(furnished: Home) -> None:
+    examined = furnished.do("doctor", "--offline")
+    assert examined.code == 4
+    assert "ok    mcp server small: small 1.2.3 answers, 4 tools" in examined.out
+    assert "FAIL  mcp server broken" in examined.out
+
+
+def _is_alive(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True

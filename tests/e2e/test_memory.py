@@ -1,0 +1,45 @@
+"""Memory from the command line: told, found, shown in the trace, exported and forgotten."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from denizen.testing.model_server import Answer
+from tests.e2e.home import Home
+from tests.e2e.provider import Provider
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.proves("V7", "V8")
+def test_what_is_remembered_reaches_the_model_and_is_told_by_trace_export_and_doctor(
+    home: Home, provider: Provider
+) -> None:
+    home.configure(f"{provider.server.url}/v1", rest="embeddings: {provider: none}\n")
+    added = home.do("memory", "add", "The fair is in May")
+    assert added.code == 0, added.err
+    key = re.findall(r"mem_[0-9a-f]+", added.out)[0]
+    home.do("memory", "add", "--user", "local:operator", "Is allergic to peanuts")
+    assert "is no user's key" in home.do("memory", "add", "--user", "ana", "x").err
+    agent = home.folder / "agents" / "denizen"
+    (agent / "users" / "local:operator").mkdir(parents=True)
+    (agent / "CORE_MEMORY.md").write_text("The harbour is in the north.")
+    (agent / "users" / "local:operator" / "MEMORY.md").write_text("Runs the bakery.")
+    provider.script(Answer(text="In May."), Answer(text="Again."))
+    assert home.do("ask", "--no-stream", "When is the fair, and are there peanuts?").code == 0
+    sent = json.dumps(provider.server.bodies[-1])
+    for words in ("The harbour is in the north.", "Runs the bakery.", "The fair is in May", "allergic to peanuts"):
+        assert words in sent
+    trace = home.do("trace", "--last").out
+    assert "memories that came up: 2" in trace
+    assert f"{key} core: The fair is in May" in trace
+    exported = home.do("memory", "export").out
+    assert "# denizen: core" in exported and "# denizen: local:operator" in exported
+    assert f"- The fair is in May ({key}" in exported
+    assert "told by local:operator on the command line, for everybody" in home.do("memory", "show", key).out
+    assert home.do("memory", "forget", "--yes", key).ending == (0, "Forgotten: 1.\n")
+    assert f"{key} (forgotten since)" in home.do("trace", "--last").out
+    assert "by words only" in home.do("doctor", "--offline").out

@@ -1,0 +1,437 @@
+"""The decision about one call: depth, rules, roles, destinations, rates, modes, taint, tiers; any fault denies."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.approval import ApprovalRule, Deciders
+from denizen.domain.clock import SystemClock
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName
+from denizen.domain.json import JsonObject
+from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolSpec
+from denizen.domain.verdict import Decision
+from denizen.engine.gate.decide import MAX_DEPTH, Case, Judge
+from denizen.engine.gate.door import BoundTool, Gate
+from denizen.engine.gate.policy import GatePolicy, Mode, RateLimit, Rule
+from denizen.engine.gate.verdicts import Opinion
+from denizen.ports.toolset import Trail
+from tests.engine.gate.bench import ANA, OWNER, WATCHED, Court, HandClock, Recorder, call, scope, spec, verdict
+
+pytestmark = pytest.mark.anyio
+
+
+# --- tiers -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("V18")
+async def test_tiers_0_and_1_run_without_the_observer_and_2_and_3_are_looked_at() -> None:
+    court = Court([verdict("approve")])
+    for tier, asked in ((Tier.HARMLESS, 0), (Tier.LIMITED, 0), (Tier.SENSITIVE, 1), (Tier.DANGEROUS, 2)):
+        assert (await court.about(spec(tier=tier))).decision is Decision.APPROVE
+        assert court.asked == asked
+
+
+@pytest.mark.proves("V18")
+async def test_tier_2_is_looked_at_once_for_the_same_call_and_tier_3_each_time() -> None:
+    court = Court([verdict("approve")])
+    verdicts = [await court.about(spec(tier=Tier.SENSITIVE), q="x") for _ in range(3)]
+    assert [each.decided_by for each in verdicts] == ["observer", "observer-cache", "observer-cache"]
+    assert court.asked == 1
+    for _ in range(3):
+        assert (await court.about(spec(tier=Tier.DANGEROUS), q="x")).decided_by == "observer"
+    assert court.asked == 4
+
+
+async def test_without_an_observer_an_owner_is_asked_about_tiers_2_and_3() -> None:
+    for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
+        judged = await Court().about(spec(tier=tier))
+        assert judged.decision is Decision.ASK
+        assert judged.decided_by == "no-observer"
+        assert judged.rule is not None
+        assert (judged.rule.deciders, judged.rule.role) == (Deciders.ROLE, "owner")
+
+
+async def test_a_tool_that_declares_no_tier_is_dangerous() -> None:
+    assert ToolSpec("new", "", {}).tier is Tier.DANGEROUS
+
+
+async def test_the_configured_tier_replaces_the_declared_one() -> None:
+    policy = GatePolicy(tiers=(("lo*", Tier.DANGEROUS),))
+    assert (await Court().about(spec(), policy)).tier is Tier.DANGEROUS
+
+
+@pytest.mark.proves("VW1")
+async def test_the_strictest_tier_of_the_chain_counts() -> None:
+    judged = await Court().about(spec(), floor=Tier.DANGEROUS)
+    assert (judged.decision, judged.tier) == (Decision.ASK, Tier.DANGEROUS)
+
+
+@pytest.mark.proves("V23")
+async def test_calls_nest_at_most_five_deep() -> None:
+    assert (await Court().about(spec(), at=scope(depth=MAX_DEPTH))).decision is Decision.APPROVE
+    deeper = await Court().about(spec(), at=scope(depth=MAX_DEPTH + 1))
+    assert (deeper.decision, deeper.decided_by) == (Decision.DENY, "depth")
+
+
+@pytest.mark.proves("V21")
+async def test_a_destructive_tool_needs_a_human_even_when_the_observer_said_yes() -> None:
+    for tier in Tier:
+        court = Court([verdict("approve")])
+        judged = await court.about(spec(tier=tier, destructive=True))
+        assert (judged.decision, judged.decided_by) == (Decision.ASK, "destructive")
+        assert court.asked == (1 if tier >= Tier.SENSITIVE else 0)
+    denied = await Court([verdict("deny")]).about(spec(tier=Tier.DANGEROUS, destructive=True))
+    assert denied.decision is Decision.DENY
+
+
+# --- rules, modes, roles ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("T-approval-rules")
+async def test_the_first_rule_that_matches_decides_and_without_a_match_the_default_holds() -> None:
+    policy = GatePolicy(
+        rules=(
+            Rule("look", Decision.DENY, {"path": r"\.ssh"}, "keys are private"),
+            Rule("look", Decision.APPROVE, {"path": r"^/srv", "mode": "^r$"}),
+            Rule("look", Decision.ASK, {"path": r"^/srv"}, "homes are private"),
+        ),
+        default_mode=Mode.ASK,
+    )
+    tool = spec(tier=Tier.SENSITIVE)
+
+    async def judged(**args: str) -> tuple[Decision, str]:
+        found = await Court().judge.judge(tool, call(args=dict(args)), scope(), policy)
+        return found.decision, found.reason
+
+    assert await judged(path="/srv/.ssh/id", mode="r") == (Decision.DENY, "keys are private")
+    assert (await judged(path="/srv/x", mode="r"))[0] is Decision.APPROVE
+    assert await judged(path="/srv/x") == (Decision.ASK, "homes are private")
+    assert await judged(path="/srv/x", mode="w") == (Decision.ASK, "homes are private")
+    assert await judged(path="/tmp") == (Decision.ASK, "people are asked about every use of 'look'")
+    assert (await judged())[0] is Decision.ASK
+
+
+@pytest.mark.proves("T-approval-rules")
+async def test_a_rule_without_patterns_matches_all_and_one_with_a_bad_pattern_nothing() -> None:
+    for rule, decision in (
+        (Rule("*", Decision.DENY), Decision.DENY),
+        (Rule("look", Decision.DENY, {"path": "("}), Decision.APPROVE),
+        (Rule("look", Decision.DENY, {"gone": ""}), Decision.APPROVE),
+        (Rule("other", Decision.DENY), Decision.APPROVE),
+    ):
+        assert (await Court().about(spec(), GatePolicy(rules=(rule,)), path="(")).decision is decision
+
+
+@pytest.mark.parametrize(
+    ("rule", "others"),
+    [
+        (Rule("look", Decision.DENY, principals=frozenset({ANA.key})), {"at": scope(OWNER)}),
+        (Rule("look", Decision.DENY, principals=frozenset({"*:discord:1"})), {"at": scope(OWNER)}),
+        (Rule("look", Decision.DENY, agents=frozenset({"ada"})), {"at": scope(agent=AgentName("bob"))}),
+        (Rule("look", Decision.DENY, platforms=frozenset({"discord"})), {"at": scope(place=Place("web", "10"))}),
+        (Rule("look", Decision.DENY, channels=frozenset({"10"})), {"at": scope(place=Place("discord", "11"))}),
+        (Rule("look", Decision.DENY, origins=frozenset({Origin.MODEL})), {"origin": Origin.COMMAND}),
+    ],
+)
+async def test_a_rule_holds_for_whom_and_where_it_says(rule: Rule, others: dict[str, object]) -> None:
+    policy = GatePolicy(rules=(rule,))
+    assert (await Court().about(spec(), policy)).decision is Decision.DENY
+    assert (await Court().about(spec(), policy, **others)).decision is Decision.APPROVE  # pyright: ignore[reportArgumentType]
+
+
+async def test_a_rule_holds_for_roles_guilds_and_threads() -> None:
+    members = replace(ANA, roles=frozenset({"member"}))
+    policy = GatePolicy(rules=(Rule("look", Decision.DENY, roles=frozenset({"member"}), guilds=frozenset({"7"})),))
+    assert (await Court().about(spec(), policy, at=scope(members, guild="7"))).decision is Decision.DENY
+    assert (await Court().about(spec(), policy, at=scope(members, guild="8"))).decision is Decision.APPROVE
+    assert (await Court().about(spec(), policy, at=scope(guild="7"))).decision is Decision.APPROVE
+    threads = GatePolicy(rules=(Rule("look", Decision.DENY, channels=frozenset({"55"})),))
+    assert (
+        await Court().about(spec(), threads, at=scope(place=Place("discord", "10", "55")))
+    ).decision is Decision.DENY
+
+
+@pytest.mark.proves("VW3")
+async def test_a_rule_spares_the_observer_for_tier_2_only() -> None:
+    policy = replace(WATCHED, rules=(Rule("look", Decision.APPROVE),))
+    court = Court([verdict("deny")])
+    assert (await court.about(spec(tier=Tier.SENSITIVE), policy)).decided_by == "rule"
+    assert (await court.about(spec(tier=Tier.DANGEROUS), policy)).decision is Decision.DENY
+    assert court.asked == 1
+
+
+@pytest.mark.proves("T-approval-modes")
+async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_for_the_others() -> None:
+    policy = GatePolicy(
+        modes=(("free", Mode.RUN), ("asked", Mode.ASK), ("ruled", Mode.RULES)),
+        default_mode=Mode.ASK,
+        rules=(Rule("asked", Decision.APPROVE), Rule("ruled", Decision.APPROVE, {"q": "yes"})),
+    )
+
+    async def judged(name: str, q: str) -> Decision:
+        return (await Court().about(spec(name), policy, q=q)).decision
+
+    assert await judged("free", "no") is Decision.APPROVE
+    assert await judged("asked", "yes") is Decision.ASK
+    assert await judged("ruled", "yes") is Decision.APPROVE
+    assert await judged("ruled", "no") is Decision.ASK
+    assert await judged("other", "no") is Decision.ASK
+    denied = GatePolicy(modes=(("look", Mode.ASK),), rules=(Rule("look", Decision.DENY),))
+    assert (await Court().about(spec(), denied)).decision is Decision.DENY
+
+
+async def test_a_rule_says_who_is_asked_and_silence_never_approves_what_is_dangerous() -> None:
+    approval = ApprovalRule(Deciders.QUORUM, "admin", 3, timeout_s=60.0, grant_on_timeout=True)
+    policy = GatePolicy(rules=(Rule("look", Decision.ASK, approval=approval),))
+    assert (await Court().about(spec(), policy)).rule == approval
+    sure = replace(approval, grant_on_timeout=False)
+    assert (await Court().about(spec(tier=Tier.DANGEROUS), policy)).rule == sure
+    assert (await Court().about(spec(destructive=True), policy)).rule == sure
+    wary = spec(effects=frozenset({Effect.MEMORY}))
+    assert (await Court().about(wary, policy, at=scope(ANA, Taint.WEB))).rule == sure
+    assert (await Court().about(wary, policy)).rule == approval
+
+
+@pytest.mark.proves("TW8")
+async def test_a_tool_may_demand_a_role_of_the_one_who_asks() -> None:
+    policy = GatePolicy(roles=(("look", frozenset({"admin"})),))
+    denied = await Court().about(spec(), policy)
+    assert (denied.decision, denied.reason) == (Decision.DENY, "'look' is for admin only")
+    admin = replace(ANA, roles=frozenset({"admin"}))
+    assert (await Court().about(spec(), policy, at=scope(admin))).decision is Decision.APPROVE
+    assert (await Court().about(spec(), policy, at=scope(OWNER))).decision is Decision.APPROVE
+
+
+# --- rates -----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_rate_limit_slides_and_refused_calls_do_not_count() -> None:
+    court, policy = Court(), GatePolicy(rate_limits=(("look", RateLimit(2, 60.0)),))
+
+    async def judged() -> str:
+        return (await court.about(spec(tier=Tier.LIMITED), policy)).decided_by
+
+    assert [await judged(), await judged(), await judged()] == ["tier-1", "tier-1", "rate-limit"]
+    court.clock.seconds = 59
+    assert await judged() == "rate-limit"
+    court.clock.seconds = 60
+    assert await judged() == "tier-1"
+
+
+async def test_a_rate_limit_that_the_owner_wrote_holds_for_a_harmless_tool_too() -> None:
+    court, policy = Court(), GatePolicy(rate_limits=(("lo*", RateLimit(1, 60.0)),))
+
+    async def judged(name: str) -> str:
+        return (await court.about(spec(name), policy)).decided_by
+
+    assert [await judged("look"), await judged("look")] == ["tier-0", "rate-limit"]
+    assert {await judged("other") for _ in range(200)} == {"tier-0"}
+
+
+# --- destinations ----------------------------------------------------------------------------------------------------
+
+SENDER = spec("send", effects=frozenset({Effect.SEND}), destinations=("to",))
+
+
+@pytest.mark.parametrize("to", ["", None, "10", "<#10>", "77", "<#77>", "https://api.example.org/x", "ops@example.org"])
+async def test_a_tool_sends_into_the_conversation_and_to_listed_places(to: str | None) -> None:
+    policy = GatePolicy(destinations=("discord:77", "*.example.org", "*@example.org"))
+    assert (await Court().about(SENDER, policy, to=to)).decision is Decision.APPROVE
+    assert (await Court().about(SENDER, policy)).decision is Decision.APPROVE
+
+
+@pytest.mark.parametrize(
+    "to",
+    ["78", "#general", "https://example.org.evil/x", "https://evil/?a.example.org", "ops@evil", ["10", "78"], 5],
+)
+async def test_a_tool_sends_nowhere_else(to: object) -> None:
+    policy = GatePolicy(destinations=("discord:77", "*.example.org", "*@example.org"))
+    judged = await Court().about(SENDER, policy, to=to)  # pyright: ignore[reportArgumentType]
+    assert (judged.decision, judged.decided_by) == (Decision.DENY, "destination")
+
+
+async def test_a_tool_that_does_not_say_where_it_sends_may_send_anywhere() -> None:
+    blind = replace(SENDER, destinations=())
+    assert (await Court().about(blind, GatePolicy(destinations=()))).decided_by == "destination"
+    assert (await Court().about(blind, GatePolicy())).decision is Decision.APPROVE
+    assert (await Court().about(blind, GatePolicy(), at=scope(ANA, Taint.WEB))).decided_by == "taint"
+
+
+# --- taint -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label", list(Taint))
+@pytest.mark.parametrize(
+    "tool",
+    [
+        spec(effects=frozenset({Effect.MEMORY})),
+        spec(effects=frozenset({Effect.SCHEDULE})),
+        spec(effects=frozenset({Effect.REVEAL})),
+        spec(tier=Tier.DANGEROUS),
+    ],
+)
+async def test_after_foreign_text_a_human_decides_about_what_others_could_gain_from(
+    label: Taint, tool: ToolSpec
+) -> None:
+    court = Court([verdict("approve")])
+    assert (await court.about(tool)).decision is Decision.APPROVE
+    before = court.asked
+    judged = await court.about(tool, at=scope(ANA, label))
+    assert (judged.decision, judged.decided_by) == (Decision.ASK, "taint")
+    assert court.asked == before
+    nested = await court.about(tool, at=scope(trail=Trail(frozenset({label}))))
+    assert nested.decided_by == "taint"
+    trusting = replace(WATCHED, trusted=frozenset({label}))
+    assert (await court.about(tool, trusting, at=scope(ANA, label))).decision is Decision.APPROVE
+
+
+async def test_after_foreign_text_a_tool_may_still_answer_here_but_not_send_elsewhere() -> None:
+    tainted = scope(ANA, Taint.WEB)
+    assert (await Court().about(SENDER, at=tainted)).decision is Decision.APPROVE
+    assert (await Court().about(SENDER, at=tainted, to="10")).decision is Decision.APPROVE
+    elsewhere = await Court().about(SENDER, at=tainted, to="78")
+    assert (elsewhere.decision, elsewhere.decided_by) == (Decision.ASK, "taint")
+    known = GatePolicy(destinations=("discord:78",))
+    assert (await Court().about(SENDER, known, at=tainted, to="78")).decision is Decision.APPROVE
+
+
+RULES = st.builds(
+    Rule,
+    st.sampled_from(["*", "look", "l*", "other"]),
+    st.sampled_from([Decision.APPROVE, Decision.DENY, Decision.ASK]),
+    st.sampled_from([{}, {"q": "x"}, {"q": "("}, {"gone": ""}]),
+    roles=st.sampled_from([frozenset[str](), frozenset({"owner"})]),
+    approval=st.sampled_from([None, ApprovalRule(timeout_s=1.0, grant_on_timeout=True)]),
+)
+POLICIES = st.builds(
+    GatePolicy,
+    rules=st.lists(RULES, max_size=5).map(tuple),
+    modes=st.lists(st.tuples(st.sampled_from(["*", "look"]), st.sampled_from(Mode)), max_size=3).map(tuple),
+    default_mode=st.sampled_from([Mode.RUN, Mode.ASK]),
+    approval=st.just(ApprovalRule(grant_on_timeout=True)),
+    destinations=st.sampled_from([None, (), ("*",)]),
+    observer=st.just(WATCHED.observer),
+)
+
+
+@given(policy=POLICIES, taint=st.sets(st.sampled_from(Taint), min_size=1), is_owner=st.booleans())
+async def test_no_order_of_rules_lets_a_tainted_dangerous_call_run_without_a_human(
+    policy: GatePolicy, taint: set[Taint], is_owner: bool
+) -> None:
+    court = Court([verdict("approve")])
+    at = scope(OWNER if is_owner else ANA, *taint)
+    judged = await court.about(spec(tier=Tier.DANGEROUS), policy, at=at, q="x")
+    assert judged.decision is not Decision.APPROVE
+    assert judged.rule is None or not judged.rule.grant_on_timeout
+
+
+@given(policy=POLICIES, tier=st.sampled_from(Tier))
+async def test_nothing_runs_above_tier_1_without_an_observer_a_rule_or_a_human(policy: GatePolicy, tier: Tier) -> None:
+    judged = await Court().about(spec(tier=tier), policy, q="x")
+    if judged.decision is Decision.APPROVE:
+        assert tier <= Tier.LIMITED or (tier is Tier.SENSITIVE and judged.decided_by == "rule")
+
+
+# --- faults ----------------------------------------------------------------------------------------------------------
+
+
+class Broken:
+    """An observer that fails in a way that nobody has thought of."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def review(self, case: Case, policy: GatePolicy) -> Opinion | None:
+        raise self._error
+
+
+class BrokenPolicy(GatePolicy):
+    """Whatever is asked of it fails."""
+
+    def __getattribute__(self, name: str) -> object:
+        if name in BREAKS:
+            raise BREAKS[name]
+        return super().__getattribute__(name)
+
+
+BREAKS: dict[str, Exception] = {}
+PARTS = ["find_rule", "find_foreign", "find_roles", "find_rate_limit", "mode", "trusted"]
+
+
+@pytest.mark.proves("V20", "E1")
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("origin", list(Origin))
+async def test_a_fault_anywhere_in_the_gate_denies_whatever_the_call_comes_from(
+    part: str, origin: Origin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(BREAKS, part, ZeroDivisionError("secret detail"))
+    judged = await Court().about(spec(), BrokenPolicy(), origin=origin)
+    assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
+    assert "secret" not in judged.reason
+
+
+@pytest.mark.proves("V20")
+@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), MemoryError(), RecursionError(), TimeoutError()])
+async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
+    judge = Judge(SystemClock(), Broken(error))
+    for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
+        judged = await judge.judge(spec(tier=tier), call(), scope(), WATCHED)
+        assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
+
+
+# --- through the door ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("V19")
+async def test_an_approved_call_runs_and_a_denied_one_gives_the_model_the_reason() -> None:
+    for says, ran in ((verdict("approve"), 1), (verdict("deny", "it is too much"), 0)):
+        court, tools = Court([says]), Recorder([spec(tier=Tier.DANGEROUS)])
+        gate = Gate(court.clock, court.judge)
+        outcome = await gate.run(BoundTool(tools.specs[0], tools), call(), scope(), WATCHED)
+        assert len(tools.calls) == ran
+        assert outcome.result.is_error is (ran == 0)
+        if not ran:
+            assert outcome.result.text.startswith("Denied: it is too much.")
+
+
+@pytest.mark.proves("E1", "X-internal-calls")
+@pytest.mark.parametrize("origin", list(Origin))
+async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_the_call_comes_from(
+    origin: Origin,
+) -> None:
+    tools = Recorder([spec(tier=Tier.DANGEROUS)])
+    gate = Gate(HandClock())
+    outcome = await gate.run(BoundTool(tools.specs[0], tools), call(origin=origin), scope(), GatePolicy())
+    assert tools.calls == []
+    assert outcome.verdict.decision is Decision.DENY
+    assert outcome.result.is_error and "nobody can be asked" in outcome.result.text
+
+
+async def test_a_fault_of_a_tool_becomes_a_result_with_a_reference_and_without_internals() -> None:
+    tools = Recorder([spec()], error=ZeroDivisionError("secret detail"))
+    outcome = await Gate(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
+    assert outcome.result.is_error
+    assert "err_" in outcome.result.text and "secret" not in outcome.result.text
+
+
+async def test_a_tool_sees_a_scope_that_is_one_deeper_and_names_the_chain() -> None:
+    tools = Recorder([spec()])
+    await Gate(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
+    ((_, seen),) = tools.calls
+    assert (seen.depth, seen.chain) == (1, ("look",))
+
+
+JSON: st.SearchStrategy[JsonObject] = st.dictionaries(
+    st.text(max_size=5), st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=5),
+    max_size=3,
+)  # fmt: skip
+
+
+@given(args=JSON, pattern=st.text(max_size=5))
+async def test_no_arguments_and_no_pattern_break_the_judge(args: JsonObject, pattern: str) -> None:
+    policy = GatePolicy(rules=(Rule("look", Decision.DENY, dict.fromkeys(args, pattern)),))
+    judged = await Judge(HandClock()).judge(spec(), call(args=args), scope(), policy)
+    assert judged.decided_by in {"rule", "tier-0"}

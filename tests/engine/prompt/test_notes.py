@@ -1,0 +1,40 @@
+"""Where notes stand that only one request shows: behind what stays, so that it can be cached."""
+
+from __future__ import annotations
+
+from denizen.domain.message import Role, TextPart, text_of
+from denizen.domain.prompt import PromptMessage, Stability
+from denizen.engine.prompt.assemble import passing
+from denizen.engine.prompt.notes import before_cue, before_question, behind
+
+
+def said(*texts: str, kind: str = "history") -> list[PromptMessage]:
+    return [PromptMessage(Role.USER, (TextPart(text),), kind) for text in texts]
+
+
+def told(messages: list[PromptMessage]) -> list[str]:
+    return [text_of(message.parts) for message in messages]
+
+
+NOTES = [passing("by the way")]
+
+
+def test_notes_stand_behind_everything_and_the_promise_ends_before_them() -> None:
+    laid = behind(said("hi", "and?"), NOTES)
+    assert told(laid) == ["hi", "and?", "[by the way]"]
+    assert [message.stability for message in laid] == [Stability.TURN, Stability.SESSION, Stability.REQUEST]
+    assert behind([], NOTES) == NOTES
+
+
+def test_notes_stand_before_the_question_where_it_is_to_be_read_last() -> None:
+    laid = before_question(said("hi", "and?"), NOTES)
+    assert told(laid) == ["hi", "[by the way]", "and?"]
+    assert [message.stability for message in laid] == [Stability.SESSION, Stability.REQUEST, Stability.TURN]
+    assert [message.stability for message in before_question(said("hi"), [])] == [Stability.SESSION]
+    assert told(before_question(said("hi"), NOTES)) == ["[by the way]", "hi"]
+
+
+def test_a_participant_reads_notes_between_the_talk_and_its_cue() -> None:
+    cue = said("Ada:", kind="cue")
+    assert told(before_cue([*said("Ana: hi"), *cue], NOTES)) == ["Ana: hi", "[by the way]", "Ada:"]
+    assert told(before_cue(said("Ana: hi"), NOTES)) == ["Ana: hi", "[by the way]"]

@@ -1,0 +1,372 @@
+"""Calls that wait for people: asked once, decided once, in this process or another, and what the model hears of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from denizen.domain.agent import Agent, Limits
+from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Choice, Deciders, Outcome, Reach
+from denizen.domain.errors import NotAllowed
+from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent, TurnFinished
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.turn import TurnStatus
+from denizen.domain.verdict import Decision
+from denizen.engine.gate.policy import GatePolicy, Rule
+from denizen.engine.toolbox import NestedCalls
+from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope
+from denizen.testing.memory_durable import MemoryLog
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import Say, ScriptedModel, call
+from tests.engine.house import LOOK, NAME, PLACE, WRITE, House, Tools, generation, message, open_house
+
+pytestmark = pytest.mark.anyio
+
+ANA = Principal(PrincipalKind.WEB_USER, "ana", "Ana")
+BEN = Principal(PrincipalKind.WEB_USER, "ben", "Ben", frozenset({"judge"}))
+CLO = Principal(PrincipalKind.WEB_USER, "clo", "Clo", frozenset({"judge"}))
+TURN = call("write", q="milk")
+
+
+def asking(rule: ApprovalRule | None = None, *, tool: str = "write") -> GatePolicy:
+    """A policy under which that tool needs people."""
+    return GatePolicy(rules=(Rule(tool, Decision.ASK, reason="the owner wants to know", approval=rule),))
+
+
+def script(*last: Say) -> ScriptedModel:
+    return ScriptedModel(Say(calls=(TURN,)), *(last or (Say("Done."),)))
+
+
+def told(model: ScriptedModel) -> str:
+    """What the model read of its last call."""
+    parts = [part for sent in model.requests[-1].messages for part in sent.parts]
+    return [part.text for part in parts if getattr(part, "call_id", "")][-1]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+async def pending(store: Store, *, count: int = 1) -> list[Approval]:
+    with anyio.fail_after(5):
+        while True:
+            async with store.work(write=False) as work:
+                found = list(await work.approvals.list_approvals(status=ApprovalStatus.PENDING))
+            if len(found) >= count:
+                return found
+            await anyio.sleep(0.001)
+
+
+async def ask(house: House, *, watched: bool = True) -> list[TurnEvent]:
+    reach = Reach.WATCHER if watched else Reach.NOBODY
+    return await house.watch("go", principal=ANA, reach=reach)
+
+
+async def decided(house: House, voter: Principal, choice: Choice, *, note: str = "") -> list[TurnEvent]:
+    """Ana asks, and that one person decides."""
+    events: list[TurnEvent] = []
+
+    async def run() -> None:
+        events.extend(await ask(house))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            [approval] = await pending(house.store)
+            await house.turns.approvals.decide(approval.id, voter, choice, note=note)
+    return events
+
+
+async def killed_while_waiting(house: House) -> Approval:
+    """What Ana asked for when the process died."""
+    found: list[Approval] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask, house)
+        found += await pending(house.store)
+        await house.durable.crash()
+        group.cancel_scope.cancel()
+    return found[0]
+
+
+@pytest.mark.proves("T-approval-modes", "T17", "VW2")
+async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_long_that_took() -> None:
+    async with open_house(script(), policy=asking()) as house:
+        events = await decided(house, ANA, Choice.ONCE)
+        assert [made.args for made in house.tools.calls] == [{"q": "milk"}]
+        assert told(house.model).startswith("found milk\n[approved by Ana, after ")
+        kinds = [type(event) for event in events]
+        assert kinds.index(ApprovalRequested) < kinds.index(ApprovalDecided) < kinds.index(TurnFinished)
+        async with house.store.work(write=False) as work:
+            [turn] = await work.turns.list_turns()
+            [made] = await work.turns.list_calls(turn.id)
+        assert (made.verdict.decision, made.verdict.decided_by) == (Decision.APPROVE, "approval")
+
+
+@pytest.mark.proves("T-approval-rejected")
+async def test_a_no_and_its_reason_are_the_result_of_the_call() -> None:
+    async with open_house(script(), policy=asking()) as house:
+        await decided(house, ANA, Choice.DENY, note="not\ntoday")
+        assert not house.tools.calls
+        assert told(house.model) == "Denied: denied by Ana: not today."
+
+
+@pytest.mark.proves("TW1", "X-approval-absent")
+async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() -> None:
+    async with open_house(script(), policy=asking()) as house:
+        with anyio.fail_after(5):
+            await ask(house, watched=False)
+        assert not house.tools.calls
+        assert told(house.model) == (
+            "Denied: the owner wants to know. It needs approval by the one who asked, and nobody can be asked here; "
+            "a rule under gate.rules can allow it, or name others who decide."
+        )
+        async with house.store.work(write=False) as work:
+            assert not await work.approvals.list_approvals()
+
+
+@pytest.mark.proves("X-approval-absent")
+async def test_who_does_not_watch_cannot_be_asked() -> None:
+    async with open_house(script(), policy=asking()) as house:
+        turn = await house.turns.submit(message("go", principal=ANA, reach=Reach.WATCHER))
+        with anyio.fail_after(5):
+            await house.durable.wait(turn.id)
+        assert not house.tools.calls
+
+
+async def test_others_who_are_configured_can_be_asked_although_nobody_watches() -> None:
+    rule = ApprovalRule(Deciders.ROLE, "judge")
+    async with open_house(script(), policy=asking(rule)) as house:
+        turn = await house.turns.submit(message("go", principal=ANA))
+        [approval] = await pending(house.store)
+        with pytest.raises(NotAllowed, match="people with the role 'judge'"):
+            await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        assert (await house.turns.approvals.decide(approval.id, BEN, Choice.ONCE)).outcome is Outcome.DECIDED
+        with anyio.fail_after(5):
+            await house.durable.wait(turn.id)
+        assert len(house.tools.calls) == 1
+
+
+async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> None:
+    rule = ApprovalRule(Deciders.QUORUM, "judge", 2)
+    async with open_house(script(), policy=asking(rule)) as house:
+        turn = await house.turns.submit(message("go", principal=ANA))
+        [approval] = await pending(house.store)
+        say = house.turns.approvals.decide
+        assert (await say(approval.id, BEN, Choice.ONCE)).text == "Your yes is counted: 1 of 2."
+        assert (await say(approval.id, BEN, Choice.ONCE)).text == "Your yes is counted: 1 of 2."
+        assert not house.tools.calls
+        assert (await say(approval.id, CLO, Choice.ONCE)).outcome is Outcome.DECIDED
+        assert (await say(approval.id, BEN, Choice.DENY)).text == "This was decided already: approved by Clo."
+        with anyio.fail_after(5):
+            await house.durable.wait(turn.id)
+        assert len(house.tools.calls) == 1
+
+
+@pytest.mark.proves("T-approval-timeout")
+@pytest.mark.parametrize("grants", [False, True])
+async def test_what_nobody_decides_in_time_is_denied_or_granted_as_configured(grants: bool) -> None:
+    rule = ApprovalRule(timeout_s=0.01, grant_on_timeout=grants)
+    async with open_house(script(), policy=asking(rule)) as house:
+        with anyio.fail_after(5):
+            await ask(house)
+        assert len(house.tools.calls) == int(grants)
+        expected = "since nobody decided in time" if grants else "Denied: nobody approved it in time."
+        assert expected in told(house.model)
+
+
+@pytest.mark.proves("T-approval-timeout")
+async def test_a_timeout_of_zero_waits_for_ever() -> None:
+    policy = asking(ApprovalRule(timeout_s=0))
+    async with open_house(script(), policy=policy) as house, anyio.create_task_group() as group:
+        group.start_soon(ask, house)
+        [approval] = await pending(house.store)
+        assert approval.expires_at is None
+        group.cancel_scope.cancel()
+
+
+async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -> None:
+    model = ScriptedModel(
+        Say(calls=(TURN,)), Say("Done."), Say(calls=(call("write", q="bread"),)), Say("Again."),
+    )  # fmt: skip
+    async with open_house(model, policy=asking()) as house:
+        await decided(house, ANA, Choice.HOUR)
+        with anyio.fail_after(5):
+            await ask(house, watched=False)
+        assert [made.args["q"] for made in house.tools.calls] == ["milk", "bread"]
+        assert told(model).endswith("[approved for a while by Ana]")
+
+
+async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only() -> None:
+    model = ScriptedModel(
+        Say(calls=(TURN,)), Say("1"), Say(calls=(TURN,)), Say("2"), Say(calls=(call("write", q="all"),)), Say("3"),
+    )  # fmt: skip
+    tools = Tools([LOOK, replace(WRITE, destructive=True)])
+    async with open_house(model, tools, policy=asking()) as house:
+        await decided(house, ANA, Choice.HOUR)
+        with anyio.fail_after(5):
+            await ask(house, watched=False)
+            await ask(house, watched=False)
+        assert [made.args["q"] for made in tools.calls] == ["milk", "milk"]
+
+
+async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() -> None:
+    model = ScriptedModel(Say(calls=(TURN,)), Say("Meanwhile."), Say("Done."))
+    async with open_house(model, policy=asking()) as house:
+        finished: list[str] = []
+
+        async def first() -> None:
+            [*_, last] = await ask(house)
+            assert isinstance(last, TurnFinished)
+            finished.append(last.reply)
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(first)
+                [approval] = await pending(house.store)
+                assert (await house.say("and you?")).reply == "Meanwhile."
+                assert not finished
+                await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        assert finished == ["Done."]
+
+
+async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> None:
+    agent = Agent(NAME, limits=Limits(turn_timeout_s=0.3))
+    async with open_house(script(), agent=agent, policy=asking()) as house:
+        finished: list[TurnEvent] = []
+
+        async def run() -> None:
+            finished.extend(await ask(house))
+
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(run)
+                [approval] = await pending(house.store)
+                await anyio.sleep(0.4)
+                await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        assert isinstance(finished[-1], TurnFinished)
+        assert finished[-1].status is TurnStatus.DONE
+
+
+async def test_a_rule_that_forbids_it_meanwhile_holds_for_the_waiting_call() -> None:
+    async with open_house(script(), policy=asking()) as house:
+        forbid = GatePolicy(rules=(Rule("write", Decision.DENY, reason="not any more"),), generation=2)
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, house)
+                [approval] = await pending(house.store)
+                await house.runtime.swap(generation(house.model, house.tools, number=2, policy=forbid))
+                await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        assert not house.tools.calls
+        assert told(house.model) == "Denied: not any more."
+
+
+@pytest.mark.proves("VW2", "P2")
+async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
+    store, log = MemoryStore(), MemoryLog()
+    async with open_house(script(), store=store, log=log, policy=asking()) as house:
+        approval = await killed_while_waiting(house)
+    model = ScriptedModel(Say("Done."))
+    async with open_house(model, store=store, log=log, policy=asking()) as again:
+        assert await pending(store) == [approval]
+        await again.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        with anyio.fail_after(5):
+            await again.durable.wait(approval.turn_id)
+        assert len(again.tools.calls) == 1
+        assert not house.tools.calls
+
+
+@pytest.mark.proves("VW2")
+async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -> None:
+    store, log = MemoryStore(), MemoryLog()
+    async with open_house(script(), store=store, log=log, policy=asking()) as house:
+        approval = await killed_while_waiting(house)
+    async with open_house(ScriptedModel(), store=store, policy=asking()) as other:  # another process with its own runs
+        await other.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+    async with open_house(ScriptedModel(Say("Done.")), store=store, log=log, policy=asking()) as again:
+        with anyio.fail_after(5):
+            await again.durable.wait(approval.turn_id)
+        assert len(again.tools.calls) == 1
+
+
+async def test_a_decision_of_another_process_is_noticed() -> None:
+    store = MemoryStore()
+    async with open_house(script(), store=store, policy=asking()) as here:
+        here.turns.approvals.poll_s = 0.005
+        async with open_house(ScriptedModel(), store=store, policy=asking()) as there:
+            with anyio.fail_after(5):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(ask, here)
+                    [approval] = await pending(store)
+                    await there.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        assert len(here.tools.calls) == 1
+
+
+async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
+    async with open_house(script(), policy=asking()) as house:
+        found: list[Approval] = []
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, house)
+                found += await pending(house.store)
+                assert house.turns.cancel(found[0].turn_id)
+        approval = found[0]
+        ruling = await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        assert ruling.outcome is Outcome.OVER
+        assert ruling.approval.status is ApprovalStatus.EXPIRED
+        assert not house.tools.calls
+
+
+async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_while_both_wait() -> None:
+    other = call("write", q="bread")
+    model = ScriptedModel(Say(calls=(TURN, other)), Say("Done."))
+    running, proceed = anyio.Event(), anyio.Event()
+
+    async def run(_: ToolCall, scope: CallScope) -> ToolResult:
+        running.set()
+        await proceed.wait()
+        return ToolResult("ok")
+
+    async with open_house(model, Tools(run=run), policy=asking()) as house:
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, house)
+                first, second = await pending(house.store, count=2)
+                assert first.args != second.args
+                lane_is_free = house.turns.hold(NAME, PLACE.conversation_id)
+                async with lane_is_free:
+                    pass
+                await house.turns.approvals.decide(first.id, ANA, Choice.ONCE)
+                await running.wait()
+                with anyio.move_on_after(0.02) as waiting:
+                    async with house.turns.hold(NAME, PLACE.conversation_id):
+                        raise AssertionError("a call of the turn runs")
+                assert waiting.cancelled_caught
+                proceed.set()
+                async with house.turns.hold(NAME, PLACE.conversation_id):
+                    pass
+                await house.turns.approvals.decide(second.id, ANA, Choice.DENY)
+        assert len(house.tools.calls) == 1
+
+
+async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_running_out_of_time() -> None:
+    model = ScriptedModel(Say(calls=(call("outer", q="milk"),)), Say("Done."))
+    tools = Tools([LOOK, WRITE, replace(LOOK, name="outer", timeout_s=0.3)])
+    async with open_house(model, tools, policy=asking()) as house:
+        nested = NestedCalls(house.runtime, house.services.gate)
+
+        async def run(made: ToolCall, scope: CallScope) -> ToolResult:
+            if made.tool == "write":
+                return ToolResult("written")
+            inner = await nested(scope, "write", {"q": "milk"})
+            return ToolResult(f"inner said: {inner.text}")
+
+        tools.run = run
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as group:
+                group.start_soon(ask, house)
+                [approval] = await pending(house.store)
+                async with house.turns.hold(NAME, PLACE.conversation_id):  # the lane is free meanwhile
+                    await anyio.sleep(0.4)
+                await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        assert [made.tool for made in tools.calls] == ["outer", "write"]
+        assert told(model).startswith("inner said: written")

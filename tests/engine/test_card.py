@@ -1,0 +1,82 @@
+"""What people are shown of a call cannot be forged by what the call holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Choice
+from denizen.domain.conversation import Place
+from denizen.domain.extras import extras_of
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.tool import Taint, Tier
+from denizen.engine.gate.card import action_of, describe_call, mask, plan_card, plan_end, read_action
+from tests.engine.house import WRITE
+
+PLACE = Place("discord", "1")
+
+
+def card_of(preview: str, *, tool: str = "write", asker: str = "Ana") -> Approval:
+    now = datetime(2026, 11, 22, tzinfo=UTC)
+    return Approval(
+        "apr_0123456789abcdef01234567", TurnId("t"), AgentName("ada"), "x", PLACE, PLACE.conversation_id, tool, {},
+        Tier.SENSITIVE, "", preview, ApprovalRule(), now, None, requester_name=asker,
+    )  # fmt: skip
+
+
+@given(st.text(max_size=400), st.text(max_size=80), st.text(max_size=300))
+def test_nothing_leaves_the_code_block_or_adds_a_line_to_it(value: str, name: str, why: str) -> None:
+    preview = describe_call(WRITE, {name: value}, why=why, taint=())
+    assert len(preview.splitlines()) == 3
+    for content in (
+        plan_card(card_of(preview, tool=name, asker=value)),
+        plan_end(replace(card_of(preview, tool=name), status=ApprovalStatus.DENIED, decider_name=value, note=why)),
+    ):
+        assert content.text.count("```") == 2
+        assert len(content.text) <= 2000
+        head, block, foot = content.text.split("```")
+        assert block == f"text\n{preview.replace('`', 'ˋ')}\n"
+        assert (head.count("\n"), foot.count("\n")) == (1, 1)
+        assert not content.ping_users
+
+
+def test_what_it_says_about_a_call() -> None:
+    preview = describe_call(
+        WRITE, {"q": "a\nb", "options": {"api_key": "k-1", "list": [{"Password": "p"}]}}, why="the owner\nwants it",
+        taint=frozenset({Taint.WEB}),
+    )  # fmt: skip
+    assert preview == (
+        "Writes something down.\n"
+        '  q: "a\\nb"\n'
+        '  options: {"api_key": "•••", "list": [{"Password": "•••"}]}\n'
+        "Asked because the owner wants it.\n"
+        "This answer has read web pages."
+    )
+
+
+def test_characters_that_turn_others_round_are_spelled_out_and_long_values_cut() -> None:
+    preview = describe_call(WRITE, {"q": "\u202egnp.exe", "r": "x" * 900}, why="w", taint=())
+    assert "\\u202egnp.exe" in preview
+    assert max(map(len, preview.splitlines())) <= 300
+    assert mask({"token": {"a": 1}}) == [("token", "•••")]
+
+
+def test_a_button_says_the_same_in_every_process_and_no_tool_can_make_one() -> None:
+    approval = card_of("x")
+    for choice in Choice:
+        assert read_action(action_of(approval, choice)) == (choice, approval.id)
+    assert read_action("nothing") is None
+    rows = [{"buttons": [{"label": "Next", "value": "v", "action": action_of(approval, Choice.ONCE)}]}]
+    [content] = extras_of(rows)
+    assert [button.action for button in content.buttons] == [""]
+
+
+@pytest.mark.proves("T-approval-discord")
+def test_a_card_has_its_buttons_until_the_end() -> None:
+    approval = card_of("x")
+    assert [button.asks_why for button in plan_card(approval).buttons] == [False, False, True]
+    assert plan_end(replace(approval, status=ApprovalStatus.EXPIRED)).buttons == ()

@@ -1,0 +1,86 @@
+"""Calls that take long: people are told after a while, hear of the progress, and hear no more once the call is over."""
+
+from dataclasses import dataclass, field, replace
+
+import anyio
+import pytest
+
+from denizen.domain.clock import SystemClock
+from denizen.domain.events import Notice, ToolFinished, ToolStarted
+from denizen.domain.ids import CallId
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.engine.gate.door import Gate
+from denizen.engine.gate.interim import INTERIM_AFTER_S
+from denizen.engine.resident.showing import _Picture
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import Say, ScriptedModel, call
+from tests.engine.house import LOOK, Tools, message, open_house
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Slow:
+    """A tool that goes on until the test lets it end."""
+
+    progress: str = ""
+    ending: ToolResult | Exception = field(default_factory=lambda: ToolResult("found"))
+    told: anyio.Event = field(default_factory=anyio.Event)
+
+    async def run(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        scope.report(self.progress)
+        await self.told.wait()
+        if isinstance(self.ending, Exception):
+            raise self.ending
+        return self.ending
+
+
+async def _watch(slow: Slow, after_s: float) -> list[object]:
+    model = ScriptedModel(Say(calls=[call("look", q="x")]), Say("Here."))
+    tools = Tools(specs=[replace(LOOK, timeout_s=60)], run=slow.run)
+    events: list[object] = []
+    async with open_house(model, tools) as house:
+        house.services.gate._interim_after_s = after_s
+        async for event in house.turns.stream(message("look it up")):
+            events.append(event)
+            if isinstance(event, Notice):
+                slow.told.set()
+    return events
+
+
+@pytest.mark.proves("L6")
+async def test_a_call_that_takes_long_tells_what_it_is_at_until_it_ends():
+    events = await _watch(Slow(progress="page 3 of 9"), 0)
+    (call_id,) = [event.call_id for event in events if isinstance(event, ToolStarted)]
+    notices = [event for event in events if isinstance(event, Notice)]
+    assert notices == [Notice("`look` is still at work: page 3 of 9", call_id)]
+    assert [type(event) for event in events].index(Notice) < [type(event) for event in events].index(ToolFinished)
+
+
+@pytest.mark.proves("L6", "LW8")
+@pytest.mark.parametrize("ending", [RuntimeError("broken"), ToolResult("no", is_error=True)])
+async def test_nothing_is_told_of_a_call_that_has_failed(ending: ToolResult | Exception):
+    events = await _watch(Slow(ending=ending), 0)
+    kinds = [type(event) for event in events]
+    assert kinds.count(Notice) == 1
+    assert Notice not in kinds[kinds.index(ToolFinished) :]
+
+
+@pytest.mark.proves("LW8")
+async def test_a_quick_call_tells_nothing_even_if_it_fails():
+    slow = Slow(ending=RuntimeError("broken"))
+    slow.told.set()
+    assert not [event for event in await _watch(slow, 0.05) if isinstance(event, Notice)]
+    assert Gate(SystemClock())._interim_after_s == INTERIM_AFTER_S == 30.0
+
+
+@pytest.mark.proves("L6", "LW8")
+def test_the_preview_shows_what_a_call_is_at_and_takes_it_away_with_the_call():
+    picture, slow, quick = _Picture(), CallId("1"), CallId("2")
+    picture.take(ToolStarted(slow, "draw", {}))
+    picture.take(ToolStarted(quick, "look", {}))
+    picture.take(Notice("`draw` is still at work.", slow))
+    picture.take(ToolFinished(quick, "look", "x", is_error=False, duration_ms=1))
+    assert "still at work" in picture.words()
+    picture.take(ToolFinished(slow, "draw", "broken", is_error=True, duration_ms=1))
+    assert "still at work" not in picture.words()

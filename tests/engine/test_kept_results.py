@@ -1,0 +1,165 @@
+"""Results that answer the same call again: which, for whom, how long, and never around the gate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import pytest
+
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
+from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.verdict import Decision
+from denizen.engine.gate.door import BoundTool, Gate
+from denizen.engine.gate.kept import SWEEP_S
+from denizen.engine.gate.policy import GatePolicy, Rule
+from denizen.ports.toolset import CallScope
+
+pytestmark = pytest.mark.anyio
+
+ANA, BO = (Principal(PrincipalKind.LOCAL, name, name) for name in ("ana", "bo"))
+SCOPE = CallScope(AgentName("a"), ANA, Place("terminal", "t"), ConversationId("c"), SessionId("s"), TurnId("t"))
+LOOK = ToolSpec("look", "", {"type": "object"}, tier=Tier.HARMLESS, read_only=True, idempotent=True, cacheable=True)
+WRITE = replace(LOOK, name="write", read_only=False, cacheable=False)
+
+
+@dataclass
+class HandClock:
+    seconds: float = 0.0
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.seconds, UTC)
+
+    def monotonic_s(self) -> float:
+        return self.seconds
+
+
+@dataclass
+class Counter:
+    """A toolset whose every answer is another one."""
+
+    is_failing: bool = False
+    reads: Taint | None = None
+    calls: list[str] = field(default_factory=list)
+    name: str = "counter"
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        return [LOOK, WRITE]
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        self.calls.append(call.tool)
+        if self.reads:
+            scope.trail.taint |= {self.reads}
+        return ToolResult(f"answer {len(self.calls)}", is_error=self.is_failing)
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass
+class Door:
+    """The gate with one toolset behind it."""
+
+    tools: Counter = field(default_factory=Counter)
+    clock: HandClock = field(default_factory=HandClock)
+    policy: GatePolicy = field(default_factory=GatePolicy)
+
+    def __post_init__(self) -> None:
+        self.gate = Gate(self.clock)
+
+    async def ask(self, spec: ToolSpec = LOOK, scope: CallScope = SCOPE, **args: str) -> str:
+        values: JsonObject = {**args}
+        call = ToolCall(CallId("c"), spec.name, values)
+        return (await self.gate.run(BoundTool(spec, self.tools), call, scope, self.policy)).result.text
+
+
+@pytest.mark.proves("L-result-cache", "LW2", "L-config-cache-ttl")
+async def test_the_same_call_is_answered_from_what_is_kept_until_its_time_is_over():
+    door = Door()
+    assert [await door.ask(q="x"), await door.ask(q="y"), await door.ask(q="x")] == ["answer 1", "answer 2", "answer 1"]
+    door.clock.seconds = 30 * 60 - 1
+    assert await door.ask(q="x") == "answer 1"
+    door.clock.seconds = 30 * 60
+    assert await door.ask(q="x") == "answer 3"
+
+
+@pytest.mark.proves("L-config-cache-ttl")
+async def test_the_time_is_a_setting_and_none_keeps_nothing():
+    door = Door(policy=GatePolicy(keep_results_s=10))
+    await door.ask()
+    door.clock.seconds = 10
+    assert await door.ask() == "answer 2"
+    door.policy = GatePolicy(keep_results_s=0)
+    assert [await door.ask(), await door.ask()] == ["answer 3", "answer 4"]
+
+
+@pytest.mark.proves("L-result-cache")
+async def test_what_is_too_old_is_swept_every_five_minutes_whatever_is_called():
+    door = Door(policy=GatePolicy(keep_results_s=100))
+    await door.ask(q="x")
+    await door.ask(q="y")
+    door.clock.seconds = SWEEP_S - 1
+    await door.ask(replace(LOOK, cacheable=False))
+    assert len(door.gate._kept) == 2
+    door.clock.seconds = SWEEP_S
+    await door.ask(replace(LOOK, cacheable=False))
+    assert len(door.gate._kept) == 0
+
+
+async def test_tools_that_are_not_declared_for_it_answer_anew():
+    door = Door()
+    spec = replace(LOOK, cacheable=False)
+    assert [await door.ask(spec), await door.ask(spec)] == ["answer 1", "answer 2"]
+
+
+async def test_errors_are_not_kept():
+    door = Door(Counter(is_failing=True))
+    assert [await door.ask(), await door.ask()] == ["answer 1", "answer 2"]
+
+
+async def test_another_person_room_or_agent_gets_an_answer_of_its_own():
+    door = Door()
+    others = [
+        replace(SCOPE, principal=BO),
+        replace(SCOPE, conversation_id=ConversationId("elsewhere")),
+        replace(SCOPE, agent=AgentName("b")),
+    ]
+    assert [await door.ask(scope=scope) for scope in (SCOPE, *others, SCOPE)] == [
+        "answer 1", "answer 2", "answer 3", "answer 4", "answer 1",
+    ]  # fmt: skip
+
+
+async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_only_whom_the_gate_lets():
+    door = Door()
+    shared = replace(LOOK, shared=True)
+    bo = replace(SCOPE, principal=BO)
+    assert [await door.ask(shared), await door.ask(shared, bo)] == ["answer 1", "answer 1"]
+    door.policy = GatePolicy(rules=(Rule("look", Decision.DENY, principals=frozenset({BO.key}), reason="not for Bo"),))
+    assert [await door.ask(shared), await door.ask(shared, bo)] == ["answer 1", "Denied: not for Bo."]
+
+
+async def test_after_something_was_done_through_a_toolset_it_is_asked_anew():
+    door, other = Door(), Counter()
+    kept = [await door.ask()]
+    await door.ask(WRITE)
+    kept.append(await door.ask())
+    door.tools, mine = other, door.tools
+    await door.ask(WRITE)
+    door.tools = mine
+    kept.append(await door.ask())
+    assert kept == ["answer 1", "answer 3", "answer 3"]
+
+
+async def test_a_toolset_that_was_made_anew_answers_itself():
+    door = Door()
+    await door.ask()
+    door.tools = Counter()
+    assert await door.ask() == "answer 1"
+    assert door.tools.calls == ["look"]
+
+
+async def test_an_answer_that_brought_foreign_text_along_is_not_kept():
+    door = Door(Counter(reads=Taint.WEB))
+    fresh = [replace(SCOPE, trail=type(SCOPE.trail)()) for _ in range(2)]
+    assert [await door.ask(scope=scope) for scope in fresh] == ["answer 1", "answer 2"]

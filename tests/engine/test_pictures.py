@@ -1,0 +1,154 @@
+"""Pictures that a model makes and sees, and what it reasons: where they are shown, and what later prompts have."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+
+import pytest
+
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.events import ReasoningAdded, TurnFinished
+from denizen.domain.message import ImagePart, Part, Role, TextPart, text_of
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.room import Attachment
+from denizen.engine.prompt.pictures import with_pictures
+from denizen.ports.model import Capabilities
+from denizen.testing.scripted_model import Say, ScriptedModel
+from tests.engine.house import NAME, message, open_house
+from tests.engine.town import ADA, World, open_town
+
+pytestmark = pytest.mark.anyio
+
+PNG = "data:image/png;base64," + b64encode(b"\x89PNG a picture").decode()
+DRAWS = Capabilities(images=True, image_output=True, native_tools=False)
+REASONING = "Ana wants a flower.\nA rose || fits."
+
+
+def pictures(messages: Sequence[PromptMessage]) -> list[str]:
+    return [part.url for each in messages for part in each.parts if isinstance(part, ImagePart)]
+
+
+@pytest.mark.proves("C25")
+async def test_the_picture_that_a_model_makes_comes_with_the_last_part_of_its_answer() -> None:
+    long = "A rose. " * 400
+    async with open_town(None, ScriptedModel(Say(long, images=[PNG]), capabilities=DRAWS)) as town:
+        town.world.platform.say(town.world.general, "ana", "@ada draw a rose")
+        sent = await town.sent()
+    assert len(sent) == 2
+    assert [len(each.content.files) for each in sent] == [0, 1]
+    assert sent[-1].content.files[0].data == b"\x89PNG a picture"
+    assert sent[-1].content.embeds[0].image == f"attachment://{sent[-1].content.files[0].name}"
+
+
+@pytest.mark.proves("C25")
+async def test_a_picture_without_a_word_is_an_answer_and_such_a_model_gets_no_tools() -> None:
+    model = ScriptedModel(Say(images=[PNG]), capabilities=DRAWS)
+    async with open_town(None, model) as town:
+        town.world.platform.say(town.world.general, "ana", "@ada draw")
+        sent = await town.sent()
+    assert [(each.content.text, len(each.content.files)) for each in sent] == [("", 1)]
+    assert model.requests[0].tools == () and len(model.requests) == 1
+    assert all(segment.name != "tools" for segment in model.requests[0].segments)
+
+
+@pytest.mark.proves("C25")
+async def test_such_a_model_sees_the_last_four_pictures_of_its_session_its_own_among_them() -> None:
+    model = ScriptedModel(*[Say(f"{n}", images=[f"{PNG}{n}"]) for n in range(4)], Say("Seen."), capabilities=DRAWS)
+    async with open_house(model) as house:
+        await house.say("mine", parts=(TextPart("look"), ImagePart("https://x.example/mine.png")))
+        for _ in range(3):
+            await house.say("draw")
+        await house.say("what was there?")
+    request = model.requests[-1]
+    assert pictures(request.messages) == [f"{PNG}{n}" for n in range(4)]
+    assert all(message.role is Role.USER for message in request.messages if pictures([message]))
+    assert "[a picture was shown here]" in text_of(request.messages[0].parts)
+    assert pictures(model.requests[1].messages) == ["https://x.example/mine.png", f"{PNG}0"]
+
+
+def test_only_the_newest_pictures_stay_and_those_of_the_question_do_not_count() -> None:
+    def user(*parts: Part) -> PromptMessage:
+        return PromptMessage(Role.USER, parts)
+
+    told = [user(TextPart(str(n)), ImagePart(f"u{n}")) for n in range(6)]
+    question = user(ImagePart("q1"), ImagePart("q2"))
+    assert pictures(with_pictures([*told, question])) == ["u2", "u3", "u4", "u5", "q1", "q2"]
+    assert with_pictures([question]) == [question]
+    assert with_pictures([]) == []
+
+
+@pytest.mark.proves("C25")
+async def test_a_participant_that_draws_sees_the_last_four_pictures_of_the_room() -> None:
+    world, model = World(), ScriptedModel(otherwise=Say("Nice."), capabilities=DRAWS)
+    agent = Agent(ADA, context=ContextStrategy.TRANSCRIPT, tools=())
+    async with open_town(world, model, agents={ADA: agent}) as town:
+        for number in range(6):
+            file = Attachment(f"{number}.png", "image/png", 10, f"https://cdn.example/{number}.png")
+            world.platform.repeat(world.platform.write(world.general, "bob", "look", attachments=[file]).id)
+        world.platform.say(world.general, "ana", "@ada which is best?")
+        await town.settled()
+    assert pictures(model.requests[-1].messages) == [f"https://cdn.example/{n}.png" for n in range(2, 6)]
+
+
+@pytest.mark.proves("C25-reasoning", "C-config-toggles")
+async def test_reasoning_is_shown_in_front_of_the_answer_and_hidden_where_the_agent_is_to_show_it() -> None:
+    world, model = World(), ScriptedModel(otherwise=Say("Take a rose.", thinking=REASONING))
+    agents = {ADA: Agent(ADA, show_reasoning=True)}
+    async with open_town(world, model, agents=agents) as town:
+        asked = world.platform.say(world.general, "ana", "@ada which flower?")
+        sent = await town.sent()
+        async with town.store.work(write=False) as work:
+            archived = [post.text for post in await work.archive.list_posts("discord", world.general.id)]
+    assert len(sent) == 2
+    first, last = sent[0].content.text, sent[1].content.text
+    assert first.startswith("-# reasoned before it answered\n||Ana wants a flower.") and first.endswith("fits.||")
+    assert first.count("||") == 2
+    assert (sent[0].reply_to, last) == (asked.id, "Take a rose.")
+    assert archived == ["@ada which flower?", "Take a rose."]
+
+
+@pytest.mark.proves("C25-reasoning", "C-config-toggles")
+async def test_reasoning_is_shown_to_nobody_unless_the_agent_says_so() -> None:
+    model = ScriptedModel(otherwise=Say("Take a rose.", thinking=REASONING))
+    async with open_town(None, model) as town:
+        town.world.platform.say(town.world.general, "ana", "@ada which flower?")
+        assert await town.said() == ["Take a rose."]
+    async with open_house(model) as house:
+        events = await house.watch("which flower?")
+    assert not any(isinstance(event, ReasoningAdded) for event in events)
+    assert isinstance(events[-1], TurnFinished) and events[-1].reasoning == ""
+
+
+@pytest.mark.parametrize("context", list(ContextStrategy))
+@pytest.mark.proves("C25-reasoning")
+async def test_shown_reasoning_is_text_of_no_later_prompt(context: ContextStrategy) -> None:
+    world, model = World(), ScriptedModel(otherwise=Say("Take a rose.", thinking=REASONING))
+    agents = {ADA: Agent(ADA, show_reasoning=True, context=context, tools=())}
+    async with open_town(world, model, agents=agents) as town:
+        for _ in range(2):
+            world.platform.say(world.general, "ana", "@ada which flower?")
+            await town.settled()
+    told = "\n".join(text_of(each.parts) for each in model.requests[-1].messages)
+    assert "Take a rose." in told and "wants a flower" not in told
+
+
+@pytest.mark.proves("C25-reasoning")
+async def test_watchers_hear_reasoning_as_it_comes_and_those_who_come_late_read_it_at_the_end() -> None:
+    model = ScriptedModel(Say("Take a rose.", thinking=REASONING, images=[PNG]))
+    asked = message("which flower?")
+    async with open_house(model, agent=Agent(NAME, show_reasoning=True)) as house:
+        events = [event async for event in house.turns.stream(asked)]
+        late = await house.turns.ask(asked)
+    assert "".join(event.text for event in events if isinstance(event, ReasoningAdded)) == REASONING
+    assert (late.reasoning, late.images) == (REASONING, (PNG,))
+    assert events[-1] == late
+
+
+@pytest.mark.proves("C-config-toggles")
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_a_model_is_asked_to_reason_only_where_that_is_switched_on(*, wanted: bool) -> None:
+    model = ScriptedModel(Say("Yes."))
+    async with open_house(model, agent=Agent(NAME, reasoning=wanted)) as house:
+        await house.say("why?")
+    assert model.requests[0].reasoning is wanted

@@ -1,0 +1,192 @@
+"""More tools than fit a prompt: which are offered, how the others are found, and that a session keeps its choice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.agent import Agent, Limits, Planning
+from denizen.domain.message import ToolResultPart
+from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
+from denizen.engine.selection import FIND_TOOLS, find, found_by, rank, select
+from denizen.engine.toolbox import allowed
+from denizen.ports.model import Capabilities, ModelRequest
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import Say, ScriptedModel, call
+from tests.engine.house import LOOK, NAME, Tools, open_house
+
+pytestmark = pytest.mark.anyio
+
+SUBJECTS = ("weather", "calendar", "mail", "music", "maps", "recipes", "trains", "stocks", "plants", "films")
+EMPTY = {"type": "object", "properties": {}, "additionalProperties": False}
+MANY = [
+    replace(LOOK, name=f"{subject}_{act}", description=f"{act}s {subject}.", parameters=EMPTY)
+    for subject in SUBJECTS
+    for act in ("list", "change")
+]
+
+
+async def ran(asked: ToolCall, scope: CallScope) -> ToolResult:
+    return ToolResult(f"{asked.tool} ran")
+
+
+def many() -> Tools:
+    return Tools(list(MANY), run=ran)
+
+
+def offered(request: ModelRequest) -> list[str]:
+    return [spec.name for spec in request.tools]
+
+
+def limited(count: int, **more: object) -> Agent:
+    return replace(Agent(NAME, limits=Limits(max_tools=count)), **more)
+
+
+@pytest.mark.proves("VW8")
+async def test_a_prompt_never_carries_more_than_the_configured_number_of_tools() -> None:
+    model = ScriptedModel(
+        *(Say(calls=[call(FIND_TOOLS, query=subject)]) for subject in SUBJECTS), otherwise=Say("Done.")
+    )
+    async with open_house(model, many(), agent=limited(6, pinned_tools=("mail_list",))) as house:
+        await house.say("What is the weather?")
+        assert len(model.requests) > 5
+        for request in model.requests:
+            assert len(request.tools) <= 6
+            assert {"mail_list", FIND_TOOLS} <= set(offered(request)) or not request.tools
+
+
+@pytest.mark.proves("VW8")
+async def test_pinned_tools_and_the_best_matches_are_offered_and_one_that_finds_the_others() -> None:
+    model = ScriptedModel(Say("Sunny."))
+    async with open_house(model, many(), agent=limited(4, pinned_tools=("mail_*",))) as house:
+        await house.say("How will the weather change?")
+        assert offered(model.requests[0]) == ["weather_change", "mail_list", "mail_change", FIND_TOOLS]
+
+
+async def test_when_all_fit_nothing_is_chosen_and_nothing_is_to_be_found() -> None:
+    model = ScriptedModel(Say("Hello."))
+    async with open_house(model, many(), agent=limited(20)) as house:
+        await house.say("Hello")
+        assert offered(model.requests[0]) == [spec.name for spec in MANY]
+
+
+@pytest.mark.proves("VW8")
+async def test_a_found_tool_can_be_used_for_the_rest_of_the_turn_and_not_before() -> None:
+    model = ScriptedModel(
+        Say(calls=[call("trains_list")]),
+        Say(calls=[call(FIND_TOOLS, query="trains")]),
+        Say(calls=[call("trains_list")]),
+        Say("At noon."),
+        Say("Again."),
+    )
+    async with open_house(model, many(), agent=limited(6)) as house:
+        await house.say("What is the weather?")
+        results = [part for m in model.requests[3].messages for part in m.parts if isinstance(part, ToolResultPart)]
+        assert [result.is_error for result in results] == [True, False, False]
+        assert "- trains_list: lists trains." in results[1].text
+        assert "trains_list ran" in results[2].text
+        assert "trains_list" in offered(model.requests[3])
+        before = offered(model.requests[0])
+        await house.say("And music?")
+        assert offered(model.requests[4]) == before
+
+
+@pytest.mark.proves("VW8")
+async def test_a_session_keeps_its_tools_whatever_is_asked_next_and_a_new_one_chooses_anew() -> None:
+    model = ScriptedModel(otherwise=Say("Yes."))
+    async with open_house(model, many(), agent=limited(4)) as house:
+        await house.say("What is the weather?")
+        await house.say("Play some music")
+        await house.say("Play some music", new_session=True)
+        first, second, third = map(offered, model.requests)
+        assert first == second
+        assert "music_list" in third and "music_list" not in first
+
+
+async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
+    model, tools = ScriptedModel(otherwise=Say("Yes.")), many()
+    async with open_house(model, tools, agent=limited(4)) as house:
+        await house.say("What is the weather?")
+        tools.specs = [spec for spec in tools.specs if spec.name != "weather_list"]
+        await house.say("Play some music")
+        first, second = map(offered, model.requests)
+        assert set(first) - set(second) == {"weather_list"}
+        assert len(second) == 4
+
+
+@pytest.mark.proves("VW8", "T19")
+async def test_a_small_model_is_offered_five_chosen_by_each_question() -> None:
+    small = Capabilities(native_tools=False, small=True, context_tokens=8192)
+    model = ScriptedModel(otherwise=Say('{"tool": "none"}'), capabilities=small)
+    async with open_house(model, many(), agent=limited(40, pinned_tools=("mail_list",))) as house:
+        await house.say("What is the weather?")
+        await house.say("Play some music")
+        plans = [request.segments[0].text for request in model.requests if request.output_schema]
+        assert [sum(f"- {spec.name}(" in text for spec in MANY) for text in plans] == [5, 5]
+        assert "weather_list" in plans[0] and "music_list" in plans[1]
+        assert all("mail_list" in text and FIND_TOOLS not in text for text in plans)
+
+
+async def test_a_large_model_that_plans_can_look_for_tools_too() -> None:
+    model = ScriptedModel(
+        Say('{"tool": "find_tools", "args": {"query": "trains"}}'),
+        Say('{"tool": "trains_list", "args": {}}'),
+        otherwise=Say('{"tool": "none"}'),
+    )
+    async with open_house(model, many(), agent=limited(6, planning=Planning.PLAN)) as house:
+        await house.say("What is the weather?")
+        assert [made.tool for made in house.tools.calls] == ["trains_list"]
+
+
+@pytest.mark.proves("TW6")
+async def test_a_meta_tool_is_there_only_for_agents_that_list_it_in_full() -> None:
+    tools = Tools([LOOK, replace(LOOK, name="create_skill", listed_only=True)])
+    for patterns, expected in (
+        (("*",), ["look"]),
+        (("*", "create_*"), ["look"]),
+        (("*", "create_skill"), ["look", "create_skill"]),
+    ):
+        assert list(await allowed(Agent(NAME, tools=patterns), [tools])) == expected
+
+
+def test_a_word_that_few_tools_have_counts_more() -> None:
+    specs = [replace(LOOK, name=name, description=about) for name, about in (
+        ("one", "Lists things of the place."), ("two", "Lists things of the place."), ("three", "Lists tulips."),
+    )]  # fmt: skip
+    assert rank(specs, "list all the tulips of things")[0] == "three"
+
+
+@given(
+    st.lists(st.sampled_from(SUBJECTS), max_size=8).map(" ".join),
+    st.integers(0, 25),
+    st.sets(st.sampled_from([spec.name for spec in MANY]), max_size=25),
+)
+def test_a_choice_is_bounded_in_order_and_keeps_what_was_kept(words: str, limit: int, kept: set[str]) -> None:
+    chosen = select(MANY, words, limit=limit, kept=kept)
+    names = [spec.name for spec in MANY]
+    assert len(chosen) == min(limit, len(MANY))
+    assert list(chosen) == [name for name in names if name in chosen]
+    assert kept <= set(chosen) or len(kept) > limit
+    assert select(MANY, "other words", limit=limit, kept=chosen) == chosen
+
+
+def test_what_was_found_is_told_from_the_calls_alone() -> None:
+    calls = [call(FIND_TOOLS, query="trains"), call("mail_list"), call(FIND_TOOLS, query="films")]
+    found = found_by(MANY, calls, {"trains_list"})
+    assert found == ("trains_change", "films_list", "films_change")
+    assert find(MANY, "nothing of that kind", set()) == []
+
+
+def spec_named(name: str) -> ToolSpec:
+    return replace(LOOK, name=name)
+
+
+async def test_the_tools_of_markdown_skills_are_never_left_out() -> None:
+    model = ScriptedModel(Say("Hello."))
+    tools = Tools([*MANY, spec_named("read_skill")], run=ran)
+    async with open_house(model, tools, agent=limited(3)) as house:
+        await house.say("What is the weather?")
+        assert "read_skill" in offered(model.requests[0])

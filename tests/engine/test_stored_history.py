@@ -1,0 +1,137 @@
+"""What a session keeps of its messages, and what a model reads of it later."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.domain.agent import Agent, Limits, Storing
+from denizen.domain.message import Message, Role, ToolResultPart, text_of
+from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.turn import TurnStatus
+from denizen.domain.usage import Usage
+from denizen.engine.prompt.window import USED
+from denizen.ports.model import ModelRequest
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import Say, ScriptedModel, call
+from tests.engine.house import NAME, PLACE, House, Tools, open_house, undated
+
+pytestmark = pytest.mark.anyio
+
+SMALL = Agent(
+    NAME,
+    limits=Limits(max_history_tokens=2000, max_history_messages=10),
+    storing=Storing(100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200),
+)
+"""As the preset for small models has it."""
+
+
+def results_in(request: ModelRequest) -> list[str]:
+    return [part.text for message in request.messages for part in message.parts if isinstance(part, ToolResultPart)]
+
+
+def result_of(message: Message) -> ToolResultPart:
+    (part,) = message.parts
+    assert isinstance(part, ToolResultPart)
+    return part
+
+
+@pytest.mark.proves("L-store-messages")
+async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool_with_what_it_gave() -> None:
+    async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
+        if asked.args["q"] == "none":
+            return ToolResult("No such thing.", is_error=True)
+        return ToolResult("A fox.", data={"image": "data:image/png;base64,AAAA", "size": "2x2"})
+
+    model = ScriptedModel(Say(calls=[call("look", q="fox")]), Say(calls=[call("look", q="none")]), Say("There."))
+    async with open_house(model, Tools(run=draw)) as house:
+        await house.say("Draw a fox.")
+        stored = await house.session()
+    assert [message.role.value for message in stored] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
+    assert (stored[0].text, stored[-1].text) == ("Draw a fox.", "There.")
+    assert [message.created_at for message in stored] == sorted(message.created_at for message in stored)
+    good, bad = result_of(stored[2]), result_of(stored[4])
+    assert (good.tool, good.text, good.is_error) == ("look", "A fox.", False)
+    assert stored[2].meta["shown"] == {good.call_id: {"image": "data:image/png;base64,…", "size": "2x2"}}
+    assert (bad.tool, bad.text, bad.is_error) == ("look", "No such thing.", True)
+
+
+@pytest.mark.proves("L-store-limits")
+async def test_a_session_keeps_its_newest_hundred_messages_and_the_model_reads_the_last_ten() -> None:
+    model = ScriptedModel(otherwise=Say("ok"))
+    async with open_house(model, agent=SMALL) as house:
+        for number in range(1, 61):
+            await house.say(f"q{number}")
+        stored = await house.session()
+        async with house.store.work(write=False) as work:
+            hits = await work.messages.search("q3", conversation_ids=[PLACE.conversation_id])
+    assert len(stored) == 100
+    assert (stored[0].text, stored[-2].text) == ("q11", "q60")
+    assert hits == []
+    assert max(len(told(request)) for request in model.requests) <= 10
+    assert told(model.requests[-1])[-1] == ("user", "q60")
+
+
+@pytest.mark.proves("L-store-cuts")
+async def test_stored_messages_are_cut_by_who_said_them_and_results_are_read_in_short_later() -> None:
+    async def find(asked: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult("r" * 3000)
+
+    model = ScriptedModel(Say(calls=[call("look", q="x")]), Say("a" * 5000), Say("ok"))
+    async with open_house(model, Tools(run=find), agent=SMALL) as house:
+        done = await house.say("u" * 5000)
+        assert done.reply == "a" * 5000
+        question, _, result, answer = await house.session()
+        await house.say("And?")
+    assert [len(m.text) for m in (question, answer)] == [1000, 2000]
+    assert len(result_of(result).text) == 1000
+    assert [len(text) for text in results_in(model.requests[1])] == [3000]
+    assert [len(text) for text in results_in(model.requests[2])] == [200]
+    assert results_in(model.requests[2])[0].endswith("…")
+
+
+@pytest.mark.proves("L-store-operations")
+async def test_history_is_read_added_to_formatted_for_a_model_and_cleared() -> None:
+    model = ScriptedModel(otherwise=Say("ok"))
+    async with open_house(model) as house:
+        assert await house.session() == []
+        assert (await house.say("one")).status is TurnStatus.DONE
+        assert [message.text for message in await house.session()] == ["one", "ok"]
+        await house.say("two")
+        assert told(model.requests[-1]) == [("user", "one"), ("assistant", "ok"), ("user", "two")]
+        await clear(house)
+        assert await house.session() == []
+        await house.say("three")
+        assert told(model.requests[-1]) == [("user", "three")]
+
+
+@pytest.mark.proves("S11")
+async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away() -> None:
+    async def find(asked: ToolCall, scope: CallScope) -> ToolResult:
+        return ToolResult("r" * 45_000)
+
+    large = Usage(input_tokens=40_001, output_tokens=5, requests=1)
+    looks = [Say(calls=[call("look", q=str(at))]) for at in range(2)]
+    later = [Say("two"), Say("three"), Say("four", usage=large), Say("five"), Say("six")]
+    model = ScriptedModel(*looks, Say("one"), *later)
+    async with open_house(model, Tools(run=find), agent=Agent(NAME, limits=Limits(max_history_tokens=60_000))) as house:
+        for number in range(1, 7):
+            await house.say(f"q{number}")
+        stored = await house.session()
+    assert [message.meta.get(USED) for message in stored if message.text == "four"] == [40_001]
+    assert len([message for message in stored if message.role is Role.TOOL]) == 2  # in the store they stay
+    assert [len(results_in(request)) for request in model.requests[3:]] == [2, 2, 2, 0, 0]
+    before, after = told(model.requests[-2]), told(model.requests[-1])
+    assert after[: len(before)] == before
+    assert ("assistant", "one") in after
+
+
+def told(request: ModelRequest) -> list[tuple[str, str]]:
+    """The conversation of a request, without its notes."""
+    shown = [message for message in request.messages if message.kind in ("history", "question")]
+    return [(message.role.value, undated(text_of(message.parts))) for message in shown]
+
+
+async def clear(house: House) -> None:
+    """As `/new` does."""
+    async with house.store.work() as work:
+        await work.sessions.renew(PLACE.conversation_id, NAME, now=house.services.clock.now())

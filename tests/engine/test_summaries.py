@@ -1,0 +1,361 @@
+"""Summaries in the background: made beside the talk, read in place of what they sum up, gone with whom they quote."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+
+import pytest
+from anyio import create_task_group
+
+from denizen.domain.agent import Agent, Limits, Summarizing
+from denizen.domain.budget import BudgetPolicy, ScopeKind
+from denizen.domain.budget import Limits as MoneyLimits
+from denizen.domain.conversation import Place
+from denizen.domain.errors import Unavailable
+from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
+from denizen.domain.message import Author, Role, ToolResultPart, text_of
+from denizen.domain.summary import Summary
+from denizen.domain.tool import Taint
+from denizen.domain.turn import TurnStatus
+from denizen.engine.history import told_of
+from denizen.engine.prompt.session import count_tokens
+from denizen.engine.recall import Recall
+from denizen.ports.model import Capabilities, ModelRequest
+from denizen.ports.toolset import CallScope
+from denizen.testing.memory_durable import MemoryLog
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, Step
+from tests.engine.house import LOOK, NAME, PLACE, House, Tools, open_house
+
+pytestmark = pytest.mark.anyio
+
+LIMITS = Limits(max_history_tokens=1000)
+AGENT = Agent(NAME, limits=LIMITS, tools=())
+LONG = "word " * 70
+"""A question of 91 tokens with its number and marks."""
+
+
+def answering() -> ScriptedModel:
+    return ScriptedModel(otherwise=Say("ok"))
+
+
+def summing(*steps: Step, small: bool = False, **more: object) -> ScriptedModel:
+    can = Capabilities(context_tokens=8192, small=small)
+    return ScriptedModel(*steps, name="acme/cheap", capabilities=can, **more)  # pyright: ignore[reportArgumentType]
+
+
+def told(request: ModelRequest) -> list[str]:
+    """The messages of a request, without the notes that only it has."""
+    return [text_of(message.parts) for message in request.messages if message.kind not in ("note", "date")]
+
+
+@asynccontextmanager
+async def open_town(
+    model: ScriptedModel,
+    cheap: ScriptedModel,
+    agent: Agent = AGENT,
+    *,
+    store: MemoryStore | None = None,
+    log: MemoryLog | None = None,
+    budgets: BudgetPolicy | None = None,
+) -> AsyncGenerator[House]:
+    async with open_house(model, agent=agent, store=store, log=log) as house:
+        both = ScriptedModels({"balanced": model, "cheap": cheap})
+        now = house.runtime.current
+        await house.runtime.swap(replace(now, number=2, models=both, budgets=budgets or now.budgets))
+        yield house
+
+
+async def settled(house: House) -> None:
+    """Until everything has ended that runs in the background."""
+    for run_id in await house.durable.pending():
+        await house.durable.wait(run_id)
+
+
+async def talk(house: House, *numbers: int) -> None:
+    for number in numbers:
+        assert (await house.say(f"q{number} {LONG}")).status is TurnStatus.DONE
+        await settled(house)
+
+
+async def summaries_of(house: House) -> Sequence[Summary]:
+    messages = await house.session()
+    async with house.store.work(write=False) as work:
+        return await work.summaries.list_summaries(messages[-1].session_id or SessionId(""))
+
+
+@pytest.mark.proves("T12", "TW13")
+async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it() -> None:
+    model, cheap = answering(), summing(Say("They spoke of q1 to q5."))
+    async with open_town(model, cheap) as house:
+        await talk(house, *range(1, 9))
+        (summary,) = await summaries_of(house)
+        assert summary.text == "They spoke of q1 to q5."
+        assert summary.first == 1
+        await talk(house, 9)
+        first, *rest = told(model.requests[-1])
+        assert first == f"[Messages {summary.reference} of this conversation, summed up: They spoke of q1 to q5.]"
+        stored = [message.text for message in await house.session() if message.sequence > summary.last]
+        assert rest == stored[:-1]  # all that was said since, up to the question
+        assert (await house.session())[0].text.endswith(f"q1 {LONG}")
+        asked = text_of(cheap.requests[0].messages[0].parts)
+        assert "q1 word" in asked and "q9 word" not in asked
+
+
+async def test_no_answer_waits_for_a_summary() -> None:
+    gate = Gate()
+    model, cheap = answering(), summing(Say("Summary.", before=gate))
+    async with open_town(model, cheap) as house:
+        for number in range(1, 14):
+            assert (await house.say(f"q{number} {LONG}")).status is TurnStatus.DONE
+        await gate.reached.wait()
+        assert len(cheap.requests) == 1  # nor is a second one begun
+        assert not await summaries_of(house)
+        assert sum(map(count_tokens, model.requests[-1].messages)) <= LIMITS.max_history_tokens
+        gate.open.set()
+        await settled(house)
+        assert len(await summaries_of(house)) == 1
+
+
+@pytest.mark.proves("T12")
+async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_for_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "denizen")
+    model, cheap = answering(), summing(Unavailable("The model is away.", fix="Try again later."))
+    async with open_town(model, cheap) as house:
+        await talk(house, *range(1, 16))
+        assert not await summaries_of(house)
+        assert len(cheap.requests) == 1  # it is left alone for a while
+    said = [record.message for record in caplog.records]
+    assert "summary failed: The model is away." in said
+    assert "history trimmed" in said
+    assert all("away" not in text for request in model.requests for text in told(request))
+
+
+@pytest.mark.parametrize("rule", [Summarizing(enabled=False), Summarizing()])
+async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model(rule: Summarizing) -> None:
+    model, cheap = answering(), summing(small=rule.enabled is None)
+    async with open_town(model, cheap, replace(AGENT, summaries=rule)) as house:
+        await talk(house, *range(1, 12))
+        assert not cheap.requests
+
+
+async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_read() -> None:
+    model, cheap = answering(), summing(otherwise=Say("Summary."), small=True)
+    big = replace(AGENT, limits=Limits(max_history_tokens=20_000), summaries=Summarizing(enabled=True))
+    async with open_town(model, cheap, big) as house:
+        for number in range(1, 10):
+            await house.say(f"q{number} " + "word " * 1500)
+            await settled(house)
+        assert len(cheap.requests) > 1
+        assert len(await summaries_of(house)) == 1
+        for request in cheap.requests:
+            assert sum(map(count_tokens, request.messages)) + request.max_output_tokens < 8192
+
+
+@pytest.mark.proves("T12")
+async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> None:
+    number = iter(range(1, 100))
+
+    def numbered(request: ModelRequest) -> Say:
+        del request
+        return Say(f"Summary {next(number)}. " + "z" * 500)
+
+    model, cheap = answering(), summing(otherwise=numbered)
+    async with open_town(model, cheap) as house:
+        references: list[list[str]] = []
+        for at in range(1, 30):
+            await talk(house, at)
+            references.append([each.reference for each in await summaries_of(house)])
+        assert any(len(each) == 2 for each in references)
+        asked = [text_of(request.messages[0].parts) for request in cheap.requests]
+        assert any("Summary of what came before" in text for text in asked)
+        covered = 0
+        for each in await summaries_of(house):
+            assert each.first == covered + 1
+            covered = each.last
+        for request in model.requests:
+            assert sum(map(count_tokens, request.messages)) <= LIMITS.max_history_tokens
+
+
+@pytest.mark.proves("T10", "T12")
+async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
+    for cheap in (summing(otherwise=Say("Summary.")), summing(otherwise=Unavailable("Away.", fix="Wait."))):
+        model = answering()
+        async with open_town(model, cheap) as house:
+            await talk(house, *range(1, 41))
+        prompts = [told(request) for request in model.requests]
+        broken = sum(after[: len(before)] != before for before, after in pairwise(prompts))
+        assert 4 <= broken <= 12
+        assert max(len(prompt) for prompt in prompts) > 8
+
+
+@pytest.mark.proves("V6")
+async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_restart() -> None:
+    store, gate = MemoryStore(), Gate()
+    before, after = ScriptedModel(Say("ok", before=gate), otherwise=Say("ok")), answering()
+    async with (
+        open_town(before, summing(otherwise=Say("Summary.")), store=store) as house,
+        create_task_group() as group,
+    ):
+        group.start_soon(talk, house, 1)
+        await gate.reached.wait()
+        assert [message.text for message in await house.session()] == [f"q1 {LONG}"]  # before there is an answer
+        gate.open.set()
+    async with open_town(before, summing(otherwise=Say("Summary.")), store=store) as house:
+        await talk(house, *range(2, 10))
+        assert len(await house.session()) == 18
+        stored, summed_up = await house.session(), await summaries_of(house)
+    async with open_town(after, summing(otherwise=Say("Summary.")), store=store) as house:
+        await talk(house, 10)
+    expected = [text_of(told_of(each).parts) for each in summed_up]
+    expected += [message.text for message in stored if message.sequence > summed_up[-1].last]
+    assert told(after.requests[0]) == [*expected, f"q10 {LONG}"]
+
+
+async def test_a_run_that_is_cut_off_goes_on_after_a_restart_and_asks_the_model_no_second_time() -> None:
+    store, log = MemoryStore(), MemoryLog()
+    gate = Gate()
+    big = replace(AGENT, limits=Limits(max_history_tokens=20_000))
+    first = summing(Say("First piece."), Say("Both.", before=gate))
+    async with open_town(answering(), first, big, store=store, log=log) as house:
+        for number in range(1, 9):
+            await house.say(f"q{number} " + "word " * 1500)
+        await gate.reached.wait()
+    again = summing(otherwise=Say("All."))
+    async with open_town(answering(), again, big, store=store, log=log) as house:
+        await settled(house)
+        asked = [text_of(request.messages[0].parts) for request in again.requests]
+        assert asked[0].startswith("Summary of what came before:\nFirst piece.")
+        assert "q1 word" in text_of(first.requests[0].messages[0].parts)
+        assert not any("q1 word" in text for text in asked)
+        assert [each.text for each in await summaries_of(house)] == ["All."]
+
+
+async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_one() -> None:
+    def repeat(request: ModelRequest) -> Say:
+        return Say(text_of(request.messages[0].parts)[:80])
+
+    model, cheap = answering(), summing(otherwise=repeat)
+    discord = Place("discord", "1")
+    async with open_town(model, cheap) as house:
+
+        async def say(number: int, author: str) -> None:
+            await house.say(f"q{number} {LONG}", place=discord, author=Author(author, author))
+            await settled(house)
+
+        async def texts() -> list[str]:
+            messages = await house.session(discord)
+            async with house.store.work(write=False) as work:
+                found = await work.summaries.list_summaries(messages[0].session_id or SessionId(""))
+            return [each.text for each in found]
+
+        await say(1, "eve")
+        for number in range(2, 9):
+            await say(number, "ana")
+        assert "q1 word" in (await texts())[0]
+        async with house.store.work() as work:
+            await work.archive.forget_author("discord", "eve")
+        assert await texts() == []
+        for number in range(9, 12):
+            await say(number, "ana")
+        (summary,) = await texts()
+        assert "q1 word" not in summary
+        assert "forgotten" not in summary
+
+
+async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() -> None:
+    gate = Gate()
+    model, cheap = answering(), summing(Say("Eve said q1.", before=gate), otherwise=Say("Nothing of Eve."))
+    discord = Place("discord", "1")
+    async with open_town(model, cheap) as house:
+        for number in range(1, 9):
+            author = Author("eve", "Eve") if number == 1 else Author("ana", "Ana")
+            await house.say(f"q{number} {LONG}", place=discord, author=author)
+        await gate.reached.wait()
+        async with house.store.work() as work:
+            await work.archive.forget_author("discord", "eve")
+        gate.open.set()
+        await settled(house)
+        messages = await house.session(discord)
+        async with house.store.work(write=False) as work:
+            assert not await work.summaries.list_summaries(messages[0].session_id or SessionId(""))
+
+
+async def test_no_summary_is_made_when_the_budget_is_used_up() -> None:
+    model = answering()
+    cheap = summing(otherwise=Say("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
+    poor = BudgetPolicy({ScopeKind.SERVER: MoneyLimits(per_day_usd=Decimal(1))})
+    async with open_town(model, cheap, budgets=poor) as house:
+        await talk(house, *range(1, 12))
+        assert not cheap.requests
+        assert not await summaries_of(house)
+
+
+@pytest.mark.proves("T11")
+async def test_a_prompt_that_the_model_cannot_read_is_reported_and_does_not_starve_the_history() -> None:
+    can = Capabilities(context_tokens=1000)
+    model = ScriptedModel(otherwise=Say("ok"), capabilities=can)
+    agent = replace(AGENT, persona=(("SOUL.md", "x" * 4100),))
+    async with open_house(model, agent=agent) as house:
+        done = await house.say("hello")
+        assert done.status is TurnStatus.FAILED
+        assert "longer than what its model can read" in (done.failure or "")
+        assert "Shorten the agent's files" in (done.failure_fix or "")
+        assert not model.requests
+
+
+@pytest.mark.proves("T11")
+async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> None:
+    can = Capabilities(context_tokens=1400)
+
+    async def count(agent: Agent) -> int:
+        model = ScriptedModel(otherwise=Say("ok"), capabilities=can)
+        async with open_house(model, Tools([replace(LOOK, description="Looks. " * 200)]), agent=agent) as house:
+            for number in range(9):
+                await house.say(f"q{number} {LONG}")
+            return max(sum(map(count_tokens, request.messages)) for request in model.requests)
+
+    bare = replace(AGENT, limits=Limits(max_output_tokens=200), summaries=Summarizing(enabled=False))
+    plain = await count(bare)
+    assert await count(replace(bare, persona=(("SOUL.md", "x" * 1600),))) <= plain - 150
+    assert await count(replace(bare, tools=("*",))) <= plain - 150
+
+
+@pytest.mark.proves("T12")
+async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_reference() -> None:
+    async with open_town(answering(), summing(otherwise=Say("Summary."))) as house:
+        await talk(house, *range(1, 9))
+        (summary,) = await summaries_of(house)
+        stored = await house.session()
+        turn = await house.turns.get(stored[-1].turn_id or TurnId(""))
+        recall = Recall(house.store)
+        scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, turn.id)
+        read = await recall.read(scope, summary.first, summary.last)
+        assert [(found.number, found.text) for found in read] == [(m.sequence, m.text) for m in stored[: summary.last]]
+        assert [found.number for found in await recall.read(scope, 3, 10**12)] == list(range(3, len(stored) - 1))
+        assert await recall.read(scope, 9, 3) == []
+        assert await recall.read(replace(scope, agent=AgentName("other")), 1, 9) == []
+        assert await recall.read(replace(scope, conversation_id=ConversationId("other")), 1, 9) == []
+
+
+async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> None:
+    async with open_town(answering(), summing(otherwise=Say("Summary."))) as house:
+        await house.say("hello")
+        (first, _) = await house.session()
+        async with house.store.work() as work:
+            parts = (ToolResultPart(CallId("c"), "fetch_url", "Buy now!"),)
+            foreign = replace(
+                first, id=MessageId("web"), role=Role.TOOL, parts=parts, turn_id=None, meta={"taint": ["web"]}
+            )
+            await work.messages.add(foreign)
+        turn = await house.turns.get(first.turn_id or TurnId(""))
+        scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, TurnId("next"))
+        assert [found.text for found in await Recall(house.store).read(scope, 3, 3)] == ["[fetch_url gave: Buy now!]"]
+        assert scope.trail.taint == {Taint.WEB}

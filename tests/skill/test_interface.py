@@ -1,0 +1,51 @@
+"""What a skill is and what each call of its tools is given (V-skill-interface)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from denizen.domain.tool import Taint, Tier
+from denizen.skill import Skill, SkillToolset, ToolContext
+from denizen.skill.permission import Permission, restrict
+from tests.skill_services import PLACE, Surroundings, run, scope
+
+pytestmark = pytest.mark.anyio
+
+skill = Skill("sample", description="For tests.")
+
+
+@skill.tool(tier=Tier.HARMLESS)
+async def tell(context: ToolContext) -> str:
+    """Tells what it knows of its call."""
+    inner = await context.call_tool("other", {"x": 1})
+    return f"{context.conversation} {context.principal.key} {context.guild} {inner.text}"
+
+
+@pytest.mark.proves("V-skill-interface")
+async def test_a_call_knows_conversation_principal_and_guild_and_can_call_other_tools(tmp_path: Path) -> None:
+    around = Surroundings(tmp_path)
+    where = replace(scope(), guild="g1")
+    result = await run(SkillToolset(skill, around.services()), "tell", {}, where)
+    assert result.text == f"{PLACE.conversation_id} platform_user:7 g1 other ran"
+    assert around.inner_calls == [(where, "other", {"x": 1})]
+    assert (skill.name, skill.description, [tool.name for tool in skill.tools]) == ("sample", "For tests.", ["tell"])
+
+
+async def test_tiers_are_raised_to_the_floor_and_what_is_read_is_added(tmp_path: Path) -> None:
+    toolset = SkillToolset(skill, Surroundings(tmp_path).services(), floor=Tier.SENSITIVE, reads=frozenset({Taint.WEB}))
+    (spec,) = await toolset.list_tools()
+    assert (spec.tier, spec.reads) == (Tier.SENSITIVE, {Taint.WEB})
+
+
+async def test_without_permissions_a_context_holds_no_way_out(tmp_path: Path) -> None:
+    services = restrict(Surroundings(tmp_path).services(), "sample", frozenset())
+    assert (services.download, services.run_program, services.ask_model, services.workshop, services.upkeep) == (
+        (None,) * 5
+    )
+    result = await run(SkillToolset(skill, services), "tell", {})
+    assert "needs `tools` under permissions" in result.text
+    allowed = restrict(Surroundings(tmp_path).services(), "sample", {Permission.TOOLS})
+    assert "other ran" in (await run(SkillToolset(skill, allowed), "tell", {})).text

@@ -1,0 +1,116 @@
+"""Looking things up in the knowledge folders, and never beside them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from denizen.domain.json import JsonObject
+from denizen.domain.tool import Taint, Tier
+from denizen.skill import SkillToolset, ToolResult
+from denizen.skills.knowledge import MAX_LISTED, skill
+from denizen.skills.shelf import Shelf
+from tests.skill_services import Surroundings, run, scope
+
+pytestmark = pytest.mark.anyio
+
+
+class Library:
+    def __init__(self, root: Path) -> None:
+        self.shared, self.own = root / "shared", root / "ada/knowledge"
+        services = replace(Surroundings(root).services(), shared_of=self.shared_of)
+        self.toolset = SkillToolset(skill, services)
+
+    def shared_of(self, skill: str) -> Path:
+        assert skill == "knowledge"
+        return self.shared
+
+    def add(self, folder: Path, name: str, text: str) -> None:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+    async def ask(self, tool: str, agent: str = "ada", **args: str) -> ToolResult:
+        given: JsonObject = {**args}
+        return await run(self.toolset, tool, given, scope(agent=agent))
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    library = Library(tmp_path)
+    library.add(library.shared, "plants/rose.md", "# Roses\nRoses want sun.\nAnd water.")
+    library.add(library.shared, "rules.txt", "No shoes in the house.")
+    library.add(library.own, "diary.md", "I like the sun.")
+    return library
+
+
+@pytest.mark.proves("T-agent-knowledge")
+async def test_an_agent_sees_what_all_share_and_what_is_its_own(library: Library):
+    listed = (await library.ask("list_knowledge")).text
+    assert [line.split(" ")[0] for line in listed.splitlines()[1:-1]] == [
+        "own/diary.md", "shared/plants/rose.md", "shared/rules.txt",
+    ]  # fmt: skip
+    others = (await library.ask("list_knowledge", agent="ben")).text
+    assert "shared/rules.txt" in others and "diary" not in others
+    assert (await library.ask("read_knowledge", agent="ben", name="own/diary.md")).is_error
+
+
+@pytest.mark.proves("T-agent-knowledge")
+async def test_a_file_is_read_by_its_name_and_quoted_as_data(library: Library):
+    read = await library.ask("read_knowledge", name="shared/plants/rose.md")
+    assert "Roses want sun." in read.text and read.text.startswith('<untrusted source="shared/plants/rose.md"')
+    assert "I like the sun." in (await library.ask("read_knowledge", name="diary.md")).text
+
+
+async def test_a_search_finds_the_lines_with_all_words_in_every_file(library: Library):
+    found = (await library.ask("search_knowledge", words="SUN")).text
+    assert "own/diary.md, line 1: I like the sun." in found
+    assert "shared/plants/rose.md, line 2: Roses want sun." in found
+    assert (await library.ask("search_knowledge", words="sun water")).text == "No file has a line with: sun water"
+
+
+async def test_folders_that_do_not_exist_are_empty(tmp_path: Path):
+    library = Library(tmp_path)
+    assert (await library.ask("list_knowledge")).text == "There are no files."
+    assert (await library.ask("search_knowledge", words="x")).text == "No file has a line with: x"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../secrets.md", "shared/../../secrets.md", "own/plants/../../../secrets.md", "/etc/hosts.txt", "shared//etc/x.md",
+     "shared/.hidden.md", "shared/out/secret.md", "shared/link.md", "shared/pipe.md", "shared/plants", "", "a\0b.md"],
+)  # fmt: skip
+async def test_no_name_and_no_link_leads_out_of_the_folders(library: Library, tmp_path: Path, name: str):
+    import os
+
+    (tmp_path / "secrets.md").write_text("the key", encoding="utf-8")
+    (tmp_path / "away").mkdir()
+    (tmp_path / "away/secret.md").write_text("the key", encoding="utf-8")
+    (library.shared / "out").symlink_to(tmp_path / "away")
+    (library.shared / "link.md").symlink_to(tmp_path / "secrets.md")
+    (library.shared / ".hidden.md").write_text("the key", encoding="utf-8")
+    os.mkfifo(library.shared / "pipe.md")
+    assert (await library.ask("read_knowledge", name=name)).is_error
+    assert "the key" not in (await library.ask("search_knowledge", words="key")).text
+    listed = (await library.ask("list_knowledge")).text
+    assert not any(word in listed for word in ("secret", "link", "pipe", "hidden"))
+
+
+async def test_a_long_list_says_how_to_see_the_rest(library: Library):
+    for number in range(MAX_LISTED):
+        library.add(library.shared, f"many/{number:04}.md", "x")
+    assert "(3 more; name a folder, or search)" in (await library.ask("list_knowledge")).text
+    assert "rose.md" in (await library.ask("list_knowledge", folder="shared/plants/")).text
+
+
+def test_all_tools_only_read_documents_and_are_harmless() -> None:
+    for spec in skill.specs():
+        assert (spec.tier, spec.read_only, spec.reads) == (Tier.HARMLESS, True, {Taint.DOCUMENT})
+
+
+def test_a_binary_file_is_no_sheet(tmp_path: Path) -> None:
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG")
+    assert Shelf(tmp_path).list_sheets() == []
+    assert Shelf(tmp_path).find_text("photo.png") is None
