@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.ports.fetch import Fetched, Fetcher
+from denizen.ports.fetch import NO_HEADERS, Fetched, Fetcher
 from denizen.ports.toolset import CallScope
 from denizen.skill import Found, SkillServices, SkillToolset
 
@@ -35,7 +35,14 @@ class StandingClock:
 class NoWeb:
     """A fetcher on a machine without a network."""
 
-    async def fetch(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
+    async def fetch(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 15.0,
+        max_bytes: int = 2_000_000,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Fetched:
         raise NotAllowed(f"{url} may not be fetched: there is no web here")
 
     async def aclose(self) -> None:

@@ -31,6 +31,7 @@ from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.engine.acting import Acting
 from denizen.engine.aside import Aside
+from denizen.engine.audit import Ledger
 from denizen.engine.channels import Channels
 from denizen.engine.consult import Consult
 from denizen.engine.gate.decide import Judge
@@ -120,7 +121,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         mcp = await stack.enter_async_context(McpPool(clock))
         consult = Consult(runtime, store, clock)
         observer = Observer(store, clock, consult)
-        gate = Gate(clock, Judge(clock, observer))
+        gate = Gate(clock, Judge(clock, observer), ledger=Ledger(store, clock))
         durable = DbosDurable(DurableSettings(database=_durable_place(settings), rescue=opening.rescue))
         channels = Channels()
         embedders = EmbedderPool(home)
@@ -131,7 +132,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         restart = Restart()
         foundations = Foundations(
             home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open,
-            Acting(channels).open, opening.choice,
+            Acting(channels).open, community.reminders.open, opening.choice,
             mcp, embedders, memories, Shelf(home), HomeUpkeep(store, clock, restart),
             Aside(runtime, consult),
         )  # fmt: skip

@@ -12,6 +12,7 @@ from denizen.engine.archive.privacy import Privacy
 from denizen.engine.archive.retention import Retention
 from denizen.engine.channels import Channels
 from denizen.engine.outbox.outbox import Outbox
+from denizen.engine.reminders import Reminders
 from denizen.engine.resident.privacy import KeptWords
 from denizen.engine.resident.resident import Household
 from denizen.engine.runtime import Runtime
@@ -32,6 +33,7 @@ class Community:
     lookup: Lookup
     privacy: Privacy
     household: Household
+    reminders: Reminders
 
 
 def build_community(runtime: Runtime, services: Services, channels: Channels) -> Community:
@@ -42,8 +44,10 @@ def build_community(runtime: Runtime, services: Services, channels: Channels) ->
 
     mirror = Mirror(store, policy, clock)
     backfiller, privacy = Backfiller(store, mirror, clock), Privacy(mirror, clock)
+    outbox = Outbox(runtime, store, clock, channels)
     return Community(
-        channels, Outbox(runtime, store, clock, channels), mirror, backfiller, Retention(store, policy, clock),
+        channels, outbox, mirror, backfiller, Retention(store, policy, clock),
         Lookup(store, channels, mirror), privacy,
         Household(services, channels, mirror, backfiller, KeptWords(store, mirror, privacy)),
+        Reminders(runtime, store, clock, channels, outbox),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,15 @@ from denizen.engine.runtime import Generation
 from denizen.engine.toolbox import list_all
 from denizen.ports.toolset import Toolset
 from denizen.skill.services import Upkeep
-from denizen.skill.toolset import AskForScope, CallThroughGate, OpenArchive, OpenPlatform, SkillServices, SkillToolset
+from denizen.skill.toolset import (
+    AskForScope,
+    CallThroughGate,
+    OpenArchive,
+    OpenPlatform,
+    OpenReminders,
+    SkillServices,
+    SkillToolset,
+)
 from denizen.skills import BUILTIN, OPT_IN, load_builtin
 
 _log = logging.getLogger("denizen.app")
@@ -51,6 +59,7 @@ class Foundations:
     call_tool: CallThroughGate
     open_archive: OpenArchive
     open_platform: OpenPlatform
+    open_reminders: OpenReminders
     choice: ModelChoice
     mcp: McpPool
     embedders: EmbedderPool
@@ -92,14 +101,18 @@ def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:
     for name in BUILTIN:
         section = settings.tools.get(name, ToolSection())
         if _is_on(name, section) and _has_use(name, settings):
-            services = _services(settings, on, section.options)
-            toolsets.append(SkillToolset(load_builtin(name), services, section.options))
+            skill = load_builtin(name)
+            services = _services(settings, on, section.options, skill.read_settings(section.options))
+            toolsets.append(SkillToolset(skill, services, section.options))
     return tuple(toolsets)
 
 
-def _services(settings: Settings, on: Foundations, options: Mapping[str, Json]) -> SkillServices:
-    """Of a skill with these settings of its own."""
-    fetcher = WebFetcher(allow_private=_named_servers(options))
+def _services(settings: Settings, on: Foundations, options: Mapping[str, Json], meant: object = None) -> SkillServices:
+    """Of a skill with these settings of its own; `meant` is what they come to with the skill's own defaults. Servers
+    in there get headers (a key) from this skill, but only those that the operator wrote may be private.
+    """
+    known = asdict(meant) if is_dataclass(meant) and not isinstance(meant, type) else {}
+    fetcher = WebFetcher(allow_private=_named_servers(options), trusted=_named_servers({**known, **options}))
     return SkillServices(
         clock=on.clock,
         fetcher=fetcher,
@@ -109,6 +122,7 @@ def _services(settings: Settings, on: Foundations, options: Mapping[str, Json]) 
         call_tool=on.call_tool,
         open_archive=on.open_archive,
         open_platform=on.open_platform,
+        open_reminders=on.open_reminders,
         open_memory=on.memories.open,
         open_deeds=on.memories.open_deeds,
         shared_of=lambda skill: settings.folders.knowledge if skill == "knowledge" else None,
@@ -129,8 +143,10 @@ def _is_on(skill: str, section: ToolSection) -> bool:
 
 def _has_use(skill: str, settings: Settings) -> bool:
     """Tools without use would only cost tokens in every prompt. One that somebody names is there all the same."""
-    if skill == "archive":
+    if skill in ("archive", "reminders"):
         return bool(settings.discord_accounts)
+    if skill == "web_search":
+        return bool(settings.tools.get(skill, ToolSection()).options.get("provider"))
     if skill == "knowledge":
         is_named = any(skill in pattern for agent in settings.agents.values() for pattern in agent.tools)
         return is_named or settings.folders.has_knowledge(list(settings.agents))

@@ -48,6 +48,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             watched = [denizen.home, denizen.shared_folders]
             group.start_soon(partial(watch, watched, reloader.reload_and_tell, catch_up=True))
             group.start_soon(accounts.run)
+            group.start_soon(keep_up, "reminding", denizen.community.reminders.run)
             group.start_soon(keep_up, "embedding memories", denizen.foundations.memories.keep_embedded)
             group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])

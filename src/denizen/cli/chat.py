@@ -196,10 +196,14 @@ class Chat:
             self._console.print(printable(line), markup=False)
 
     async def _observer(self, way: str) -> None:
+        from denizen.engine.audit import Ledger
         from denizen.engine.commands.observer import obey
 
         policy = self._denizen.runtime.current.policy.observer
-        said = await obey(way or "status", self._denizen.services.observer, policy)
+        services, way = self._denizen.services, way or "status"
+        said = await obey(way, services.observer, policy)
+        if way != "status":
+            await Ledger(services.store, services.clock).switch(self._denizen.operator, "observer", way)
         self._console.print(said, markup=False)
 
     async def _context(self, _: str) -> None:

@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "approvals": "Calls that wait for somebody's word: list, approve, deny.",
     "archive": "What is mirrored of the community's messages; deleting and opting out.",
     "memory": "What agents remember; adding, exporting and forgetting.",
+    "audit": "The log of what was done in whose name: list, verify, export.",
     "usage": "What was spent, by agent, model, user, channel or Discord server.",
     "prompt": "Show what would be sent to the model for a question.",
     "trace": "Show a turn: its prompt, steps, calls, verdicts and cost.",

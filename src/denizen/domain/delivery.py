@@ -21,13 +21,16 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Embed:
-    """A card below a text. `image` is an https URL, or `attachment://NAME` for a file that is sent along."""
+    """A card below a text. `image` is an https URL, or `attachment://NAME` for a file that is sent along. `colour` is
+    that of its edge, as 0xRRGGBB.
+    """
 
     title: str = ""
     text: str = ""
     url: str = ""
     image: str = ""
     fields: tuple[tuple[str, str], ...] = ()
+    colour: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ The `data` of a result has, all of them optional:
 
     images   [{"url": "https://... or data:...", "title": "", "links": {"north": "https://..."}}]
     files    [{"url": "data:...", "name": "report.csv"}]
-    embeds   [{"title": "", "text": "", "url": "", "image": "https://...", "fields": {"name": "value"}}]
+    embeds   [{"title": "", "text": "", "url": "", "image": "https://...", "fields": {"name": "value"},
+               "colour": "#rrggbb"}]
     buttons  [{"label": "Yes", "value": "Yes, do it"}] or [{"label": "Open", "url": "https://..."}]
 
 A result of a sprite maker may say `imageUrl` or `image_url` instead, with the other views in `directions`. What does
@@ -14,6 +15,7 @@ not have such a form is left out: it was made by a tool, and an answer must not 
 from __future__ import annotations
 
 import mimetypes
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -26,6 +28,7 @@ MAX_EMBEDS = 10
 MAX_FILES = 10
 MAX_BUTTONS = 25
 _WEB = ("https://", "http://")
+_COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
 def extras_of(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri] = ()) -> tuple[Content, ...]:
@@ -134,7 +137,12 @@ def _embed(row: Mapping[str, Any]) -> Embed:
         url if url.startswith(_WEB) else "",
         image if image.startswith(_WEB) else "",
         tuple((name[:256], value[:1024]) for name, value in _pairs(row, "fields"))[:25],
+        _colour(_text(row, "colour")),
     )
+
+
+def _colour(text: str) -> int | None:
+    return int(text[1:], 16) if _COLOUR.fullmatch(text) else None
 
 
 def _button(row: Mapping[str, Any]) -> Button | None:

@@ -43,9 +43,7 @@ def reminder_id(key: str) -> str:
 
 
 def reminder_text(reminder: Reminder, *, now: datetime) -> str:
-    """What is said when it is due. Calls the asker; whatever the quoted text calls is to be kept from pinging by whoever
-    sends it.
-    """
+    """What is said when it is due. Calls the asker; whoever sends it keeps what the quoted text calls from pinging."""
     late = now - reminder.due_at
     delay = f" ({span(late)} late: I was not connected when it was due)" if late >= LATE_AFTER else ""
     quoted = "\n".join(f"> {line}" for line in reminder.text.splitlines() if line.strip())

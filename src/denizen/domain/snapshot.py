@@ -68,7 +68,8 @@ def plan_parts(sources: Sequence[Source], states: Mapping[str, SourceState]) -> 
 
 def snapshot_id(parts: Sequence[SnapshotPart]) -> str:
     """The same for the same files in the same places at the same revisions."""
-    return derive("snap", *(text for part in parts for text in (part.folder, part.location, part.revision, part.manifest)))
+    told = ((part.folder, part.location, part.revision, part.manifest) for part in parts)
+    return derive("snap", *(text for each in told for text in each))
 
 
 def explain_need(

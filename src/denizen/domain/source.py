@@ -156,7 +156,7 @@ def read_location(text: str, kind: SourceKind | None = None) -> tuple[SourceKind
             raise _refuse("The path has '..' in it.", "Write where it leads.", "location")
         return kind or SourceKind.FOLDER, str(path)
     if kind is SourceKind.FOLDER:
-        raise _refuse("A folder is given by its absolute path.", "Write it from the root, with a leading '/'.", "location")
+        raise _refuse("A folder is given by its absolute path.", "Write it from the root, with '/'.", "location")
     if _SHORTHAND.fullmatch(given):
         return SourceKind.GIT, f"https://github.com/{given.removesuffix('.git')}.git"
     if "://" in given:

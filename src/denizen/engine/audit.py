@@ -6,11 +6,31 @@ posted; each in the unit of work in which the thing itself is recorded, so that 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import json
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
-from denizen.domain.audit import GENESIS, AuditEntry, AuditHead, find_fault, head_of
+from denizen.domain.approval import Approval
+from denizen.domain.audit import (
+    GENESIS,
+    AuditEntry,
+    AuditEvent,
+    AuditHead,
+    AuditKind,
+    digest_text,
+    find_fault,
+    head_of,
+)
+from denizen.domain.clock import Clock
+from denizen.domain.delivery import Delivery
+from denizen.domain.json import Json
+from denizen.domain.principal import Principal
+from denizen.domain.tool import ToolCall
+from denizen.domain.turn import CallRecord, Turn
+from denizen.domain.verdict import Verdict
 from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope
 
 PAGE = 1000
 
@@ -63,3 +83,76 @@ async def _is_cut(store: Store, last: AuditHead) -> bool:
         head = await work.audit.head()
         newer = await work.audit.list_entries(after=last.number, limit=1)
     return head.number > last.number and not newer
+
+
+# --- what is written ------------------------------------------------------------------------------------------------
+
+
+class Ledger:
+    """Writes what belongs to no other record, at once."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def begin(self, call: ToolCall, scope: CallScope, verdict: Verdict) -> None:
+        """A call that could do harm is about to run: whatever becomes of it and of this process, it was begun."""
+        await self._add(_called(call, scope, verdict, self._clock.now(), {"state": "begun"}))
+
+    async def end(self, call: ToolCall, scope: CallScope, verdict: Verdict, *, result: str, is_error: bool) -> None:
+        """A call that no turn records."""
+        state = "failed" if is_error else "done"
+        more: dict[str, Json] = {"state": state, "result": digest_text(result)}
+        await self._add(_called(call, scope, verdict, self._clock.now(), more))
+
+    async def switch(self, by: Principal, what: str, to: str) -> None:
+        """Somebody changed how Denizen guards itself."""
+        await self._add(AuditEvent(AuditKind.SWITCH, self._clock.now(), by.key, what, {"to": to}))
+
+    async def _add(self, event: AuditEvent) -> None:
+        async with self._store.work() as work:
+            await work.audit.add([event])
+
+
+def of_record(record: CallRecord, turn: Turn) -> AuditEvent:
+    """A call of a turn, as its record has it."""
+    details: dict[str, Json] = {
+        "turn": turn.id, "step": record.step, "position": record.position, "agent": turn.agent,
+        "origin": record.origin.value, "tier": int(record.verdict.tier), "decision": record.verdict.decision.value,
+        "decided_by": record.verdict.decided_by, "state": record.outcome, "args": _digest_args(record.args),
+        "result": digest_text(record.result),
+    }  # fmt: skip
+    return AuditEvent(AuditKind.CALL, record.created_at, turn.principal.key, record.tool, details)
+
+
+def of_approval(approval: Approval, now: datetime) -> AuditEvent:
+    """A word of somebody about a call, or the end of waiting for one."""
+    details: dict[str, Json] = {
+        "turn": approval.turn_id, "tool": approval.tool, "tier": int(approval.tier), "status": approval.status.value,
+        "voices": list(approval.voices), "requester": approval.requester, "args": _digest_args(approval.args),
+    }  # fmt: skip
+    return AuditEvent(AuditKind.APPROVAL, now, approval.decided_by or "nobody", approval.id, details)
+
+
+def of_delivery(delivery: Delivery, now: datetime) -> AuditEvent:
+    """Something that was posted."""
+    place = delivery.place
+    details: dict[str, Json] = {
+        "turn": delivery.turn_id, "kind": delivery.kind.value, "message": delivery.platform_id,
+        "text": digest_text(delivery.content.text),
+    }  # fmt: skip
+    where = ":".join(filter(None, (place.platform, place.channel, place.thread)))
+    return AuditEvent(AuditKind.SEND, now, f"agent:{delivery.agent}", where, details)
+
+
+def _called(call: ToolCall, scope: CallScope, verdict: Verdict, now: datetime, more: Mapping[str, Json]) -> AuditEvent:
+    details: dict[str, Json] = {
+        "turn": scope.turn_id, "call": call.id, "agent": scope.agent, "origin": call.origin.value,
+        "chain": list(scope.chain), "tier": int(verdict.tier), "decision": verdict.decision.value,
+        "decided_by": verdict.decided_by, "args": _digest_args(call.args), **more,
+    }  # fmt: skip
+    return AuditEvent(AuditKind.CALL, now, scope.principal.key, call.tool, details)
+
+
+def _digest_args(args: Mapping[str, Json]) -> str:
+    return digest_text(json.dumps(args, sort_keys=True))

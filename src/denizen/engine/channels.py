@@ -35,3 +35,7 @@ class Channels:
     def list_platform(self, platform: str) -> Sequence[Channel]:
         """In the order in which they were added."""
         return [channel for (name, _), channel in self._channels.items() if name == platform]
+
+    def list_all(self) -> Sequence[Channel]:
+        """In the order in which they were added."""
+        return list(self._channels.values())

@@ -13,11 +13,12 @@ from decimal import Decimal
 from typing import Any, cast
 
 from denizen.domain.agent import Agent, Sampling
+from denizen.domain.audit import AuditEvent
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
 from denizen.domain.guard import Voice
-from denizen.domain.ids import MessageId, derive
+from denizen.domain.ids import CallId, MessageId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import (
     Author,
@@ -39,6 +40,7 @@ from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.domain.usage import Usage, usage_from_json, usage_to_json
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.arguments import ArgumentsError, check_arguments
+from denizen.engine.audit import of_record
 from denizen.engine.beside import Beside, beside_of
 from denizen.engine.budgets import Budgets, Payer, Payment, scopes_of
 from denizen.engine.gate.door import Gate
@@ -57,7 +59,10 @@ from denizen.engine.toolbox import Toolbox
 from denizen.ports.durable import Durable, Stepping
 from denizen.ports.model import FinishReason, Model, ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Store, Work
-from denizen.ports.toolset import CallScope, Trail
+from denizen.ports.toolset import CallScope, InnerCall, Trail
+
+MAX_INNER = 1000
+"""Calls from within one call that are recorded; their positions begin behind those of any step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,7 @@ class Steps:
         self._messages: list[Message] = []
         self._steps: list[Step] = []
         self._calls: list[CallRecord] = []
+        self._audited: list[AuditEvent] = []
         self._prompts: list[PromptUse] = []
         self._made_of: object = None
         self.number = 0
@@ -237,6 +243,7 @@ class Steps:
             self._data[p.call.id] = without_payloads(row.get("data"))
             if row.get("data") and not row["is_error"]:
                 self.shown.append(row["data"])
+            self._record_inner(p, row.get("inner") or ())
         answers = [(p, p.refused or self._cache[p.key]) for p in prepared]
         self.call_count += len(answers)
         for p, answer in answers:
@@ -270,7 +277,7 @@ class Steps:
             scope = replace(
                 self._context.scope,
                 taint=self.taint,
-                trail=Trail(),
+                trail=Trail(inner=[]),
                 idempotency_key=derive("call", turn.id, f"{self.number}.{position}"),
                 report=tell,
             )
@@ -288,6 +295,7 @@ class Steps:
                 "decided_by": outcome.verdict.decided_by,
                 "taint": to_json(bound.spec.reads | scope.trail.taint),
                 "observed": usage_to_json(scope.trail.usage),
+                "inner": [_inner_to_json(inner) for inner in scope.trail.inner or ()],
             }
 
         return _Prepared(call, position, key, action=action, reusable=bound.spec.read_only)
@@ -322,6 +330,7 @@ class Steps:
         """Writes what is held, in one unit of work."""
         async with self._services.store.work() as work:
             await self.write(work)
+            await self.audit(work)
         self._steps, self._calls, self._messages, self._prompts = [], [], [], []
 
     async def write(self, work: Work) -> None:
@@ -330,14 +339,21 @@ class Steps:
         """
         for prompt in self._prompts:
             await work.turns.add_prompt(prompt)
-        for record in self._calls:
-            await work.turns.add_call(record)
+        self._audited = [
+            of_record(record, self._context.turn) for record in self._calls if await work.turns.add_call(record)
+        ]
         for message in self._messages:
             await work.messages.add(message)
         most = self._context.agent.storing.max_messages
         if most and self._messages:
             await work.messages.keep_newest(self._context.turn.session_id, limit=most)
         await self._write_steps(work)
+
+    async def audit(self, work: Work) -> None:
+        """Puts the calls that `write` found to be new into the audit log: last in the unit, since others wait there."""
+        audited, self._audited = self._audited, []
+        if audited:
+            await work.audit.add(audited)
 
     async def settle(self) -> None:
         """Writes what the requests so far have cost, whatever becomes of the turn. Twice is once."""
@@ -374,6 +390,38 @@ class Steps:
                 self._services.clock.now(),
             )
         )
+
+    def _record_inner(self, prepared: _Prepared, rows: Sequence[Mapping[str, Any]]) -> None:
+        """The calls that a skill made on the way, behind those of the step (X-internal-calls)."""
+        for number, row in enumerate(rows[:MAX_INNER]):
+            verdict = Verdict(Decision(row["decision"]), Tier(row["tier"]), row["reason"], row["decided_by"])
+            self._calls.append(
+                CallRecord(
+                    self._context.turn.id,
+                    self.number,
+                    (prepared.position + 1) * MAX_INNER + number,
+                    CallId(row["id"]),
+                    row["tool"],
+                    row["args"],
+                    Origin.SKILL,
+                    verdict.tier,
+                    verdict,
+                    row["text"],
+                    row["is_error"],
+                    row["duration_ms"],
+                    cached=False,
+                    created_at=self._services.clock.now(),
+                )
+            )
+
+
+def _inner_to_json(inner: InnerCall) -> JsonObject:
+    verdict = inner.verdict
+    return {
+        "id": inner.call.id, "tool": inner.call.tool, "args": inner.call.args, "decision": verdict.decision.value,
+        "tier": int(verdict.tier), "reason": verdict.reason, "decided_by": verdict.decided_by, "text": inner.result,
+        "is_error": inner.is_error, "duration_ms": inner.duration_ms,
+    }  # fmt: skip
 
 
 def _budgets_of(context: TurnContext, services: Services) -> Budgets:

@@ -316,6 +316,8 @@ class Turns:
                         await self.approvals.end_turn(work, closed)
                     if owed and is_wanted:  # else it ended meanwhile: its question was asked anew, or deleted
                         await work.outbox.add(owed)
+                    if steps:
+                        await steps.audit(work)
             except Unavailable as error:
                 if clock.monotonic_s() >= until_s:
                     raise

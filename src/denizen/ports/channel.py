@@ -116,7 +116,9 @@ class CommandReply:
 
 @dataclass(frozen=True, slots=True)
 class Press:
-    """A button of one of the account's messages was pressed: its user says `value`, or does `action` and says `why`."""
+    """A button of one of the account's messages was pressed: its user says `value`, or does `action` and says `why`.
+    For a choice among several `about` is what the message says that offers them.
+    """
 
     id: str
     message_id: str
@@ -128,6 +130,7 @@ class Press:
     created_at: datetime
     action: str = ""
     why: str = ""
+    about: str = ""
 
 
 class Listener(Protocol):

@@ -5,8 +5,12 @@ Implemented by `adapters/fetch`. Skills get it through their context and have no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +45,20 @@ class Downloader(Protocol):
 
 
 class Fetcher(Protocol):
-    async def fetch(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
+    async def fetch(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 15.0,
+        max_bytes: int = 2_000_000,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Fetched:
         """GET over http or https. Every address that a name resolves to is checked and the checked one is used; each
-        redirect is checked again (VW5).
+        redirect is checked again (VW5). `headers`, which may hold a secret, go to servers that the operator named and
+        to no other: a redirect to another scheme, host or port goes on without them, and no error repeats them.
 
-        Raises NotAllowed for private, loopback, link-local and other special addresses, InvalidInput for a URL that
+        Raises NotAllowed for private, loopback, link-local and other special addresses, and for headers to a server
+        that nobody named, InvalidInput for a URL or header that
         is none, Unavailable for time-outs and network faults. An HTTP error status is a result, not an error.
         """
         ...

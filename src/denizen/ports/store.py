@@ -30,6 +30,7 @@ from denizen.ports.audit import Audit
 from denizen.ports.memory import Memories, Vectors
 from denizen.ports.reception import Outbox, Reception
 from denizen.ports.reminders import Reminders
+from denizen.ports.source import Sources
 from denizen.ports.spending import Spending
 from denizen.ports.summaries import Summaries
 from denizen.ports.transcripts import Transcripts
@@ -132,8 +133,8 @@ class Turns(Protocol):
 
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]: ...
 
-    async def add_call(self, record: CallRecord) -> None:
-        """With its verdict. Repeating it (same turn, step and position) changes nothing."""
+    async def add_call(self, record: CallRecord) -> bool:
+        """With its verdict. Repeating it (same turn, step and position) changes nothing, and gives False."""
         ...
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
@@ -242,6 +243,8 @@ class Work(Protocol):
     def audit(self) -> Audit: ...
     @property
     def memories(self) -> Memories: ...
+    @property
+    def sources(self) -> Sources: ...
     @property
     def vectors(self) -> Vectors: ...
     @property

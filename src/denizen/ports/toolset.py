@@ -14,16 +14,30 @@ from denizen.domain.ids import AgentName, ConversationId, SessionId, TurnId
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Taint, ToolCall, ToolResult, ToolSpec
 from denizen.domain.usage import Usage
+from denizen.domain.verdict import Verdict
 
 
 @dataclass(slots=True)
 class Trail:
     """What came about on the way of one call, added to as it happens; calls from within it share it. `taint` is what
-    the inner calls have read, `usage` what judging all of them cost.
+    the inner calls have read, `usage` what judging all of them cost. `inner` are the calls from within it, where
+    somebody records them.
     """
 
     taint: frozenset[Taint] = frozenset()
     usage: Usage = field(default_factory=Usage)
+    inner: list[InnerCall] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InnerCall:
+    """A call that a skill made from within another call."""
+
+    call: ToolCall
+    verdict: Verdict
+    result: str
+    is_error: bool
+    duration_ms: int
 
 
 def _tell_nobody(text: str) -> None:

@@ -27,6 +27,7 @@ from denizen.skill.outcome import ToolError, ToolOutput
 from denizen.skill.param import Param
 from denizen.skill.platform import Platform
 from denizen.skill.remembered import Deed, Deeds, MemoryAccess, Remembered
+from denizen.skill.reminders import PlannedReminder, ReminderAccess
 from denizen.skill.services import CacheUse, Ran, SkillState, Spent, Upkeep, Workshop
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.thread import run_in_thread
@@ -53,11 +54,13 @@ __all__ = [
     "NotAllowed",
     "NotFound",
     "Param",
+    "PlannedReminder",
     "Platform",
     "Principal",
     "PrincipalKind",
     "Ran",
     "Remembered",
+    "ReminderAccess",
     "Skill",
     "SkillServices",
     "SkillState",

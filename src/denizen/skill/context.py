@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,10 +14,11 @@ from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult
-from denizen.ports.fetch import Fetched
+from denizen.ports.fetch import NO_HEADERS, Fetched
 from denizen.skill.archived import ArchiveLookup
 from denizen.skill.platform import Platform
 from denizen.skill.remembered import Deeds, MemoryAccess
+from denizen.skill.reminders import ReminderAccess
 from denizen.skill.services import AskModel, Download, RunProgram, Upkeep, Workshop
 
 K = TypeVar("K")
@@ -48,8 +49,17 @@ class History(Protocol):
 class Fetch(Protocol):
     """The only way to the web (`ports/fetch`): private addresses are out of reach."""
 
-    async def __call__(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
-        """Raises NotAllowed, InvalidInput or Unavailable; left alone, they become the tool's error result."""
+    async def __call__(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 15.0,
+        max_bytes: int = 2_000_000,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Fetched:
+        """`headers` go only to servers whose address stands in the skill's settings. Raises NotAllowed, InvalidInput or
+        Unavailable; left alone, they become the tool's error result.
+        """
         ...
 
 
@@ -66,7 +76,8 @@ class ToolContext:
     `folder` is this agent's own folder for this skill, `shared` that of all agents where the skill has one; neither
     need exist yet. `idempotency_key` is the same when an interrupted call runs again after a restart: a tool with
     side effects uses it to do its work once. `archive` is None where no messages are archived. `guild` is the
-    platform's id of the server, empty in direct talks and off platforms.
+    platform's id of the server, empty in direct talks and off platforms. `shows_cards`: embeds and buttons of a result
+    reach people here.
     """
 
     agent: AgentName
@@ -84,6 +95,7 @@ class ToolContext:
     memory: MemoryAccess | None = None
     deeds: Deeds | None = None
     platform: Platform | None = None
+    reminders: ReminderAccess | None = None
     shared: Path | None = None
     guild: str = ""
     download: Download | None = None
@@ -91,6 +103,7 @@ class ToolContext:
     ask_model: AskModel | None = None
     workshop: Workshop | None = None
     upkeep: Upkeep | None = None
+    shows_cards: bool = False
     options: object = None
 
     def settings(self, kind: type[K]) -> K:

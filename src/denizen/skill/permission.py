@@ -7,7 +7,7 @@ this content (inventory VW6).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from denizen.domain.errors import NotAllowed
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, ToolResult
-from denizen.ports.fetch import Fetched
+from denizen.ports.fetch import NO_HEADERS, Fetched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ READS: dict[Permission, Taint] = {
 def restrict(services: SkillServices, skill: str, granted: Collection[Permission]) -> SkillServices:
     """The services without those that the skill has no permission for, and without what only built-in skills have."""
     denied = _Denied(skill)
-    services = replace(services, workshop=None, upkeep=None, open_platform=_nothing)
+    services = replace(services, workshop=None, upkeep=None, open_platform=_nothing, open_reminders=_nothing)
     if Permission.NETWORK not in granted:
         services = replace(services, fetcher=denied, download=None)
     if Permission.TOOLS not in granted:
@@ -83,7 +83,14 @@ class _Denied:
     def __init__(self, skill: str) -> None:
         self._skill = skill
 
-    async def fetch(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
+    async def fetch(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 15.0,
+        max_bytes: int = 2_000_000,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Fetched:
         raise self._refusal(Permission.NETWORK)
 
     async def aclose(self) -> None:

@@ -25,6 +25,7 @@ from denizen.skill.context import Found, ToolContext
 from denizen.skill.outcome import to_result
 from denizen.skill.platform import Platform
 from denizen.skill.remembered import Deeds, MemoryAccess
+from denizen.skill.reminders import ReminderAccess
 from denizen.skill.services import Download, RunProgram, Upkeep, Workshop
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.thread import run_in_thread
@@ -85,6 +86,12 @@ class OpenPlatform(Protocol):
     def __call__(self, scope: CallScope) -> Platform | None: ...
 
 
+class OpenReminders(Protocol):
+    """The reminders of the one who asks, for the call of this scope; None where nobody could be reminded."""
+
+    def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
+
+
 def _no_archive(scope: CallScope) -> None:
     del scope
 
@@ -109,6 +116,7 @@ class SkillServices:
     open_memory: OpenMemory = _no_archive
     open_deeds: OpenDeeds = _no_archive
     open_platform: OpenPlatform = _no_archive
+    open_reminders: OpenReminders = _no_archive
     shared_of: Callable[[str], Path | None] = _no_folder
     download: Download | None = None
     run_program: RunProgram | None = None
@@ -193,6 +201,7 @@ class SkillToolset:
             memory=self._services.open_memory(scope),
             deeds=self._services.open_deeds(scope),
             platform=self._services.open_platform(scope),
+            reminders=self._services.open_reminders(scope),
             shared=self._services.shared_of(self.name),
             conversation=scope.conversation_id,
             guild=scope.guild,
@@ -201,6 +210,7 @@ class SkillToolset:
             ask_model=partial(self._services.ask_model, scope) if self._services.ask_model else None,
             workshop=self._services.workshop,
             upkeep=self._services.upkeep,
+            shows_cards=scope.account is not None,
             options=self._options,
         )
 

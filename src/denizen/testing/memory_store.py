@@ -23,6 +23,7 @@ from denizen.testing.memory_outbox import MemoryOutbox
 from denizen.testing.memory_reception import MemoryReception
 from denizen.testing.memory_reminders import MemoryReminders
 from denizen.testing.memory_settings import MemoryGenerations, MemoryUserSettings
+from denizen.testing.memory_sources import MemorySources
 from denizen.testing.memory_spending import MemorySpending
 from denizen.testing.memory_summaries import MemorySummaries
 from denizen.testing.memory_talk import MemoryConversations, MemoryMessages, MemorySessions
@@ -49,6 +50,7 @@ class _Work:
         self.approvals = MemoryApprovals(unit)
         self.audit = MemoryAudit(unit)
         self.memories = MemoryMemories(unit)
+        self.sources = MemorySources(unit)
         self.vectors = MemoryVectors(unit)
         self.reminders = MemoryReminders(unit)
 

@@ -86,13 +86,15 @@ class MemoryTurns:
         rows = [step for step in self._unit.tables.steps.values() if step.turn_id == turn_id]
         return sorted(rows, key=lambda step: step.number)
 
-    async def add_call(self, record: CallRecord) -> None:
+    async def add_call(self, record: CallRecord) -> bool:
         self._unit.check_writes()
         refer(self._unit.tables.turns, record.turn_id)
         key = (record.turn_id, record.step, record.position)
-        if key not in self._unit.tables.calls:
-            stored = replace(record, args=through_json(dict(record.args)), created_at=in_utc(record.created_at))
-            self._unit.put(self._unit.tables.calls, key, stored)
+        if key in self._unit.tables.calls:
+            return False
+        stored = replace(record, args=through_json(dict(record.args)), created_at=in_utc(record.created_at))
+        self._unit.put(self._unit.tables.calls, key, stored)
+        return True
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
         rows = [record for record in self._unit.tables.calls.values() if record.turn_id == turn_id]

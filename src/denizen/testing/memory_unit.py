@@ -18,6 +18,7 @@ from denizen.domain.memory import Memory
 from denizen.domain.message import Message
 from denizen.domain.reminder import Reminder
 from denizen.domain.room import Post, PostVersion, Room
+from denizen.domain.source import Source, SourceState, SyncRun
 from denizen.domain.summary import Summary
 from denizen.domain.trace import PromptUse
 from denizen.domain.transcript import Block
@@ -75,6 +76,9 @@ class Tables:
     grants: dict[str, Grant] = field(default_factory=dict[str, Grant])
     audit: dict[int, AuditEntry] = field(default_factory=dict[int, AuditEntry])
     memories: dict[str, Memory] = field(default_factory=dict[str, Memory])
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    source_states: dict[str, SourceState] = field(default_factory=dict[str, SourceState])
+    syncs: dict[str, SyncRun] = field(default_factory=dict[str, SyncRun])
     vectors: dict[Triple, Vector] = field(default_factory=dict[Triple, Vector])
     reminders: dict[str, Reminder] = field(default_factory=dict[str, Reminder])
 

@@ -21,6 +21,7 @@ from denizen.testing.store_contract_reception import ReceptionContract
 from denizen.testing.store_contract_reminders import ReminderContract
 from denizen.testing.store_contract_rooms import RoomContract
 from denizen.testing.store_contract_settings import SettingsContract
+from denizen.testing.store_contract_sources import SourceContract
 from denizen.testing.store_contract_spending import SpendingContract
 from denizen.testing.store_contract_summaries import SummaryContract
 from denizen.testing.store_contract_talk import TalkContract
@@ -52,6 +53,7 @@ class StoreContract(
     AuditContract,
     MemoriesContract,
     ReminderContract,
+    SourceContract,
     UnitContract,
 ):
     """All of it."""

@@ -116,10 +116,10 @@ class TurnContract:
             for step in reversed(steps):
                 await work.turns.add_step(step)
             for call in reversed(calls):
-                await work.turns.add_call(call)
+                assert await work.turns.add_call(call)
         async with store.work() as work:
             await work.turns.add_step(replace(steps[0], model="other"))
-            await work.turns.add_call(replace(calls[0], result="other"))
+            assert not await work.turns.add_call(replace(calls[0], result="other"))
         async with store.work(write=False) as work:
             assert await work.turns.list_steps(turn.id) == steps
             assert await work.turns.list_calls(turn.id) == calls

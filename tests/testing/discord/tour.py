@@ -124,6 +124,21 @@ async def tour_channels(bot: Bot, guild_id: int, channel_id: int, forum_id: int)
     await sent.edit(content="changed")
     await sent.delete()
     await text.webhooks()
+    place = await guild.create_voice_channel("quay")
+    begins = discord.utils.utcnow() + timedelta(days=1)
+    level = discord.PrivacyLevel.guild_only
+    swim = await guild.create_scheduled_event(name="Swim", channel=place, start_time=begins, privacy_level=level)
+    race = await guild.create_scheduled_event(
+        name="Race", location="pier 3", entity_type=discord.EntityType.external, description="d",
+        start_time=begins, end_time=begins + timedelta(hours=1), privacy_level=level,
+    )  # fmt: skip
+    await guild.fetch_scheduled_event(swim.id)
+    assert {each.id for each in await guild.fetch_scheduled_events()} == {swim.id, race.id}
+    await swim.cancel()
+    await race.delete()
+    emoji = await guild.create_custom_emoji(name="anchor", image=b"\x89PNG\r\n\x1a\n")
+    await guild.fetch_emoji(emoji.id)
+    await emoji.delete()
     await hook.delete()
     private = await text.create_thread(name="quiet", type=discord.ChannelType.private_thread)
     await private.add_user(discord.Object(guild.owner_id or 0))

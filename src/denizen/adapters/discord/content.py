@@ -80,6 +80,7 @@ def to_embed(embed: Embed) -> discord.Embed:
         title=_clip(embed.title, _TITLE_CHARS) or None,
         description=_clip(embed.text, _TEXT_CHARS) or None,
         url=embed.url or None,
+        colour=embed.colour,
     )
     if embed.image.startswith(_ATTACHED):
         made.set_image(url=_ATTACHED + _plain_name(embed.image.removeprefix(_ATTACHED)))

@@ -16,6 +16,8 @@ import discord
 from anyio.abc import TaskGroup
 from discord import app_commands
 
+from denizen.adapters.discord.acting.menus import find_choice
+from denizen.adapters.discord.acting.role_menus import choose_roles, is_role_menu
 from denizen.adapters.discord.buttons import find_action, find_value, read_form, to_form
 from denizen.adapters.discord.commands import MOST, TEXT_CHARS, Given, read_given
 from denizen.adapters.discord.content import to_edit, to_message
@@ -112,12 +114,17 @@ class Interactions:
             _log.info("completions came too late: %s", fault_of(error, "complete an option").why)
 
     async def _take_press(self, interaction: discord.Interaction) -> None:
-        custom_id = cast("dict[str, Any]", interaction.data)["custom_id"]
+        data = cast("dict[str, Any]", interaction.data)
+        custom_id = data["custom_id"]
         doing = find_action(custom_id)
         if doing is not None and doing.asks_why:
             await _open_form(interaction, custom_id)
         elif doing is not None:
             await self._hand_in(interaction, "", action=doing.action)
+        elif is_role_menu(custom_id):
+            await self._choose_roles(interaction, data)
+        elif (choice := find_choice(data, interaction.message)) is not None:
+            await self._hand_in(interaction, choice.value, about=choice.about)
         else:
             value = find_value(custom_id, interaction.message)
             if value is None:
@@ -134,7 +141,24 @@ class Interactions:
             return
         await self._hand_in(interaction, "", action=doing.action, why=read_form(data["components"]))
 
-    async def _hand_in(self, interaction: discord.Interaction, value: str, *, action: str = "", why: str = "") -> None:
+    async def _choose_roles(self, interaction: discord.Interaction, data: dict[str, Any]) -> None:
+        """Nobody but the account has to do with it. In the order of the room, so that a second press sees the first."""
+        room = find_room(interaction)
+        if room is None or not await _acknowledge(interaction):
+            return
+        ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
+        webhook = InteractionWebhook(self._client, ticket)
+
+        async def choose() -> None:
+            done = await hear("a role menu", lambda: choose_roles(self._client, interaction, data))
+            said = Content(done.message if isinstance(done, Unheard) else done)
+            await hear("answering a press", lambda: webhook.follow_up(to_message(said, private=True)))
+
+        self._queues.put(room.id, choose)
+
+    async def _hand_in(
+        self, interaction: discord.Interaction, value: str, *, action: str = "", why: str = "", about: str = ""
+    ) -> None:
         room = find_room(interaction)
         if interaction.message is None or room is None or not await _acknowledge(interaction):
             return
@@ -149,6 +173,7 @@ class Interactions:
             created_at=interaction.created_at,
             action=action,
             why=why,
+            about=about,
         )
         ticket = Ticket(str(interaction.application_id), interaction.token, interaction.created_at)
         webhook = InteractionWebhook(self._client, ticket)

@@ -28,6 +28,8 @@ _MENU_NAMES = {
     "moderate_members": "Timeout Members",
     "use_application_commands": "Use Application Commands",
     "create_instant_invite": "Create Invite",
+    "send_polls": "Create Polls",
+    "mention_everyone": "Mention @everyone, @here, and All Roles",
 }
 """Where the menu differs from discord.py's name."""
 

@@ -7,7 +7,7 @@ bring cookies, proxies or credentials: a pool of connections, a request, an answ
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ import httpx2
 from denizen import __version__
 from denizen.adapters.fetch.text import decode_text, has_text, media_type_of
 from denizen.domain.errors import InvalidInput, Unavailable
-from denizen.ports.fetch import Fetched
+from denizen.ports.fetch import NO_HEADERS, Fetched
 
 MAX_REDIRECTS = 5
 MAX_URL_CHARS = 4000
@@ -66,6 +66,10 @@ def port_of(url: httpx2.URL) -> int:
     return 443 if url.scheme == "https" else 80
 
 
+def _origin_of(url: httpx2.URL) -> tuple[str, str, int]:
+    return url.scheme, url.host, port_of(url)
+
+
 async def follow(
     url: httpx2.URL,
     network: httpcore2.AsyncNetworkBackend,
@@ -73,15 +77,19 @@ async def follow(
     *,
     max_bytes: int,
     raw: bool = False,
+    headers: Mapping[str, str] = NO_HEADERS,
 ) -> Answer:
     """The first answer that is no redirect. Each hop is checked like the first, by `parse_url` and by `network`. With
-    `raw` bytes of every kind are read, and not only text.
+    `raw` bytes of every kind are read, and not only text. `headers` go to the first server only, not to another scheme,
+    host or port that it leads to.
 
     Raises Unavailable (`network_fault`, `tls_failed`, `too_many_redirects`, `bad_answer`), and what `network` raises.
     """
+    first = _origin_of(url)
     async with httpcore2.AsyncConnectionPool(ssl_context, network_backend=network) as pool:
         for _ in range(MAX_REDIRECTS + 1):
-            async with _requested(pool, url, max_bytes) as response:
+            own = headers if _origin_of(url) == first else NO_HEADERS
+            async with _requested(pool, url, max_bytes, own) as response:
                 location = response.headers.get("location")
                 if response.status_code not in _REDIRECTS or not location:
                     return await _read(url, response, max_bytes, raw=raw)
@@ -106,10 +114,10 @@ class _Body(httpx2.AsyncByteStream):
 
 @asynccontextmanager
 async def _requested(
-    pool: httpcore2.AsyncConnectionPool, url: httpx2.URL, max_bytes: int
+    pool: httpcore2.AsyncConnectionPool, url: httpx2.URL, max_bytes: int, headers: Mapping[str, str]
 ) -> AsyncGenerator[httpx2.Response]:
     """The answer to one GET, its body not read yet. Faults of the network become Unavailable, also while reading."""
-    request = httpx2.Request("GET", url, headers=_HEADERS)
+    request = httpx2.Request("GET", url, headers={**_HEADERS, **headers})
     target = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
     try:
         async with pool.stream("GET", target, headers=request.headers.raw) as answer:

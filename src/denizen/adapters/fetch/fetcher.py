@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
 import anyio
 
 from denizen.adapters.fetch.addresses import AllowList
-from denizen.domain.errors import Unavailable
-from denizen.ports.fetch import Downloaded, Fetched
+from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
+from denizen.ports.fetch import NO_HEADERS, Downloaded, Fetched
 
 if TYPE_CHECKING:
     import httpcore2
 
     from denizen.adapters.fetch.exchange import Answer
     from denizen.adapters.fetch.network import Resolve
+
+_HEADER_NAME = re.compile(r"(?!(?i:host|content-length|transfer-encoding|connection)$)[A-Za-z0-9-]{1,100}")
+_HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,4000}[\x21-\x7e])?")
 
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 """The server was busy or broken. After other errors the same request would fail the same way (inventory TW16)."""
@@ -26,7 +30,8 @@ RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 class WebFetcher:
     """Implements `ports.fetch.Fetcher` and `Downloader`. Holds nothing open between fetches.
 
-    `allow_private` opens networks and `host:port` pairs that the operator named (`addresses.AllowList`). `resolve`
+    `allow_private` opens networks and `host:port` pairs that the operator named (`addresses.AllowList`). `trusted` are
+    the `host:port` pairs of servers that headers may be sent to. `resolve`
     and `network` stand in for the machine's own; `backoff_s` are the pauses before the second and third try.
     """
 
@@ -34,21 +39,30 @@ class WebFetcher:
         self,
         *,
         allow_private: Sequence[str] = (),
+        trusted: Sequence[str] = (),
         resolve: Resolve | None = None,
         network: httpcore2.AsyncNetworkBackend | None = None,
         ssl_context: ssl.SSLContext | None = None,
         backoff_s: Sequence[float] = (0.5, 1.5),
     ) -> None:
         self._allowed = AllowList(allow_private)
+        self._trusted = AllowList(trusted)
         self._resolve = resolve
         self._network = network
         self._ssl_context = ssl_context
         self._backoff_s = tuple(backoff_s)
 
-    async def fetch(self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000) -> Fetched:
+    async def fetch(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 15.0,
+        max_bytes: int = 2_000_000,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Fetched:
         """See the port. Faults that may pass (network, 408, 429, 5xx) are tried again while there is time."""
         with anyio.move_on_after(timeout_s):
-            return (await self._fetch(url, max_bytes)).fetched
+            return (await self._fetch(url, max_bytes, headers=headers)).fetched
         raise Unavailable(f"there was no answer within {timeout_s:g} s", code="timed_out")
 
     async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
@@ -62,20 +76,39 @@ class WebFetcher:
     async def aclose(self) -> None:
         """Each fetch closes what it opened."""
 
-    async def _fetch(self, url: str, max_bytes: int, *, raw: bool = False) -> Answer:
+    def _check_headers(self, headers: Mapping[str, str], host: str, port: int) -> None:
+        """Does not repeat them: they may be secret."""
+        if not self._trusted.names(host, port):
+            raise NotAllowed(
+                f"headers are not sent to {host}:{port}",
+                code="headers_refused",
+                fix="only to a server whose address stands in the settings of the skill",
+            )
+        if not all(_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text) for name, text in headers.items()):
+            raise InvalidInput(
+                "a header has a plain name and one line of plain characters",
+                code="bad_header",
+                fix="look for a line break or a space at the end of a key",
+            )
+
+    async def _fetch(
+        self, url: str, max_bytes: int, *, raw: bool = False, headers: Mapping[str, str] = NO_HEADERS
+    ) -> Answer:
         import httpcore2
 
-        from denizen.adapters.fetch.exchange import follow, parse_url
+        from denizen.adapters.fetch.exchange import follow, parse_url, port_of
         from denizen.adapters.fetch.network import CheckedNetwork, resolve_with_system
 
         target = parse_url(url)
+        if headers:
+            self._check_headers(headers, target.host, port_of(target))
         plain = self._network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
         network = CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
         tls = self._ssl_context or machine_tls()
         for pause_s in self._backoff_s:
             wait_s = pause_s
             try:
-                answer = await follow(target, network, tls, max_bytes=max_bytes, raw=raw)
+                answer = await follow(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
             except Unavailable as error:
                 if error.code != "network_fault" or not _there_is_time(wait_s):
                     raise
@@ -84,7 +117,7 @@ class WebFetcher:
                 if answer.fetched.status not in RETRIED_STATUSES or not _there_is_time(wait_s):
                     return answer
             await anyio.sleep(wait_s)
-        return await follow(target, network, tls, max_bytes=max_bytes, raw=raw)
+        return await follow(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
 
 
 @cache

@@ -20,6 +20,7 @@ from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.reception import SqlReception
 from denizen.adapters.store.reminders import SqlReminders
 from denizen.adapters.store.sessions import SqlSessions
+from denizen.adapters.store.sources import SqlSources
 from denizen.adapters.store.spending import SqlSpending
 from denizen.adapters.store.summaries import SqlSummaries
 from denizen.adapters.store.transcripts import SqlTranscripts
@@ -101,6 +102,10 @@ class SqlWork:
     @property
     def memories(self) -> SqlMemories:
         return SqlMemories(self._unit)
+
+    @property
+    def sources(self) -> SqlSources:
+        return SqlSources(self._unit)
 
     @property
     def vectors(self) -> SqlVectors:

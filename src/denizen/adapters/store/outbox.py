@@ -208,6 +208,7 @@ def _content_json(content: Content) -> dict[str, Any]:
                 "url": embed.url,
                 "image": embed.image,
                 "fields": [list(each) for each in embed.fields],
+                "colour": embed.colour,
             }
             for embed in content.embeds
         ],
@@ -235,4 +236,4 @@ def _content(row: Mapping[str, Any]) -> Content:
 
 def _embed(row: Mapping[str, Any]) -> Embed:
     fields = tuple((name, value) for name, value in row["fields"])
-    return Embed(row["title"], row["text"], row["url"], row["image"], fields)
+    return Embed(row["title"], row["text"], row["url"], row["image"], fields, row.get("colour"))

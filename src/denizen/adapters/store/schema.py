@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0010"
+HEAD = "0011"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

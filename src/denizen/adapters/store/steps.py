@@ -61,7 +61,7 @@ def _add_step(insert: InsertInto) -> sa.Executable:
 
 @cache
 def _add_call(insert: InsertInto) -> sa.Executable:
-    return insert(tool_calls).on_conflict_do_nothing().inline()
+    return insert(tool_calls).on_conflict_do_nothing().returning(tool_calls.c.position)
 
 
 def add_step(connection: sa.Connection, insert: InsertInto, step: Step) -> bool:
@@ -88,9 +88,9 @@ def list_steps(connection: sa.Connection, turn_id: TurnId) -> list[Step]:
     return [_step(row) for row in connection.execute(_STEPS, {"turn": turn_id})]
 
 
-def add_call(connection: sa.Connection, insert: InsertInto, record: CallRecord) -> None:
-    """Repeating it changes nothing."""
-    connection.execute(
+def add_call(connection: sa.Connection, insert: InsertInto, record: CallRecord) -> bool:
+    """Repeating it changes nothing, and gives False."""
+    added = connection.execute(
         _add_call(insert),
         {
             "turn_id": record.turn_id,
@@ -112,6 +112,7 @@ def add_call(connection: sa.Connection, insert: InsertInto, record: CallRecord) 
             "created_at": record.created_at,
         },
     )
+    return added.first() is not None
 
 
 def list_calls(connection: sa.Connection, turn_id: TurnId) -> list[CallRecord]:

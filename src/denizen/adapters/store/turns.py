@@ -98,9 +98,9 @@ class SqlTurns:
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]:
         return await self._unit.read(lambda connection: list_steps(connection, turn_id))
 
-    async def add_call(self, record: CallRecord) -> None:
+    async def add_call(self, record: CallRecord) -> bool:
         insert = self._unit.dialect.insert
-        await self._unit.write(lambda connection: add_call(connection, insert, record))
+        return await self._unit.write(lambda connection: add_call(connection, insert, record))
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
         return await self._unit.read(lambda connection: list_calls(connection, turn_id))

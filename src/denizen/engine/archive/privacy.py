@@ -1,8 +1,8 @@
 """What people and operators take out of the archive: a user's posts, a channel's, from now on or altogether.
 
 Deletion reaches the posts, their earlier versions, the index, the copies in sessions and the summaries of those; that
-of a user also what agents remember of them, and what they told agents for all. Called by commands, the web and the
-command line, which decide who may ask for what.
+of a user also what agents remember of them, what they told agents for all, and their reminders. Called by commands,
+the web and the command line, which decide who may ask for what.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ class Privacy:
         async with self._mirror.changing(platform) as work:
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
+            await work.reminders.forget_asker(_key_of(platform, user_id))
             return await work.archive.forget_author(platform, user_id)
 
     async def opt_out_user(self, platform: str, user_id: str) -> int:
-        """As `forget_user`, and nothing is kept from now on."""
+        """As `forget_user`, and nothing is archived from now on. Pending reminders stay: they were asked for."""
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_out(platform, OptOutKind.USER, user_id, now=self._clock.now())
             await self._mirror.set_forgotten(work, platform, user_id)
@@ -68,4 +69,8 @@ class Privacy:
 
 
 async def _forget_memories(work: Work, platform: str, user_id: str) -> None:
-    await work.memories.forget_teller(Principal(PrincipalKind.PLATFORM_USER, f"{platform}:{user_id}", "").key)
+    await work.memories.forget_teller(_key_of(platform, user_id))
+
+
+def _key_of(platform: str, user_id: str) -> str:
+    return Principal(PrincipalKind.PLATFORM_USER, f"{platform}:{user_id}", "").key

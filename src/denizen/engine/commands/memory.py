@@ -32,12 +32,14 @@ async def _show(given: Given) -> CommandReply:
     async with given.on.services.store.work(write=False) as work:
         settings = await work.user_settings.get(given.at.principal.key)
         memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MOST)
+        reminders = await work.reminders.list_of(given.at.principal.key)
     chosen = listed(f"{name}: {value}" for name, value in settings.items())
     return say(
         "Kept about you:",
         f"- archive: {counted(kept.posts, 'post')}{'; you are not archived any more' if kept.is_opted_out else ''}",
         f"- sessions with agents: {counted(kept.messages, 'message')}",
         f"- memories of agents: {counted(len(memories), 'memory', 'memories')}; /memory list shows them",
+        f"- reminders: {len(reminders)} pending; /reminders list shows them",
         f"- settings: {chosen}",
         "/memory forget deletes all of it; /memory opt-out also keeps you out of the archive.",
     )
@@ -90,14 +92,15 @@ async def _forget(given: Given) -> CommandReply:
         raise InvalidInput(
             "Nothing was deleted.",
             code="memory_confirm",
-            why="This deletes your posts in the archive, what you said in sessions, what agents remember of you and "
-            "your settings, for good.",
+            why="This deletes your posts in the archive, what you said in sessions, what agents remember of you, "
+            "your reminders and your settings, for good.",
             fix="Write /memory forget confirm: yes. With memory: and an id only that memory is deleted.",
         )
     key, now = given.at.principal.key, given.on.services.clock.now()
     async with given.on.services.store.work() as work:
         memories = await work.memories.list_memories(owner=key, limit=MOST)
         await work.memories.forget_teller(key)
+        await work.reminders.forget_asker(key)
         settings = await work.user_settings.get(key)
         for name in settings:
             await work.user_settings.put(key, name, None, now=now)
@@ -105,7 +108,7 @@ async def _forget(given: Given) -> CommandReply:
     return say(
         f"Forgotten: {counted(forgotten.posts, 'post')} with their earlier texts, your words in sessions, "
         f"{counted(len(settings), 'setting')}.",
-        f"Agents remembered {counted(len(memories), 'thing')} about you; no more.",
+        f"Agents remembered {counted(len(memories), 'thing')} about you; no more. Reminders: none are left.",
         "New posts are archived as before; /memory opt-out stops that.",
     )
 

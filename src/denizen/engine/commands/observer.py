@@ -7,6 +7,7 @@ calls `obey`, after seeing to it that an owner speaks.
 from __future__ import annotations
 
 from denizen.domain.errors import InvalidInput, NeedsAttention
+from denizen.engine.audit import Ledger
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted
 from denizen.engine.gate.observer import Observer
@@ -55,8 +56,11 @@ async def _describe(observer: Observer, policy: ObserverPolicy) -> str:
 
 
 async def _observer(given: Given) -> CommandReply:
-    policy = given.generation.policy.observer
-    return CommandReply(await obey(given.command.group, given.on.services.observer, policy))
+    services, way = given.on.services, given.command.group
+    said = await obey(way, services.observer, given.generation.policy.observer)
+    if way != "status":
+        await Ledger(services.store, services.clock).switch(given.at.principal, "observer", way)
+    return CommandReply(said)
 
 
 OBSERVER = Command(

@@ -42,6 +42,7 @@ PERMISSIONS: Mapping[str, Level] = MappingProxyType(
         "observer": Level.OWNER,
         "usage": Level.ANYBODY,  # one's own; what else: `usage.py`
         "memory": Level.ANYBODY,
+        "reminders": Level.ANYBODY,
         "help": Level.ANYBODY,
     }
 )

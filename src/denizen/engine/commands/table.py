@@ -16,6 +16,7 @@ from denizen.engine.commands.help import HELP
 from denizen.engine.commands.memory import MEMORY
 from denizen.engine.commands.model import MODE_COMMAND, MODEL_COMMAND
 from denizen.engine.commands.observer import OBSERVER
+from denizen.engine.commands.reminders import REMINDERS
 from denizen.engine.commands.scene import Command
 from denizen.engine.commands.session import NEW, RESET
 from denizen.engine.commands.usage import USAGE
@@ -24,7 +25,7 @@ from denizen.engine.commands.why import WHY
 COMMANDS: Mapping[str, Command] = MappingProxyType({
     command.spec.name: command
     for command in (
-        ASK, NEW, RESET, AGENT, MODEL_COMMAND, MODE_COMMAND, CONTEXT, COMPACT, WHY, USAGE, MEMORY, ALLOW,
+        ASK, NEW, RESET, AGENT, MODEL_COMMAND, MODE_COMMAND, CONTEXT, COMPACT, WHY, USAGE, MEMORY, REMINDERS, ALLOW,
         OBSERVER, HELP,
     )
 })  # fmt: skip

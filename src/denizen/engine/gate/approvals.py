@@ -43,6 +43,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.turn import Turn
 from denizen.domain.verdict import Verdict
+from denizen.engine.audit import of_approval
 from denizen.engine.gate.card import describe_call, plan_card, plan_end
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.live import Live
@@ -125,6 +126,13 @@ class Approvals:
         self._wake_all()
         self._live.publish(decided.turn_id, ApprovalDecided(decided))
         return decided
+
+    async def find(self, scope: CallScope) -> Approval | None:
+        """What people were asked about this call before, if they were."""
+        if not scope.idempotency_key:
+            return None
+        async with self._store.work(write=False) as work:
+            return await work.approvals.find(derive("apr", scope.idempotency_key))
 
     async def _open(self, asked: Asked) -> Approval | Grant | None:
         scope, now = asked.scope, self._clock.now()
@@ -276,10 +284,13 @@ class Approvals:
         return ruling
 
     async def _write(self, work: Work, approval: Approval) -> None:
-        """With what becomes of its cards."""
+        """With what becomes of its cards, and into the audit log last, since that is where others wait."""
         await work.approvals.update(approval)
-        if not approval.status.is_final:
-            return
+        if approval.status.is_final:
+            await self._plan_ends(work, approval)
+        await work.audit.add([of_approval(approval, self._clock.now())])
+
+    async def _plan_ends(self, work: Work, approval: Approval) -> None:
         first, content, now = _position(approval), plan_end(approval), self._clock.now()
         cards = [
             card

@@ -15,13 +15,15 @@ from denizen.domain.extras import take_out
 from denizen.domain.ids import fresh
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
+from denizen.engine.audit import Ledger
 from denizen.engine.gate.approvals import Approvals, Asked
 from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.interim import INTERIM_AFTER_S, Interim
 from denizen.engine.gate.kept import KeptResults
+from denizen.engine.gate.observer import OBSERVER
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.pause import Pause
-from denizen.ports.toolset import CallScope, Toolset
+from denizen.ports.toolset import CallScope, InnerCall, Toolset
 
 MAX_RESULT_CHARS = 200_000
 """Of one result. It is recorded, shown and sent to the model, so no tool may make it as long as it likes."""
@@ -54,8 +56,16 @@ class Outcome:
 class Gate:
     """Decides, then runs. What it holds outlives generations of the configuration."""
 
-    def __init__(self, clock: Clock, judge: Judge | None = None, *, interim_after_s: float = INTERIM_AFTER_S) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        judge: Judge | None = None,
+        *,
+        ledger: Ledger | None = None,
+        interim_after_s: float = INTERIM_AFTER_S,
+    ) -> None:
         self._clock = clock
+        self._ledger = ledger
         self._judge = judge or Judge(clock)
         self._kept = KeptResults(clock)
         self._interim_after_s = interim_after_s
@@ -82,19 +92,53 @@ class Gate:
     ) -> Outcome:
         started, word = self._clock.monotonic_s(), ""
         verdict = await self._judge.judge(tool.spec, call, scope, policy, floor=floor)
+        if verdict.decision is Decision.APPROVE and verdict.decided_by.startswith(OBSERVER) and self._approvals:
+            # Before the process died the observer may have wanted people to decide: then they do.
+            asked = await self._approvals.find(scope)
+            if asked is not None:
+                verdict = replace(verdict, decision=Decision.ASK, rule=asked.rule)
         if verdict.decision is Decision.ASK:
             since = self._clock.monotonic_s()
             verdict, word = await self._ask(Asked(tool.spec, call, scope, verdict), policy, floor)
             started += self._clock.monotonic_s() - since
+        if verdict.decision is Decision.APPROVE:
+            verdict = await self._begin(call, scope, verdict)
         if verdict.decision is Decision.APPROVE:
             inner = replace(scope, depth=scope.depth + 1, chain=(*scope.chain, call.tool))
             result = await self._execute(tool, call, inner, policy)
         else:
             result = ToolResult(f"Denied: {verdict.reason}.", is_error=True)
         took_ms = round((self._clock.monotonic_s() - started) * 1000)
+        await self._end(call, scope, Outcome(verdict, result, took_ms))
         if call.origin is Origin.MODEL:
             result = replace(result, text=result.text + _times(took_ms, word))
         return Outcome(verdict, result, took_ms)
+
+    async def _begin(self, call: ToolCall, scope: CallScope, verdict: Verdict) -> Verdict:
+        """What could do harm is written down before it is done, and not done when it cannot be written down."""
+        if self._ledger is None or verdict.tier < Tier.SENSITIVE:
+            return verdict
+        try:
+            await self._ledger.begin(call, scope, verdict)
+        except DenizenError as error:
+            _log.warning("a call was not run: the audit log cannot be written", extra={"code": error.code})
+            why = "it could not be written into the audit log, and what is not written there is not done"
+            return replace(verdict, decision=Decision.DENY, reason=why, decided_by="audit")
+        return verdict
+
+    async def _end(self, call: ToolCall, scope: CallScope, outcome: Outcome) -> None:
+        """For the record: a turn writes down its calls itself, with those from within them."""
+        result = outcome.result
+        if call.origin is Origin.MODEL:
+            return
+        if scope.trail.inner is not None:
+            inner = InnerCall(call, outcome.verdict, result.text, result.is_error, outcome.duration_ms)
+            scope.trail.inner.append(inner)
+        elif self._ledger is not None:
+            try:
+                await self._ledger.end(call, scope, outcome.verdict, result=result.text, is_error=result.is_error)
+            except DenizenError as error:
+                _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
 
     async def _ask(self, asked: Asked, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
         """What people say, as the verdict that counts, and a word about it for the model. What was changed in the

@@ -38,6 +38,8 @@ MAX_OUTPUT_TOKENS = 1000
 """Room for a model that thinks first."""
 MAX_REASON_CHARS = 300
 
+OBSERVER = "observer"
+"""Begins the name of what decided when a model did."""
 _KEY, _OFF, _RESETS = "gate", "observer_off", "observer_resets"
 """Where the switch is among the settings of the store."""
 

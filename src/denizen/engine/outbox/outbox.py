@@ -23,6 +23,7 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.speaking import is_silence
 from denizen.domain.turn import TurnStatus
+from denizen.engine.audit import of_delivery
 from denizen.engine.channels import Channels
 from denizen.engine.opening import UNWANTED, Opened, end_unwanted
 from denizen.engine.outbox.plan import Ending, plan_deliveries
@@ -46,6 +47,8 @@ IDLE_S = 30.0
 LOOK_AT = 100
 """How many of the oldest pieces are looked at first."""
 
+_AUDITED = frozenset({DeliveryKind.ANSWER, DeliveryKind.NOTICE, DeliveryKind.CARD})
+"""What stays posted; previews and signs are passing."""
 _OVER = frozenset({DeliveryState.WITHDRAWN, DeliveryState.FAILED})
 _ON_OTHERS = (DeliveryKind.REACTION, DeliveryKind.CARD_END)
 """They change a message that is there; to do it twice is to do it once."""
@@ -345,3 +348,5 @@ class Outbox:
     async def _note(self, delivery: Delivery) -> None:
         async with self._store.work() as work:
             await work.outbox.update(delivery)
+            if delivery.state is DeliveryState.SENT and delivery.kind in _AUDITED:
+                await work.audit.add([of_delivery(delivery, self._clock.now())])

@@ -57,7 +57,8 @@ class Asking:
         asked = _Asked(press.room, author, press.roles, f"press:{press.id}", reply_to=press.message_id)
         if not await self._may_ask(asked):
             raise NotAllowed("You may not talk with me here.", code="not_allowed")
-        await self._hand_in(asked, f"[pressed a button, which says:] {press.value}")
+        said = f'chose, under your message "{press.about}"' if press.about else "pressed a button, which says"
+        await self._hand_in(asked, f"[{said}:] {press.value}")
 
     async def decide(self, press: Press) -> str:
         """A button of a card: the word of the one who pressed it about the call. Says what became of it where the card

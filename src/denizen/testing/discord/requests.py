@@ -14,7 +14,9 @@ When = Literal["before", "after"]
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One REST request. `status` is 0 while it is open or when its connection was dropped. `route` is the template."""
+    """One REST request. `status` is 0 while it is open or when its connection was dropped. `route` is the template,
+    `reason` what is written into the audit log.
+    """
 
     method: str
     path: str
@@ -25,6 +27,7 @@ class Request:
     answer: Any = None
     applied: bool = False
     query: Mapping[str, str] = field(default_factory=dict[str, str])
+    reason: str = ""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} -> {self.status or 'no answer'}{'' if self.applied else ' (not applied)'}"

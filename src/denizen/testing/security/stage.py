@@ -7,7 +7,7 @@ store (the one in memory). Only the observer's model is a script too. Called by 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -15,11 +15,11 @@ from denizen.domain.agent import Agent, Limits
 from denizen.domain.approval import Approval, ApprovalRule, Choice, Deciders, Reach
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
+from denizen.domain.errors import NotAllowed
 from denizen.domain.events import ApprovalRequested, TurnFinished
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
-from denizen.domain.tool import Tier
 from denizen.domain.turn import CallRecord, Inbound
 from denizen.engine.consult import Consult
 from denizen.engine.gate.decide import Judge
@@ -29,7 +29,6 @@ from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
 from denizen.engine.live import Live
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.steps import Services
-from denizen.engine.toolbox import NestedCalls
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
@@ -40,22 +39,25 @@ AGENT = AgentName("ada")
 HERE = Place("terminal", "home")
 OWNER = Principal(PrincipalKind.WEB_USER, "olga", "Olga", frozenset({RoleName.OWNER}))
 OBSERVER = "observer"
+FOOLED = '{"decision": "approve", "reason": "it looks right"}'
+"""What an observer says that falls for everything."""
+STERN = '{"decision": "deny", "reason": "nobody asked for this"}'
 NO_TIME_S = 0.001
 """How long people are waited for where there is nobody who could answer: the approval expires by itself."""
 
-Word = Callable[[Approval], bool]
-"""What somebody says to a call that waits: yes or no."""
+Word = Callable[[Approval], Sequence[tuple[Principal, Choice]]]
+"""Who says what to a call that waits, one after another. Whoever may not decide it is turned away."""
 
 _LIMITS = Limits(max_steps=200, max_tools=200)
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Who looks at calls besides the rules. `observer` is what its model answers to every case, empty where there is
-    none. `word` None means that nobody is there.
+    """Who looks at calls besides the rules. `observer` is what its model answers, one case after another and then
+    always the last; empty where there is none. `word` None means that nobody is there.
     """
 
-    observer: str = ""
+    observer: tuple[str, ...] = ()
     word: Word | None = None
 
     def policy(self, base: GatePolicy | None = None) -> GatePolicy:
@@ -70,6 +72,18 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
+class Said:
+    """A message."""
+
+    text: str
+    asker: Principal = OWNER
+    place: Place = HERE
+    parts: tuple[Part, ...] = ()
+    new_session: bool = False
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Ran:
     """One turn: its calls with their verdicts, and what people were asked."""
 
@@ -80,28 +94,22 @@ class Ran:
 
 @dataclass(slots=True)
 class Stage:
-    """What is open. `observed` counts the cases that the observer's model was shown."""
+    """What is open."""
 
     turns: Turns
     store: MemoryStore
     guard: Guard
+    runtime: Runtime
     gate: Gate
-    nested: NestedCalls
-    watcher: ScriptedModel
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
-    @property
-    def observed(self) -> int:
-        return len(self.watcher.requests)
-
-    async def say(
-        self, text: str, *, asker: Principal = OWNER, place: Place = HERE, parts: Sequence[Part] = ()
-    ) -> Ran:
+    async def say(self, said: Said) -> Ran:
         """One message and its turn, to the end."""
         reach = Reach.NOBODY if self.guard.word is None else Reach.WATCHER
+        asker = said.asker
         inbound = Inbound(
-            AGENT, place, asker, Author(asker.id, asker.name), (TextPart(text), *parts), f"m{next(self._numbers)}",
-            reach=reach,
+            AGENT, said.place, asker, Author(asker.id, asker.name), (TextPart(said.text), *said.parts),
+            f"m{next(self._numbers)}", new_session=said.new_session, shared=said.shared, reach=reach,
         )  # fmt: skip
         asked: list[Approval] = []
         end: TurnFinished | None = None
@@ -115,36 +123,37 @@ class Stage:
         if end is None:
             raise AssertionError("a stream of events ends with TurnFinished")
         async with self.store.work(write=False) as work:
-            calls = await work.turns.list_calls(end.turn.id)
+            calls = await work.turns.list_calls(end.turn_id)
         return Ran(calls, asked, end)
 
     async def _decide(self, approval: Approval) -> None:
-        if self.guard.word is not None:
-            choice = Choice.ONCE if self.guard.word(approval) else Choice.DENY
-            await self.turns.approvals.decide(approval.id, OWNER, choice)
+        for voter, choice in self.guard.word(approval) if self.guard.word else ():
+            with suppress(NotAllowed):
+                await self.turns.approvals.decide(approval.id, voter, choice)
 
 
 @asynccontextmanager
 async def open_stage(
-    model: ScriptedModel, toolsets: Sequence[Toolset], guard: Guard, policy: GatePolicy | None = None
+    model: ScriptedModel,
+    toolsets: Sequence[Toolset],
+    guard: Guard,
+    policy: GatePolicy | None = None,
+    *,
+    tools: tuple[str, ...] = ("*",),
 ) -> AsyncGenerator[Stage]:
-    """An engine of its own in memory."""
+    """An engine of its own in memory. `tools` are those of its one agent."""
     clock, runtime, store, durable = SystemClock(), Runtime(), MemoryStore(), MemoryDurable(MemoryLog())
-    watcher = ScriptedModel(name="bench/observer", otherwise=Say(guard.observer))
+    opinions = [Say(text) for text in guard.observer]
+    watcher = ScriptedModel(*opinions, name="bench/observer", otherwise=opinions[-1] if opinions else None)
     observer = Observer(store, clock, Consult(runtime, store, clock))
     gate = Gate(clock, Judge(clock, observer))
     services = Services(store, durable, Live(), gate, clock, observer=observer)
     turns = Turns(runtime, services)
     models = ScriptedModels({"balanced": model, OBSERVER: watcher})
-    agents = {AGENT: Agent(AGENT, limits=_LIMITS)}
+    agents = {AGENT: Agent(AGENT, tools=tools, limits=_LIMITS)}
     await runtime.swap(Generation(1, agents, AGENT, models, tuple(toolsets), guard.policy(policy)))
     await durable.start()
     try:
-        yield Stage(turns, store, guard, gate, NestedCalls(runtime, gate), watcher)
+        yield Stage(turns, store, guard, runtime, gate)
     finally:
         await durable.aclose()
-
-
-def strictest(tiers: Sequence[Tier]) -> Tier | None:
-    """None for an attack that needs no tool."""
-    return max(tiers, default=None)

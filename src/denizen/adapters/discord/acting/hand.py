@@ -122,7 +122,9 @@ class Hand:
 
 
 async def open_hand(client: discord.Client, warrant: Warrant, key: str) -> Hand:
-    """`key` is that of the action. Raises NotAllowed outside of guilds and for strangers, Unavailable while the guild is not known."""
+    """`key` is that of the action. Raises NotAllowed outside of guilds and for strangers, Unavailable while the guild
+    is not known.
+    """
     place = warrant.place.thread or warrant.place.channel
     user_id = user_id_of(warrant.asker)
     here = await get_channel(client, int(place)) if place.isdecimal() else None

@@ -20,11 +20,9 @@ async def add_reaction(hand: Hand, message: str, emoji: str, channel: str = "") 
     found = await find_message(hand, message, channel, named=True)
     where = place_of(found)
     hand.require("read_message_history", where)
-    sign = read_emoji(hand, emoji)
+    sign = await read_emoji(hand, emoji)
     if not any(_is_same(each.emoji, sign) for each in found.reactions):
         hand.require("add_reactions", where)
-    if sign.id is not None and hand.guild.get_emoji(sign.id) is None:
-        hand.require("use_external_emojis", where)
     await found.add_reaction(sign)
     return told(hand, where.id, found.id)
 
@@ -33,7 +31,7 @@ async def remove_reaction(hand: Hand, message: str, emoji: str, channel: str = "
     """The account's own. Who may add reactions may have it taken away."""
     found = await find_message(hand, message, channel, named=True)
     hand.require("add_reactions", place_of(found))
-    await found.remove_reaction(read_emoji(hand, emoji), hand.me)
+    await found.remove_reaction(await read_emoji(hand, emoji), hand.me)
     return told(hand, found.channel.id, found.id)
 
 
@@ -43,7 +41,7 @@ async def read_reactions(hand: Hand, message: str, channel: str = "", emoji: str
     await hand.require_open(place_of(found))
     if not emoji:
         return {"reactions": {str(each.emoji): each.count for each in found.reactions}}
-    sign = read_emoji(hand, emoji)
+    sign = await read_emoji(hand, emoji)
     reaction = next((each for each in found.reactions if _is_same(each.emoji, sign)), None)
     if reaction is None:
         return {"reactions": {str(sign): 0}, "names": []}
@@ -51,16 +49,21 @@ async def read_reactions(hand: Hand, message: str, channel: str = "", emoji: str
     return {"reactions": {str(sign): reaction.count}, "names": [*names]}
 
 
-def read_emoji(hand: Hand, text: str) -> discord.PartialEmoji:
-    """An emoji itself, `<:name:id>`, or the name of one of the guild's. Raises NotFound for another name."""
+async def read_emoji(hand: Hand, text: str) -> discord.PartialEmoji:
+    """An emoji itself, `<:name:id>`, or the name of one of the guild's. Raises NotFound for another name, and
+    NotAllowed for one of another server where not both may use those. The mirror holds no emoji.
+    """
     sign = discord.PartialEmoji.from_str(text.strip())
     named = _NAMED.fullmatch(text.strip())
-    if sign.id is not None or named is None:
+    if sign.id is None and named is None:
         return sign
-    own = discord.utils.get(hand.guild.emojis, name=named[1])
-    if own is None:
-        raise NotFound(f"There is no emoji '{named[1]}' here.", code="discord_no_emoji", fix="Give the emoji itself.")
-    return discord.PartialEmoji(name=own.name, id=own.id, animated=own.animated)
+    for own in await hand.guild.fetch_emojis():
+        if own.id == sign.id or (named is not None and own.name == named[1]):
+            return discord.PartialEmoji(name=own.name, id=own.id, animated=own.animated)
+    if sign.id is None:
+        raise NotFound(f"There is no emoji '{text[:60]}' here.", code="discord_no_emoji", fix="Give the emoji itself.")
+    hand.require("use_external_emojis", hand.here)
+    return sign
 
 
 def _is_same(emoji: discord.PartialEmoji | discord.Emoji | str, sign: discord.PartialEmoji) -> bool:

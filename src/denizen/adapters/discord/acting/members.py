@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
+from typing import Any
 
 import discord
 
 from denizen.adapters.discord.acting.hand import Hand
 from denizen.adapters.discord.acting.lookup import find_member, find_role
-from denizen.adapters.discord.acting.powers import require_held, require_of_asker
+from denizen.adapters.discord.acting.powers import require_held
 from denizen.adapters.discord.members import knows_all_members
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
+from denizen.domain.ids import derive
 from denizen.domain.json import Json, JsonObject
 
 PAGE = 50
@@ -94,7 +95,7 @@ async def send_direct_message(hand: Hand, member: str, text: str) -> JsonObject:
     if target.id == hand.asker.id:
         await tell(hand, target, text)
     else:
-        require_of_asker(hand, "moderate_members")
+        hand.require_of_asker("moderate_members")
         if target.bot:
             raise InvalidInput("Bots get no direct messages.", code="discord_is_bot")
         await tell(hand, target, f"{hand.asker.display_name} of {hand.guild.name} wrote:\n{text}")
@@ -105,13 +106,13 @@ async def tell(hand: Hand, member: discord.Member, text: str, view: discord.ui.V
     """A direct message; the same again soon after is the earlier one, so that an action that is repeated says it once.
     Raises discord.Forbidden to one who takes none.
     """
-    nonce = hashlib.sha256(f"{hand.key}\0{member.id}".encode()).hexdigest()[:_NONCE_CHARS] if hand.key else None
-    words = text if len(text) <= 2000 else text[:1999] + "…"  # noqa: PLR2004 - Discord's limit
-    nobody = discord.AllowedMentions.none()
-    if view is None:
-        await member.send(words, nonce=nonce, allowed_mentions=nobody)
-    else:
-        await member.send(words, nonce=nonce, allowed_mentions=nobody, view=view)
+    options: dict[str, Any] = {"allowed_mentions": discord.AllowedMentions.none()}
+    if hand.warrant.key:
+        options["nonce"] = derive("n", hand.warrant.key, str(member.id))[:_NONCE_CHARS]
+    if view is not None:
+        options["view"] = view
+    words = text if len(text) <= 2000 else text[:1999] + "…"
+    await member.send(words, **options)
 
 
 def name_of(member: discord.Member) -> dict[str, Json]:
@@ -131,7 +132,7 @@ async def _find_pair(hand: Hand, member: str, role: str) -> tuple[discord.Member
 
 def _require_own_name(hand: Hand) -> None:
     """Their own name takes another permission of the asker, and the account must stand above them."""
-    require_of_asker(hand, "change_nickname")
+    hand.require_of_asker("change_nickname")
     mine = hand.me.guild_permissions
     is_below = hand.asker.id != hand.guild.owner_id and hand.asker.top_role < hand.me.top_role
     if not is_below or not (mine.manage_nicknames or mine.administrator):

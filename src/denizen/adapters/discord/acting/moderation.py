@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import discord
 
 from denizen.adapters.discord.acting.hand import Hand
 from denizen.adapters.discord.acting.lookup import find_channel, find_member, id_of, pick
 from denizen.adapters.discord.acting.members import name_of, tell
-from denizen.adapters.discord.acting.powers import require_of_asker
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.json import Json, JsonObject
 
@@ -28,7 +27,7 @@ Purgeable: TypeAlias = discord.TextChannel | discord.VoiceChannel | discord.Stag
 
 async def judge_member(hand: Hand, member: str = "") -> JsonObject:
     """Whether the asker moderates this member, or, for an empty text, members at all; changes nothing."""
-    require_of_asker(hand, "moderate_members")
+    hand.require_of_asker("moderate_members")
     if not member:
         return {}
     number, target = id_of(member), await _find_here(hand, member)
@@ -39,7 +38,7 @@ async def judge_member(hand: Hand, member: str = "") -> JsonObject:
 
 async def warn_member(hand: Hand, member: str, reason: str) -> JsonObject:
     """`told` says whether the direct message reached them."""
-    require_of_asker(hand, "moderate_members")
+    hand.require_of_asker("moderate_members")
     target = await find_member(hand, member)
     hand.require_above(target)
     words = f"You were warned in {hand.guild.name} by {hand.asker.display_name}: {reason}"
@@ -87,9 +86,7 @@ async def ban_member(hand: Hand, member: str, delete_days: int = 0, reason: str 
     if isinstance(target, discord.Member):
         hand.require_above(target)
     number = target if isinstance(target, int) else target.id
-    await hand.guild.ban(
-        discord.Object(number), delete_message_seconds=delete_days * 86400, reason=hand.reason(reason)
-    )
+    await hand.guild.ban(discord.Object(number), delete_message_seconds=delete_days * 86400, reason=hand.reason(reason))
     return {"id": str(number), "name": ""} if isinstance(target, int) else name_of(target)
 
 
@@ -118,7 +115,7 @@ async def list_bans(hand: Hand, after: str = "") -> JsonObject:
     return {"bans": rows, "next": str(entries[-1].user.id) if len(entries) == _BANS_A_PAGE else ""}
 
 
-async def choose_messages(  # noqa: PLR0913 - what is looked for
+async def choose_messages(
     hand: Hand, since: str, channel: str = "", count: int = 10, author: str = "", words: str = ""
 ) -> JsonObject:
     """The ids of the newest messages that a purge would delete. `since` is an ISO time with its zone: Discord deletes
@@ -165,11 +162,7 @@ async def set_slow_mode(hand: Hand, seconds: int, channel: str = "") -> JsonObje
     hand.require("manage_threads" if isinstance(place, discord.Thread) else "manage_channels", place)
     if isinstance(place, discord.CategoryChannel):
         raise InvalidInput("A category has no slow mode.", code="discord_wrong_channel", fix="Name a channel.")
-    why = hand.reason()
-    if isinstance(place, discord.Thread | discord.TextChannel | discord.ForumChannel):
-        await place.edit(slowmode_delay=seconds, reason=why)
-    elif isinstance(place, discord.VoiceChannel | discord.StageChannel):
-        await place.edit(slowmode_delay=seconds, reason=why)
+    await cast("Any", place).edit(slowmode_delay=seconds, reason=hand.reason())  # each kind has its own signature
     return {"channel": str(place.id)}
 
 

@@ -20,7 +20,7 @@ _MAX_ANSWERS = 10
 _MAX_HOURS = 768
 
 
-async def create_poll(  # noqa: PLR0913 - what Discord asks for
+async def create_poll(
     hand: Hand, question: str, answers: Sequence[str], hours: int = 24, *, several: bool = False, channel: str = ""
 ) -> JsonObject:
     """`several`: each may choose more than one answer."""

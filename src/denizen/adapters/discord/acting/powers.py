@@ -11,8 +11,11 @@ from denizen.adapters.discord.acting.hand import GuildPlace, Hand
 from denizen.adapters.discord.permissions import menu_name
 from denizen.domain.errors import InvalidInput, NotAllowed
 
-_BY_NAME = {menu_name(name).casefold(): name for name in discord.Permissions.VALID_FLAGS}
-_BY_NAME |= {name.replace("_", " "): name for name in discord.Permissions.VALID_FLAGS}
+_BY_NAME = {
+    words: name
+    for name in discord.Permissions.VALID_FLAGS
+    for words in (name.replace("_", " "), menu_name(name).casefold())
+}
 
 
 def read_permissions(names: Sequence[str]) -> discord.Permissions:
@@ -35,17 +38,6 @@ def read_permissions(names: Sequence[str]) -> discord.Permissions:
 def list_names(permissions: discord.Permissions) -> list[str]:
     """As Discord's menus call them."""
     return sorted({menu_name(name) for name, granted in permissions if granted})
-
-
-def require_of_asker(hand: Hand, permission: str) -> None:
-    """As `hand.require`, for what the account itself needs no permission for."""
-    held = hand.asker.guild_permissions
-    if not (getattr(held, permission) or held.administrator):
-        raise NotAllowed(
-            f"You may not do that here: it takes the permission '{menu_name(permission)}'.",
-            code="discord_not_permitted",
-            fix="Ask somebody who has it.",
-        )
 
 
 def require_held(hand: Hand, wanted: discord.Permissions, where: GuildPlace | None = None) -> None:

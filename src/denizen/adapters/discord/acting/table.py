@@ -11,7 +11,21 @@ from typing import Any, TypeAlias, cast
 import anyio
 import discord
 
-from denizen.adapters.discord.acting import messages
+from denizen.adapters.discord.acting import (
+    channels,
+    doors,
+    events,
+    marks,
+    members,
+    menus,
+    messages,
+    moderation,
+    polls,
+    role_menus,
+    roles,
+    server,
+    threads,
+)
 from denizen.adapters.discord.acting.hand import Hand, open_hand
 from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, speaking
 from denizen.domain.action import Action, Warrant
@@ -23,8 +37,62 @@ Deed: TypeAlias = Callable[..., Awaitable[JsonObject]]
 """Gets a `Hand` and the details by name; what it returns goes to the tool."""
 
 ACTIONS: dict[str, Deed] = {
+    "send_message": messages.send_message,
+    "edit_message": messages.edit_message,
+    "delete_message": messages.delete_message,
     "pin_message": messages.pin_message,
     "unpin_message": messages.unpin_message,
+    "crosspost_message": messages.crosspost_message,
+    "add_reaction": marks.add_reaction,
+    "remove_reaction": marks.remove_reaction,
+    "read_reactions": marks.read_reactions,
+    "create_poll": polls.create_poll,
+    "end_poll": polls.end_poll,
+    "read_poll": polls.read_poll,
+    "create_thread": threads.create_thread,
+    "edit_thread": threads.edit_thread,
+    "add_to_thread": threads.add_to_thread,
+    "create_forum_post": threads.create_forum_post,
+    "post_choices": menus.post_choices,
+    "post_role_menu": role_menus.post_role_menu,
+    "judge_member": moderation.judge_member,
+    "warn_member": moderation.warn_member,
+    "timeout_member": moderation.timeout_member,
+    "end_timeout": moderation.end_timeout,
+    "kick_member": moderation.kick_member,
+    "ban_member": moderation.ban_member,
+    "unban_member": moderation.unban_member,
+    "list_bans": moderation.list_bans,
+    "choose_messages": moderation.choose_messages,
+    "purge_messages": moderation.purge_messages,
+    "set_slow_mode": moderation.set_slow_mode,
+    "member_info": members.member_info,
+    "list_members": members.list_members,
+    "set_nickname": members.set_nickname,
+    "add_role": members.add_role,
+    "remove_role": members.remove_role,
+    "send_direct_message": members.send_direct_message,
+    "list_channels": channels.list_channels,
+    "create_channel": channels.create_channel,
+    "edit_channel": channels.edit_channel,
+    "delete_channel": channels.delete_channel,
+    "set_channel_permission": channels.set_channel_permission,
+    "list_roles": roles.list_roles,
+    "create_role": roles.create_role,
+    "edit_role": roles.edit_role,
+    "delete_role": roles.delete_role,
+    "server_info": server.server_info,
+    "create_emoji": server.create_emoji,
+    "delete_emoji": server.delete_emoji,
+    "create_invite": doors.create_invite,
+    "list_invites": doors.list_invites,
+    "delete_invite": doors.delete_invite,
+    "create_webhook": doors.create_webhook,
+    "list_webhooks": doors.list_webhooks,
+    "delete_webhook": doors.delete_webhook,
+    "create_event": events.create_event,
+    "list_events": events.list_events,
+    "cancel_event": events.cancel_event,
 }
 
 

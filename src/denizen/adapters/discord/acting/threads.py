@@ -9,7 +9,7 @@ import discord
 from discord.http import handle_message_parameters
 
 from denizen.adapters.discord.acting.hand import GuildPlace, Hand
-from denizen.adapters.discord.acting.lookup import find_member, find_message, load_channel, pick, place_of
+from denizen.adapters.discord.acting.lookup import find_member, find_message, load_channel, pick
 from denizen.adapters.discord.acting.writing import Written, post, told, word
 from denizen.adapters.discord.faults import THREAD_EXISTS
 from denizen.domain.errors import InvalidInput, NotAllowed
@@ -19,7 +19,7 @@ _NAME_CHARS = 100
 _MAX_TAGS = 5
 
 
-async def create_thread(  # noqa: PLR0913 - the ways in which a thread begins
+async def create_thread(
     hand: Hand, name: str, text: str = "", message: str = "", channel: str = "", *, private: bool = False
 ) -> JsonObject:
     """Under `message`; or under a new one with `text`; or a private one, which the asker is let into."""
@@ -102,7 +102,7 @@ async def create_forum_post(hand: Hand, channel: str, title: str, text: str, tag
 async def _open_private(hand: Hand, where: discord.TextChannel, title: str, text: str) -> JsonObject:
     hand.require("create_private_threads", where)
     hand.require("send_messages_in_threads", where)
-    thread = next((each for each in _own_threads(hand, where, title) if each.is_private() and hand.sees(each)), None)
+    thread = next((each for each in await _own_threads(hand, where, title) if each.is_private() and hand.sees(each)), None)
     if thread is None:
         thread = await where.create_thread(name=title, type=discord.ChannelType.private_thread, reason=hand.reason())
     await thread.add_user(hand.asker)
@@ -111,17 +111,17 @@ async def _open_private(hand: Hand, where: discord.TextChannel, title: str, text
     return {"thread": str(thread.id), "link": thread.jump_url}
 
 
-def _own_threads(hand: Hand, parent: GuildPlace, name: str) -> list[discord.Thread]:
-    """Open ones of that name that the account made there."""
+async def _own_threads(hand: Hand, parent: GuildPlace, name: str) -> list[discord.Thread]:
+    """Open ones of that name that the account made there. Asked of Discord: the mirror hears of a new one late."""
     return [
-        each for each in hand.guild.threads
-        if each.parent_id == parent.id and each.owner_id == hand.me.id and each.name == name and not each.archived
+        hand.guild.get_thread(each.id) or each for each in await hand.guild.active_threads()
+        if each.parent_id == parent.id and each.owner_id == hand.me.id and each.name == name
     ]  # fmt: skip
 
 
 async def _find_post(hand: Hand, forum: discord.ForumChannel, name: str, text: str) -> int:
     """0 when there is none."""
-    for thread in _own_threads(hand, forum, name):
+    for thread in await _own_threads(hand, forum, name):
         try:
             start = await thread.fetch_message(thread.id)
         except discord.NotFound:

@@ -23,6 +23,7 @@ from denizen.adapters.store.tables.reception import allowed, claims, exchanges, 
 from denizen.adapters.store.tables.registry import metadata
 from denizen.adapters.store.tables.reminders import reminders
 from denizen.adapters.store.tables.settings import config_generations, user_settings
+from denizen.adapters.store.tables.sources import source_states, sources, syncs
 from denizen.adapters.store.tables.spending import budget_scopes, reservations, spend
 from denizen.adapters.store.tables.summaries import summaries
 from denizen.adapters.store.tables.talk import (
@@ -69,9 +70,12 @@ __all__ = [
     "reservations",
     "rooms",
     "sessions",
+    "source_states",
+    "sources",
     "spend",
     "steps",
     "summaries",
+    "syncs",
     "tool_calls",
     "turns",
     "user_settings",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from denizen.testing.discord.acts.channels import Channels
 from denizen.testing.discord.acts.commands import Commands
+from denizen.testing.discord.acts.events import Events
 from denizen.testing.discord.acts.guilds import Guilds
 from denizen.testing.discord.acts.interactions import Interactions
 from denizen.testing.discord.acts.marks import Marks
@@ -23,6 +24,7 @@ class Acts:
     marks: Marks
     channels: Channels
     guilds: Guilds
+    events: Events
     threads: Threads
     commands: Commands
     interactions: Interactions
@@ -36,7 +38,8 @@ def acts_on(realm: Realm) -> Acts:
         messages,
         Marks(realm, messages),
         channels,
-        Guilds(realm, channels),
+        Guilds(realm, channels, messages),
+        Events(realm),
         Threads(realm, messages),
         Commands(realm),
         Interactions(realm, messages),

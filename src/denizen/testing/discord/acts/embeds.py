@@ -16,6 +16,9 @@ _MAX_EMBEDS = 10
 _MAX_FIELDS = 25
 _ROWS = 5
 _COMPONENTS_V2 = 40
+_OPTIONS = 25
+_OPTION_CHARS = 100
+_MENU, _PREMIUM = 3, 6
 _BUTTON, _SELECTS = 2, frozenset({3, 5, 6, 7, 8})
 _DEFAULTS: Mapping[int, Mapping[str, Any]] = MappingProxyType(
     {
@@ -163,9 +166,31 @@ def _component_faults(place: str, each: Mapping[str, Any], *, v2: bool) -> Itera
         inner = cast("list[dict[str, Any]]", each.get("components") or [])
         if not 1 <= len(inner) <= _ROWS:
             yield (f"{place}.components", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_ROWS} in length.")
+    if kind == _BUTTON and not (each.get("label") or each.get("emoji") or each.get("style") == _PREMIUM):
+        yield (place, "BUTTON_COMPONENT_MISSING_LABEL_OR_EMOJI", "A button needs a label or an emoji")
+    if kind == _MENU:
+        yield from _menu_faults(place, each)
     needs_id = kind in _SELECTS or (kind == _BUTTON and each.get("style") not in (5, 6))
     if needs_id and not each.get("custom_id"):
         yield (f"{place}.custom_id", "BASE_TYPE_REQUIRED", "This field is required")
+
+
+def _menu_faults(place: str, menu: Mapping[str, Any]) -> Iterable[Fault]:
+    options = cast("list[dict[str, Any]]", menu.get("options") or [])
+    if not 1 <= len(options) <= _OPTIONS:
+        yield (f"{place}.options", "BASE_TYPE_BAD_LENGTH", f"Must be between 1 and {_OPTIONS} in length.")
+    for index, option in enumerate(options):
+        for name in ("label", "value", "description"):
+            if len(str(option.get(name) or "")) > _OPTION_CHARS:
+                yield too_long(f"{place}.options.{index}.{name}", _OPTION_CHARS)
+            elif name != "description" and not option.get(name):
+                yield (f"{place}.options.{index}.{name}", "BASE_TYPE_REQUIRED", "This field is required")
+    values = [option.get("value") for option in options]
+    if len(set(values)) < len(values):
+        yield (f"{place}.options", "SELECT_COMPONENT_OPTION_VALUE_DUPLICATED", "The specified option value is already used")  # noqa: E501  # fmt: skip
+    low, high = menu.get("min_values", 1), menu.get("max_values", 1)
+    if not 0 <= low <= high <= len(options):
+        yield (f"{place}.max_values", "BASE_TYPE_BAD_LENGTH", f"Must be between {low} and {len(options)}.")
 
 
 def _stored_component(each: Mapping[str, Any], fresh: Iterable[int]) -> dict[str, Any]:

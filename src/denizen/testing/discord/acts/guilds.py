@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Unpack
 
 from denizen.testing.discord.acts.channels import Channels
-from denizen.testing.discord.state.access import demand_in_guild, demand_rank
+from denizen.testing.discord.acts.messages import Messages
+from denizen.testing.discord.state.access import demand_in_guild, demand_rank, permissions_in_guild
 from denizen.testing.discord.state.changes import (
     BanChanged,
     ExpressionsChanged,
@@ -31,14 +32,16 @@ from denizen.testing.discord.state.people import User
 from denizen.testing.discord.state.permissions import NONE, Permission
 from denizen.testing.discord.state.realm import Realm
 from denizen.testing.discord.state.refusals import missing_permissions, unknown
+from denizen.testing.discord.state.snowflakes import moment_of
 
 
 class Guilds:
     """The steward of every guild of a realm, and the checked acts on members and roles."""
 
-    def __init__(self, realm: Realm, channels: Channels) -> None:
+    def __init__(self, realm: Realm, channels: Channels, messages: Messages) -> None:
         self._realm = realm
         self._channels = channels
+        self._messages = messages
 
     def add_guild(self, name: str, owner: User) -> Guild:
         guild_id = self._realm.ids.fresh()
@@ -105,6 +108,18 @@ class Guilds:
         guild.emojis[emoji.id or 0] = emoji
         self._realm.tell(ExpressionsChanged(guild, "emojis"))
         return emoji
+
+    def create_emoji(self, actor: User, guild: Guild, name: str, *, animated: bool) -> Emoji:
+        demand_in_guild(self._realm, actor, guild, Permission.CREATE_GUILD_EXPRESSIONS)
+        emoji = Emoji(name, self._realm.ids.fresh(), animated)
+        guild.emojis[emoji.id or 0] = emoji
+        self._realm.tell(ExpressionsChanged(guild, "emojis"))
+        return emoji
+
+    def delete_emoji(self, actor: User, guild: Guild, emoji: Emoji) -> None:
+        demand_in_guild(self._realm, actor, guild, Permission.MANAGE_GUILD_EXPRESSIONS)
+        del guild.emojis[emoji.id or 0]
+        self._realm.tell(ExpressionsChanged(guild, "emojis"))
 
     def add_sticker(self, guild: Guild, name: str) -> Sticker:
         sticker = Sticker(self._realm.ids.fresh(), name, guild.id)
@@ -180,6 +195,8 @@ class Guilds:
     def time_out(self, actor: User, guild: Guild, member: Member, until: datetime | None) -> None:
         demand_in_guild(self._realm, actor, guild, Permission.MODERATE_MEMBERS)
         demand_rank(self._realm, actor, guild, member)
+        if until is not None and permissions_in_guild(self._realm, guild, member.user) & Permission.ADMINISTRATOR:
+            raise missing_permissions()
         member.timeout_until = until
         self._realm.tell(MemberChanged(guild, member, "updated"))
 
@@ -188,7 +205,10 @@ class Guilds:
         demand_rank(self._realm, actor, guild, member)
         self.leave(guild, member.user)
 
-    def ban(self, actor: User, guild: Guild, user: User, reason: str | None) -> None:
+    def ban(
+        self, actor: User, guild: Guild, user: User, reason: str | None, delete_for: timedelta = timedelta()
+    ) -> None:
+        """What they wrote in that time is deleted."""
         demand_in_guild(self._realm, actor, guild, Permission.BAN_MEMBERS)
         member = guild.members.get(user.id)
         if member is not None:
@@ -197,6 +217,11 @@ class Guilds:
         self._realm.tell(BanChanged(guild, user, banned=True))
         if member is not None:
             self.leave(guild, user)
+        oldest = self._realm.clock.now() - delete_for
+        for channel in [*guild.channels.values(), *guild.threads.values()]:
+            written = [each for each in channel if each.author is user and moment_of(each.id) >= oldest]
+            if written and delete_for:
+                self._messages.remove(channel, written, bulk=True)
 
     def unban(self, actor: User, guild: Guild, user_id: int) -> None:
         demand_in_guild(self._realm, actor, guild, Permission.BAN_MEMBERS)

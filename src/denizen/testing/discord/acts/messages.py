@@ -19,7 +19,7 @@ from denizen.testing.discord.state.changes import (
     ThreadChanged,
     ThreadMembersChanged,
 )
-from denizen.testing.discord.state.channels import WRITABLE, Channel, ThreadMember
+from denizen.testing.discord.state.channels import WRITABLE, Channel, ChannelKind, ThreadMember
 from denizen.testing.discord.state.messages import (
     Attachment,
     Edit,
@@ -175,6 +175,16 @@ class Messages:
             apply_mentions(self._realm, channel, message, edit.mentions)
         self._realm.tell(MessageEdited(channel, message))
         return message
+
+    def crosspost(self, user: User, channel: Channel, message: Message) -> None:
+        """Publishes to the channels that follow this one: the author, or who manages messages. Once."""
+        demand(self._realm, user, channel, P.SEND_MESSAGES if message.author is user else P.MANAGE_MESSAGES)
+        if channel.kind is not ChannelKind.ANNOUNCEMENT:
+            raise bad(50024, "Cannot execute action on this channel type")
+        if message.flags & MessageFlag.CROSSPOSTED:
+            raise bad(40033, "This message has already been crossposted.")
+        message.flags |= MessageFlag.CROSSPOSTED
+        self._realm.tell(MessageEdited(channel, message))
 
     def delete(self, user: User, channel: Channel, message: Message) -> None:
         demand(self._realm, user, channel)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from denizen.testing.discord.gateway.news import ALWAYS, Ear, News, in_guild
+from denizen.testing.discord.payloads.events import event_payload
 from denizen.testing.discord.payloads.guilds import (
     emoji_payload,
     guild_create_payload,
@@ -84,6 +85,13 @@ def expressions_changed(change: changes.ExpressionsChanged, _: Realm) -> Iterabl
         body["stickers"] = [sticker_payload(each) for each in guild.stickers.values()]
     name = f"GUILD_{change.what.upper()}_UPDATE"
     yield News(name, Intent.GUILD_EXPRESSIONS, guild.id, in_guild(guild), lambda _: body)
+
+
+def event_changed(change: changes.EventChanged, _: Realm) -> Iterable[News]:
+    guild, body = change.guild, event_payload(change.event)
+    name = {"created": "CREATE", "updated": "UPDATE", "deleted": "DELETE"}[change.how]
+    intent = Intent.GUILD_SCHEDULED_EVENTS
+    yield News(f"GUILD_SCHEDULED_EVENT_{name}", intent, guild.id, in_guild(guild), lambda _: body)
 
 
 def presence_changed(change: changes.PresenceChanged, realm: Realm) -> Iterable[News]:

@@ -34,6 +34,7 @@ _TELLERS: Mapping[type[Any], _Teller] = MappingProxyType(
         changes.BanChanged: guild_news.ban_changed,
         changes.RoleChanged: guild_news.role_changed,
         changes.ExpressionsChanged: guild_news.expressions_changed,
+        changes.EventChanged: guild_news.event_changed,
         changes.PresenceChanged: guild_news.presence_changed,
         changes.Interacted: guild_news.interacted,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload
+from denizen.testing.discord.payloads.events import event_payload
 from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload, user_payload
 from denizen.testing.discord.state.access import permissions_in_guild, sees
 from denizen.testing.discord.state.guilds import Guild, Role
@@ -142,7 +143,11 @@ def guild_create_payload(realm: Realm, guild: Guild, application: Application, i
         ],
         "voice_states": [],
         "stage_instances": [],
-        "guild_scheduled_events": [],
+        "guild_scheduled_events": [
+            event_payload(each)
+            for each in guild.events.values()
+            if each.channel is None or sees(realm, bot, each.channel)
+        ],
         "soundboard_sounds": [],
     }
 

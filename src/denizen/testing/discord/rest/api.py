@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
 from aiohttp import BodyPartReader, web
@@ -65,6 +66,7 @@ class Api:
             return self._finish(record, 429, ruling.body, ruling.headers)
         record.body, files = await _read_body(request)
         reason = request.headers.get("X-Audit-Log-Reason")
+        record.reason = unquote(reason or "")
         call = Call(
             self._acts, application, request.match_info, record.query, record.body, files, reason, self.gateway_url
         )  # fmt: skip

@@ -158,6 +158,10 @@ def create_invite(call: Call) -> object:
     uses = form.integer("max_uses", 0, 100) or 0
     temporary = form.flag("temporary")
     form.check()
+    wanted = (channel, call.bot, 86400 if age is None else age, uses, temporary)
+    for each in () if form.flag("unique") else call.realm.invites.values():
+        if (each.channel, each.inviter, each.max_age_s, each.max_uses, each.temporary) == wanted:
+            return invite_payload(call.realm, each)
     code = secrets.token_urlsafe(6)
     invite = Invite(code, channel, call.bot, 86400 if age is None else age, uses, temporary, call.realm.ids.fresh())
     call.realm.invites[code] = invite

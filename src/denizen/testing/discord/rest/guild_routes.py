@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from denizen.testing.discord.payloads.guilds import (
     ban_payload,
-    emoji_payload,
     guild_payload,
     role_payload,
     sticker_payload,
@@ -21,6 +22,7 @@ from denizen.testing.discord.state.refusals import missing_access, unknown
 _GUILD = "/guilds/{guild_id}"
 _MEMBERS = f"{_GUILD}/members"
 _ROLES = f"{_GUILD}/roles"
+_MAX_DELETED_S = 7 * 86400
 
 
 def read(call: Call) -> object:
@@ -179,17 +181,17 @@ def read_ban(call: Call) -> object:
 
 
 def ban(call: Call) -> object:
-    call.acts.guilds.ban(call.bot, call.guild(), call.realm.get_user(call.id("user_id")), call.reason)
+    form = call.form
+    seconds = form.integer("delete_message_seconds", 0, _MAX_DELETED_S) or 0
+    form.check()
+    user = call.realm.get_user(call.id("user_id"))
+    call.acts.guilds.ban(call.bot, call.guild(), user, call.reason, timedelta(seconds=seconds))
     return None
 
 
 def unban(call: Call) -> object:
     call.acts.guilds.unban(call.bot, call.guild(), call.id("user_id"))
     return None
-
-
-def list_emojis(call: Call) -> object:
-    return [emoji_payload(each) for each in call.guild().emojis.values()]
 
 
 def list_stickers(call: Call) -> object:
@@ -223,7 +225,6 @@ ROUTES = (
     Route("GET", f"{_GUILD}/bans/{{user_id}}", read_ban),
     Route("PUT", f"{_GUILD}/bans/{{user_id}}", ban),
     Route("DELETE", f"{_GUILD}/bans/{{user_id}}", unban),
-    Route("GET", f"{_GUILD}/emojis", list_emojis),
     Route("GET", f"{_GUILD}/stickers", list_stickers),
     Route("GET", "/stickers/{sticker_id}", read_sticker),
 )

@@ -10,7 +10,7 @@ from denizen.testing.discord.state.access import may
 from denizen.testing.discord.state.channels import Channel
 from denizen.testing.discord.state.messages import Message
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.refusals import bad, bad_form
+from denizen.testing.discord.state.refusals import bad_form
 from denizen.testing.discord.state.snowflakes import stamp
 
 _CHANNEL = "/channels/{channel_id}"
@@ -80,11 +80,9 @@ def delete_many(call: Call) -> object:
 
 
 def crosspost(call: Call) -> object:
-    channel = call.channel(P.SEND_MESSAGES)
-    if channel.kind.name != "ANNOUNCEMENT":
-        raise bad(50024, "Cannot execute action on this channel type")
+    channel = call.channel()
     message = call.message(channel)
-    message.flags |= 1
+    call.acts.messages.crosspost(call.bot, channel, message)
     return _shown(call, message)
 
 

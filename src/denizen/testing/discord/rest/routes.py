@@ -5,6 +5,8 @@ from __future__ import annotations
 from denizen.testing.discord.rest import (
     channel_routes,
     command_routes,
+    emoji_routes,
+    event_routes,
     guild_routes,
     interaction_routes,
     message_routes,
@@ -19,6 +21,8 @@ ROUTES: tuple[Route, ...] = (
     *thread_routes.ROUTES,
     *channel_routes.ROUTES,
     *guild_routes.ROUTES,
+    *emoji_routes.ROUTES,
+    *event_routes.ROUTES,
     *command_routes.ROUTES,
     *interaction_routes.ROUTES,
 )

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.events import ScheduledEvent
 from denizen.testing.discord.state.guilds import Guild, Member, Role
 from denizen.testing.discord.state.messages import Emoji, Message
 from denizen.testing.discord.state.people import User
@@ -132,6 +133,13 @@ class ExpressionsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class EventChanged:
+    guild: Guild
+    event: ScheduledEvent
+    how: Literal["created", "updated", "deleted"]
+
+
+@dataclass(frozen=True, slots=True)
 class InviteChanged:
     channel: Channel
     invite: dict[str, Any]
@@ -182,6 +190,7 @@ Change = (
     | BanChanged
     | RoleChanged
     | ExpressionsChanged
+    | EventChanged
     | InviteChanged
     | WebhooksChanged
     | PresenceChanged

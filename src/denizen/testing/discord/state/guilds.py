@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol, TypedDict, Unpack
 
 from denizen.testing.discord.state.channels import Channel, Overwrite
+from denizen.testing.discord.state.events import ScheduledEvent
 from denizen.testing.discord.state.messages import Emoji, Sticker
 from denizen.testing.discord.state.people import User
 from denizen.testing.discord.state.permissions import EVERYONE, Permission
@@ -109,6 +110,7 @@ class Guild:
     members: dict[int, Member] = field(default_factory=dict[int, Member])
     channels: dict[int, Channel] = field(default_factory=dict[int, Channel])
     threads: dict[int, Channel] = field(default_factory=dict[int, Channel])
+    events: dict[int, ScheduledEvent] = field(default_factory=dict[int, ScheduledEvent])
     bans: dict[int, Ban] = field(default_factory=dict[int, Ban])
     emojis: dict[int, Emoji] = field(default_factory=dict[int, Emoji])
     stickers: dict[int, Sticker] = field(default_factory=dict[int, Sticker])

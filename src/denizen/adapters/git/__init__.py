@@ -1,0 +1,5 @@
+"""Git repositories as sources, read by the `git` program."""
+
+from denizen.adapters.git.reader import GitReader
+
+__all__ = ["GitReader"]

@@ -1,0 +1,52 @@
+"""What a failure of git means, told from what it says (in English: the locale is fixed). Called by `program`."""
+
+from __future__ import annotations
+
+import re
+
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
+
+_MISSING_BRANCH = re.compile(r"couldn't find remote ref|Remote branch .* not found", re.IGNORECASE)
+_OTHER_OWNER = re.compile(r"dubious ownership", re.IGNORECASE)
+_REFUSED_TRANSPORT = re.compile(r"transport '[^']*' not allowed|protocol .* is not supported", re.IGNORECASE)
+_DENIED = re.compile(
+    r"Authentication failed|could not read Username|could not read Password|Permission denied|"
+    r"terminal prompts disabled|Host key verification failed|error: 40[13]\b",
+    re.IGNORECASE,
+)
+_MISSING = re.compile(
+    r"repository '[^']*' not found|Repository not found|does not exist|does not appear to be a git repository|"
+    r"not a git repository|No such file or directory|error: 404\b",
+    re.IGNORECASE,
+)
+_DAMAGED = re.compile(r"bad object|corrupt|loose object|inflate|index-pack failed|unable to read", re.IGNORECASE)
+_MAX_WHY_CHARS = 300
+
+
+def explain(said: str) -> DenizenError:
+    """The error for a run that failed. What is not known counts as worth another try."""
+    why = _last_words(said)
+    if _MISSING_BRANCH.search(said):
+        return NotFound("There is no such branch.", code="branch_missing", why=why, fix="Look at the source's branch.")
+    if _OTHER_OWNER.search(said):
+        fix = "Change the owner of the repository's folder to the user that runs Denizen."
+        return NeedsAttention("The repository belongs to another user.", code="source_denied", why=why, fix=fix)
+    if _REFUSED_TRANSPORT.search(said):
+        return InvalidInput("Git does not read such addresses here.", code="source_invalid", why=why)
+    if _DENIED.search(said):
+        fix = "Check the address. A private repository is read over ssh, with a deploy key in the SSH agent and the "
+        fix += "host in known_hosts."
+        return NeedsAttention(
+            "The repository does not exist, or may not be read.", code="source_denied", why=why, fix=fix
+        )
+    if _MISSING.search(said):
+        return NotFound("There is no such repository.", code="source_missing", why=why, fix="Check the location.")
+    if _DAMAGED.search(said):
+        return Unavailable("The copy of the repository is damaged.", code="source_damaged", why=why)
+    return Unavailable("The repository could not be read.", code="source_unavailable", why=why)
+
+
+def _last_words(said: str) -> str:
+    lines = [line.strip() for line in re.split(r"[\r\n]+", said) if line.strip()]
+    told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
+    return " ".join(told[-3:])[:_MAX_WHY_CHARS]

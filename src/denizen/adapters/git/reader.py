@@ -1,0 +1,226 @@
+"""A repository as a source: a shallow fetch of one branch, in which only the documents are asked for (inventory S26).
+
+Each source has a bare repository in the library's folder; the next fetch brings only what is new. Files are read out
+of it one by one and never written as git would write them, so that no link, attribute, filter or submodule has any
+effect. A server that knows partial clones sends only the documents below the content path.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, closing
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from typing import IO
+
+from anyio import to_thread
+
+from denizen.adapters.git.program import Git, OnPercent
+from denizen.domain.errors import NotFound, Unavailable
+from denizen.domain.source import Source, find_readme, is_kept, is_plain_path
+from denizen.ports.source import File, Progress, Report, Tree
+
+LOOK_TIMEOUT_S = 60.0
+FETCH_TIMEOUT_S = 1800.0
+MAX_PACKS = 20
+"""A repository of more fetches is fetched anew: what was replaced would stay in it for ever."""
+
+_HEAD = "refs/denizen/head"
+_FILE_MODES = frozenset({b"100644", b"100755"})
+_PIECE_BYTES = 1024 * 1024
+
+
+class GitReader:
+    """`denizen.ports.source.SourceReader`. `folder` is for its repositories alone."""
+
+    def __init__(self, git: Git, folder: Path) -> None:
+        self._git = git
+        self._folder = folder
+
+    async def look(self, source: Source) -> str:
+        """The commit of the branch, asked of the server."""
+        names = _names(source)
+        # A tag of its own has an object of its own; its commit is told beside it.
+        wanted = [name for each in names for name in (f"{each}^{{}}", each)] if source.branch else list(names)
+        said = await self._git.run("ls-remote", "--", source.location, *wanted, timeout_s=LOOK_TIMEOUT_S)
+        lines = (line.partition("\t") for line in said.decode(errors="replace").splitlines())
+        found = {name: revision for revision, _, name in lines}
+        revision = next((found[name] for name in wanted if name in found), "")
+        if not revision:
+            raise _no_branch(source)
+        return revision
+
+    @asynccontextmanager
+    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+        """Raises NotFound also when there is no content path, no README or no document."""
+        await self.look(source)
+        place = self._place(source.id)
+        try:
+            await self._prepare(place, source)
+            await self._fetch(place, source, report)
+            revision = await self._git.run("rev-parse", "--verify", f"{_HEAD}^{{commit}}", folder=place)
+            blobs = await self._list(place, source)
+            await self._fetch_missing(place, blobs, report)
+            with closing(_read(self._git, place, blobs)) as files:
+                yield Tree(revision.decode("ascii").strip(), len(blobs), files)
+        except Unavailable as error:
+            if error.code == "source_damaged":
+                await self.forget([source.id])
+            raise
+
+    async def forget(self, source_ids: Sequence[str]) -> None:
+        for source_id in source_ids:
+            await to_thread.run_sync(partial(rmtree, self._place(source_id), ignore_errors=True))
+
+    def _place(self, source_id: str) -> Path:
+        return self._folder / f"{source_id}.git"
+
+    async def _prepare(self, place: Path, source: Source) -> None:
+        """An empty repository, unless there is one of this address that is still fit."""
+        if await to_thread.run_sync(_is_fit, place):
+            try:
+                known = await self._git.run("config", "--get", "remote.origin.url", folder=place)
+            except Unavailable:
+                known = b""  # the process was killed before it was written
+            if known.decode(errors="replace").strip() == source.location:
+                return
+        await self.forget([source.id])
+        await to_thread.run_sync(partial(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True))
+        await self._git.run("init", "--bare", "--quiet", "--template=", "--", str(place))
+        settings = {
+            "extensions.partialClone": "origin", "remote.origin.promisor": "true",
+            "remote.origin.partialCloneFilter": "blob:none", "core.repositoryFormatVersion": "1",
+            "remote.origin.url": source.location,
+        }  # fmt: skip
+        for name, value in settings.items():
+            await self._git.run("config", name, value, folder=place)
+
+    async def _fetch(self, place: Path, source: Source, report: Report) -> None:
+        [name, *others] = _names(source)
+        options = (
+            "--depth=1", "--filter=blob:none", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
+            "--no-auto-gc", "--force", "--progress",
+        )  # fmt: skip
+        for number, each in enumerate((name, *others)):
+            try:
+                await self._git.run(
+                    "fetch", *options, "origin", f"+{each}:{_HEAD}",
+                    folder=place, timeout_s=FETCH_TIMEOUT_S, on_percent=_percents(report),
+                )  # fmt: skip
+            except NotFound as error:
+                if error.code != "branch_missing" or number == len(others):
+                    raise
+            else:
+                return
+
+    async def _list(self, place: Path, source: Source) -> dict[str, str]:
+        """Object ids by path below the content path."""
+        below = source.content_path
+        listed = await self._git.run(
+            "ls-tree", "-r", "-z", "--full-tree", _HEAD, "--", *([f"{below}/"] if below else []), folder=place
+        )
+        blobs: dict[str, str] = {}
+        for entry in listed.split(b"\0"):
+            mode, _, rest = entry.partition(b" ")
+            oid, _, name = rest.removeprefix(b"blob ").partition(b"\t")
+            path = name.decode(errors="replace").removeprefix(f"{below}/" if below else "")
+            if mode in _FILE_MODES and is_plain_path(path) and is_kept(path):
+                blobs[path] = oid.decode("ascii")
+        if source.readme_only:
+            readme = find_readme([path for path in blobs if "/" not in path])
+            blobs = {readme: blobs[readme]} if readme else {}
+        if not blobs:
+            raise _no_documents(source)
+        return blobs
+
+    async def _fetch_missing(self, place: Path, blobs: dict[str, str], report: Report) -> None:
+        """All at once; one by one, as git would, takes for ever."""
+        listed = await self._git.run("rev-list", "--objects", "--missing=print", _HEAD, folder=place)
+        missing = {line[1:].decode("ascii") for line in listed.split(b"\n") if line.startswith(b"?")}
+        wanted = sorted(missing.intersection(blobs.values()))
+        if wanted:
+            options = ("--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc", "--progress")
+            await self._git.run(
+                "-c", "fetch.negotiationAlgorithm=noop", "fetch", *options, "--filter=blob:none", "--stdin", "origin",
+                folder=place, stdin="".join(f"{oid}\n" for oid in wanted).encode("ascii"),
+                timeout_s=FETCH_TIMEOUT_S, on_percent=_percents(report),
+            )  # fmt: skip
+
+
+def _names(source: Source) -> tuple[str, ...]:
+    return (f"refs/heads/{source.branch}", f"refs/tags/{source.branch}") if source.branch else ("HEAD",)
+
+
+def _percents(report: Report) -> OnPercent:
+    return lambda doing, percent: report(Progress(doing.lower(), percent, 100))
+
+
+def _is_fit(place: Path) -> bool:
+    packs = place / "objects/pack"
+    return (place / "config").is_file() and len(list(packs.glob("*.pack"))) < MAX_PACKS
+
+
+def _read(git: Git, place: Path, blobs: dict[str, str]) -> Generator[File]:
+    """Blocks: one process of git gives one blob after the other."""
+    process = subprocess.Popen(  # noqa: S603 - separate arguments, see `program`
+        git.argv(["cat-file", "--batch"], place),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={**git.environ, "GIT_ALLOW_PROTOCOL": ""},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        for path, oid in sorted(blobs.items()):
+            process.stdin.write(f"{oid}\n".encode("ascii"))
+            process.stdin.flush()
+            head = process.stdout.readline().split()
+            if len(head) != 3 or head[1] != b"blob":
+                raise Unavailable("The repository is damaged.", code="source_damaged", why=f"{path} cannot be read")
+            blob = _Blob(process.stdout, int(head[2]))
+            yield File(path, blob.size_bytes, blob.read)
+            blob.skip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+class _Blob:
+    """The next blob in the stream: its bytes, and one line break behind them."""
+
+    def __init__(self, stream: IO[bytes], size_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self._stream = stream
+        self._left = size_bytes + 1
+
+    def read(self) -> bytes:
+        data = self._stream.read(self._left)
+        if len(data) < self._left:
+            raise Unavailable("The repository is damaged.", code="source_damaged", why="a file of it ends too early")
+        self._left = 0
+        return data[:-1]
+
+    def skip(self) -> None:
+        while self._left and (piece := self._stream.read(min(self._left, _PIECE_BYTES))):
+            self._left -= len(piece)
+
+
+def _no_branch(source: Source) -> NotFound:
+    what = f"no branch or tag '{source.branch}'" if source.branch else "nothing in it yet"
+    return NotFound(
+        f"The repository of '{source.id}' has {what}.", code="branch_missing", fix="Look at the source's branch."
+    )
+
+
+def _no_documents(source: Source) -> NotFound:
+    where = f" below {source.content_path}" if source.content_path else ""
+    what = "README" if source.readme_only else "document"
+    return NotFound(
+        f"The repository of '{source.id}' has no {what}{where}.",
+        code="source_empty",
+        fix="Look at the content path and the branch; what was read before stays.",
+    )

@@ -1,0 +1,106 @@
+"""From the files of a source to objects and a manifest: text as it is, HTML and PDF as their text. Blocks.
+
+Called by `library`, in a thread. What a file of which kind is worth reading at all is `domain/source`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import PurePosixPath
+from threading import Event
+
+from denizen.adapters.library.objects import Item, Objects
+from denizen.domain.errors import Exhausted
+from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken
+from denizen.ports.source import File, Progress, Report
+
+MAX_TEXT_BYTES = 5 * 1024 * 1024
+MAX_PDF_BYTES = 20 * 1024 * 1024
+MAX_FILES = 200_000
+MAX_BYTES = 4 * 1024 * 1024 * 1024
+"""Of one source."""
+
+_SNIFFED_BYTES = 8192
+_LFS_MARK = b"version https://git-lfs.github.com/spec/"
+_TOLD_EVERY = 50
+
+Convert = Callable[[bytes], str]
+"""The text of a file; empty when it has none. Blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Converters:
+    html: Convert
+    pdf: Convert
+
+
+@dataclass(slots=True)
+class Intake:
+    """One reading. `stop` ends it before the next file."""
+
+    objects: Objects
+    convert: Converters
+    now: datetime
+    stop: Event
+    _items: dict[str, Item] = field(default_factory=dict[str, Item])
+    _skipped: int = 0
+    _bytes: int = 0
+
+    def take(self, files: Iterator[File], report: Report) -> Taken | None:
+        """None when it was stopped. Raises Exhausted for a source beyond all bounds."""
+        for number, file in enumerate(files):
+            if self.stop.is_set():
+                return None
+            self._take(file)
+            if number % _TOLD_EVERY == 0:
+                report(Progress("keeping files", number))
+            if len(self._items) > MAX_FILES or self._bytes > MAX_BYTES:
+                raise _too_much()
+        items = self._plan()
+        return Taken(
+            manifest=self.objects.put_manifest(items, self.now),
+            files=len(items),
+            documents=sum(PurePosixPath(item.path).suffix.lower() in DOCUMENT_SUFFIXES for item in items),
+            size_bytes=sum(item.size_bytes for item in items),
+            skipped=self._skipped,
+        )
+
+    def _take(self, file: File) -> None:
+        suffix = PurePosixPath(file.path).suffix.lower()
+        data, name = self._read(file, suffix)
+        if data is None or name in self._items:
+            self._skipped += 1
+            return
+        self._items[name] = Item(name, self.objects.put(data, self.now), len(data))
+        self._bytes += len(data)
+
+    def _read(self, file: File, suffix: str) -> tuple[bytes | None, str]:
+        """What is kept and under which name; None for what is too large or no text."""
+        if file.size_bytes > (MAX_PDF_BYTES if suffix in PDF_SUFFIXES else MAX_TEXT_BYTES):
+            return None, file.path
+        data = file.read()
+        if suffix in PDF_SUFFIXES:
+            return self.convert.pdf(data).encode(errors="replace") or None, f"{file.path}.txt"
+        if b"\0" in data[:_SNIFFED_BYTES] or data.startswith(_LFS_MARK):
+            return None, file.path
+        if suffix in HTML_SUFFIXES:
+            return self.convert.html(data).encode(errors="replace") or None, f"{file.path}.md"
+        return data, file.path
+
+    def _plan(self) -> list[Item]:
+        """By path; without files in whose place a folder is needed."""
+        folders = {above.as_posix() for path in self._items for above in PurePosixPath(path).parents}
+        kept = [item for path, item in sorted(self._items.items()) if path not in folders]
+        self._skipped += len(self._items) - len(kept)
+        return kept
+
+
+def _too_much() -> Exhausted:
+    return Exhausted(
+        "The source is too large.",
+        code="source_too_large",
+        why=f"It has more than {MAX_FILES:,} files or {MAX_BYTES // 1024**3} GB of documents.",
+        fix="Give a content path, and make several sources of it.",
+    )

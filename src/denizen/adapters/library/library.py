@@ -1,0 +1,138 @@
+"""The library as its port has it: work on files goes to threads, one publisher at a time, whatever the process.
+
+objects/ab/cdef...     files and manifests by their content (`objects`)
+kept/<id>/docs/...     snapshots (`shelf`)
+current.json           which one agents read
+staging/               what is being made or removed
+clones/                repositories, for the reader of git
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from threading import Event
+
+import anyio
+from anyio import to_thread
+
+from denizen.adapters.library.intake import Converters, Intake
+from denizen.adapters.library.objects import FILE_MODE, Objects, make_folder
+from denizen.adapters.library.shelf import Shelf
+from denizen.domain.clock import Clock
+from denizen.domain.errors import Unavailable
+from denizen.domain.snapshot import Snapshot, SnapshotPart
+from denizen.domain.source import Taken
+from denizen.ports.source import File, Report
+
+_LOOK_AGAIN_S = 0.1
+_PATIENCE_S = 300.0
+_TRIES = 5
+
+
+class FileLibrary:
+    """`denizen.ports.source.Library`. `root` is made when something is first kept."""
+
+    def __init__(self, root: Path, convert: Converters, clock: Clock) -> None:
+        self._root = root
+        self._convert = convert
+        self._clock = clock
+        self._objects = Objects(root / "objects")
+        self._shelf = Shelf(root, self._objects)
+        self._publishing = anyio.Lock()
+
+    async def take(self, files: Iterator[File], report: Report) -> Taken:
+        intake = Intake(self._objects, self._convert, self._clock.now(), Event())
+        taken: Taken | None = None
+        async with anyio.create_task_group() as group:
+            # A cancellation does not reach the thread, but this task, which tells it.
+            group.start_soon(_stop_when_cancelled, intake.stop)
+            taken = await to_thread.run_sync(intake.take, files, report)
+            group.cancel_scope.cancel()
+        if taken is None:
+            raise Unavailable("Reading the source was stopped.", code="source_stopped")
+        return taken
+
+    async def has(self, manifest: str) -> bool:
+        return await to_thread.run_sync(self._objects.is_whole, manifest)
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncGenerator[None]:
+        async with self._publishing:
+            make_folder(self._root)
+            handle = os.open(self._root / "publish.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            try:
+                await _wait_for(handle)
+                yield
+            finally:
+                os.close(handle)
+
+    async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime) -> Snapshot:
+        return await to_thread.run_sync(self._shelf.publish, parts, now)
+
+    async def expire(self, *, before: datetime, manifests: Sequence[str]) -> Sequence[str]:
+        return await to_thread.run_sync(self._expire, before, manifests)
+
+    def _expire(self, before: datetime, manifests: Sequence[str]) -> list[str]:
+        gone = self._shelf.expire(before)
+        if gone:
+            wanted = {*manifests, *(part.manifest for each in self._shelf.list_snapshots() for part in each.parts)}
+            self._objects.sweep(wanted.union(*map(self._objects.list_digests, wanted)), before)
+        return gone
+
+    async def current(self) -> Snapshot | None:
+        return await to_thread.run_sync(self._shelf.current)
+
+    async def list_snapshots(self) -> Sequence[Snapshot]:
+        return await to_thread.run_sync(self._shelf.list_snapshots)
+
+    async def verify(self, snapshot_id: str) -> Sequence[str]:
+        return await to_thread.run_sync(self._shelf.verify, snapshot_id)
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncGenerator[Path | None]:
+        """A lock of the system, which ends with the process at the latest."""
+        for _ in range(_TRIES):
+            current = self._shelf.current()
+            handle = self._shelf.hold(current.id) if current is not None else None
+            if current is not None and handle is not None:
+                try:
+                    yield self._shelf.folder(current.id)
+                finally:
+                    os.close(handle)
+                return
+        yield None
+
+    def current_folder(self) -> Path | None:
+        current = self._shelf.current()
+        folder = self._shelf.folder(current.id) if current is not None else None
+        return folder if folder is not None and folder.is_dir() else None
+
+
+async def _stop_when_cancelled(stop: Event) -> None:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        stop.set()
+
+
+async def _wait_for(handle: int) -> None:
+    """Raises Unavailable when others publish without an end."""
+    with anyio.move_on_after(_PATIENCE_S):
+        while True:
+            if _locked(handle):
+                return
+            await anyio.sleep(_LOOK_AGAIN_S)
+    raise Unavailable("Another process of Denizen is publishing a snapshot.", code="snapshot_busy")
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,184 @@
+"""The snapshots that are kept, each a folder of hard links to objects, and which of them is current. Blocks.
+
+`kept/<id>/` has the files, `kept/<id>.json` says what they are, `kept/<id>.lock` is held shared by who reads them, and
+`current.json` names the current one: it is replaced in one step, so that everybody sees the old or the new one whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from pathlib import Path
+from shutil import copyfile, rmtree
+from typing import Any
+
+from denizen.adapters.library.objects import FILE_MODE, Objects, make_folder, write_file
+from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.snapshot import Snapshot, SnapshotPart, snapshot_id
+
+ROOTS = ("docs",)
+"""Folders that every snapshot has."""
+
+_NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
+
+
+class Shelf:
+    """`root` exists."""
+
+    def __init__(self, root: Path, objects: Objects) -> None:
+        self._root = root
+        self._kept = root / "kept"
+        self._objects = objects
+
+    def publish(self, parts: Sequence[SnapshotPart], now: datetime) -> Snapshot:
+        """Raises Conflict when files are gone that a manifest lists."""
+        made = Snapshot(snapshot_id(parts), now, tuple(parts))
+        current = self.current()
+        if current is not None and current.id == made.id and self.folder(made.id).is_dir():
+            return current
+        make_folder(self._kept)
+        write_file(self._record(made.id), _to_json(made), now)
+        if not self.folder(made.id).is_dir():
+            self._build(made)
+        write_file(self._root / "current.json", _to_json(replace(made, parts=())), now)
+        return made
+
+    def current(self) -> Snapshot | None:
+        try:
+            told = json.loads((self._root / "current.json").read_bytes())
+            return self.find(str(told["id"]))
+        except FileNotFoundError:
+            return None
+
+    def find(self, wanted: str) -> Snapshot | None:
+        try:
+            return _from_json(self._record(wanted).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def list_snapshots(self) -> list[Snapshot]:
+        """Newest first."""
+        found = (self.find(record.stem) for record in self._kept.glob("snap_*.json"))
+        return sorted(filter(None, found), key=lambda each: each.created_at, reverse=True)
+
+    def folder(self, wanted: str) -> Path:
+        return self._kept / wanted
+
+    def hold(self, wanted: str) -> int | None:
+        """An open file that keeps the snapshot there until it is closed; None when it is gone."""
+        handle = os.open(self._lock(wanted), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:  # it is being removed
+            os.close(handle)
+            return None
+        if self.folder(wanted).is_dir():
+            return handle
+        os.close(handle)
+        self._lock(wanted).unlink(missing_ok=True)
+        return None
+
+    def expire(self, before: datetime) -> list[str]:
+        """Removes those made before that are neither current nor held. Ids of what went."""
+        current = self.current()
+        old = [each.id for each in self.list_snapshots() if each.created_at < before]
+        return [each for each in old if (current is None or each != current.id) and self._remove(each)]
+
+    def verify(self, wanted: str) -> list[str]:
+        """What is wrong, a sentence each. Raises NotFound."""
+        snapshot = self.find(wanted)
+        if snapshot is None:
+            raise NotFound(f"There is no snapshot {wanted}.", code="snapshot_not_found")
+        root, faults, known = self.folder(wanted), list[str](), set[str]()
+        for path, digest in self._files(snapshot):
+            known.add(path)
+            place = root / path
+            if place.is_symlink() or not place.is_file():
+                faults.append(f"{path} is missing.")
+            elif _digest(place) != digest:
+                faults.append(f"{path} was changed.")
+        there = (Path(above) / name for above, _, names in os.walk(root) for name in names)
+        extra = sorted(place.relative_to(root).as_posix() for place in there)
+        return faults + [f"{path} does not belong to it." for path in extra if path not in known]
+
+    def _remove(self, wanted: str) -> bool:
+        handle = os.open(self._lock(wanted), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self.folder(wanted).is_dir():
+                rmtree(self.folder(wanted).rename(self._beside("gone")))
+            self._record(wanted).unlink(missing_ok=True)
+            self._lock(wanted).unlink(missing_ok=True)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(handle)
+        return True
+
+    def _build(self, snapshot: Snapshot) -> None:
+        beside = self._beside("new")
+        try:
+            for root in ROOTS:
+                make_folder(beside / root)
+            for path, digest in self._files(snapshot):
+                place = beside / path
+                make_folder(place.parent)
+                _link(self._objects.place(digest), place)
+            beside.rename(self.folder(snapshot.id))
+        except FileNotFoundError as error:
+            raise Conflict(
+                "Files of a source are gone.",
+                code="snapshot_incomplete",
+                why=str(error),
+                fix="Read the sources anew with `denizen sources sync --reset`.",
+            ) from error
+        finally:
+            rmtree(beside, ignore_errors=True)
+
+    def _files(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+        for part in snapshot.parts:
+            for item in self._objects.read_manifest(part.manifest):
+                yield f"{part.folder}/{item.path}", item.digest
+
+    def _beside(self, what: str) -> Path:
+        make_folder(self._root / "staging")
+        return self._root / "staging" / f"{what}-{secrets.token_hex(6)}"
+
+    def _record(self, wanted: str) -> Path:
+        return self._kept / f"{wanted}.json"
+
+    def _lock(self, wanted: str) -> Path:
+        return self._kept / f"{wanted}.lock"
+
+
+def _link(source: Path, place: Path) -> None:
+    try:
+        os.link(source, place)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        copyfile(source, place)
+        place.chmod(FILE_MODE)
+
+
+def _digest(place: Path) -> str:
+    with place.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _to_json(snapshot: Snapshot) -> bytes:
+    told = asdict(snapshot) | {"created_at": snapshot.created_at.isoformat()}
+    return json.dumps(told, indent=1).encode()
+
+
+def _from_json(data: bytes) -> Snapshot:
+    told: dict[str, Any] = json.loads(data)
+    parts = tuple(SnapshotPart(**part) for part in told["parts"])
+    return Snapshot(told["id"], datetime.fromisoformat(told["created_at"]), parts)

@@ -1,0 +1,169 @@
+"""Opens braces and file name patterns of a word, as bash does, within the folder the line stands in.
+
+A pattern that meets a name beginning with `-` gives `./-name`, so that no name becomes an option; a pattern that would
+look outside of the top folder is refused. Called by `plan.py` before anything is judged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from denizen.adapters.sandbox.inside.paths import check_path
+from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.words import Char, Word
+
+MAX_WORDS = 10_000
+"""Of one word. More would not fit a command line of the kernel for long."""
+MAX_LOOKED_AT = 200_000
+"""Names that one pattern may pass over."""
+_BRACE_FIX = "Write {a,b} without nesting, or put the braces into quotes."
+
+
+def expand(word: Word, depth: int) -> list[str]:
+    """The arguments that the word becomes, in bash's order. `depth` is how far the current folder lies below the top.
+    Raises Refused.
+    """
+    found: list[str] = []
+    for each in _open_braces(word):
+        if not each:
+            continue
+        text = "".join(char for char, _ in each)
+        found += (_match(each, text, depth) or [text]) if _is_pattern(each) else [text]
+        if len(found) > MAX_WORDS:
+            raise Refused(f"a word becomes more than {MAX_WORDS} arguments", "Use find or grep -r instead of patterns.")
+    return found
+
+
+def _open_braces(word: Word) -> list[Word]:
+    braces = [place for place, (char, quoted) in enumerate(word) if char in {"{", "}"} and not quoted]
+    if not braces:
+        return [word]
+    pairs = list(zip(braces[::2], braces[1::2], strict=False))
+    is_flat = len(braces) % 2 == 0 and all(word[a][0] == "{" and word[b][0] == "}" for a, b in pairs)
+    if is_flat and all(b == a + 1 for a, b in pairs) and (",", False) not in word:
+        return [word]  # `{}` means itself
+    if not is_flat or not all((",", False) in word[a:b] for a, b in pairs):
+        raise Refused("these braces are not understood", _BRACE_FIX)
+    opened: list[Word] = [()]
+    end = 0
+    for start, stop in pairs:
+        before = word[end:start]
+        choices = list(_split(word[start + 1 : stop]))
+        opened = [(*head, *before, *choice) for head in opened for choice in choices]
+        if len(opened) > MAX_WORDS:
+            raise Refused(f"a word becomes more than {MAX_WORDS} arguments", _BRACE_FIX)
+        end = stop + 1
+    return [(*head, *word[end:]) for head in opened]
+
+
+def _split(inner: Word) -> Iterator[Word]:
+    choice: list[Char] = []
+    for char in inner:
+        if char == (",", False):
+            yield tuple(choice)
+            choice = []
+        else:
+            choice.append(char)
+    yield tuple(choice)
+
+
+def _is_pattern(word: Iterable[Char]) -> bool:
+    return any(char in {"*", "?", "["} and not quoted for char, quoted in word)
+
+
+def _match(word: Word, text: str, depth: int) -> list[str]:
+    check_path(text, depth)
+    parts: list[Word] = [()]
+    for char in word:
+        if char[0] == "/":
+            parts.append(())
+        else:
+            parts[-1] = (*parts[-1], char)
+    found = sorted(_Walk().follow("", parts))
+    return [f"./{name}" if name.startswith("-") else name for name in found]
+
+
+@dataclass(slots=True)
+class _Walk:
+    looked_at: int = 0
+
+    def follow(self, before: str, parts: list[Word]) -> Iterator[str]:
+        part, rest = parts[0], parts[1:]
+        if not _is_pattern(part):
+            name = before + "".join(char for char, _ in part)
+            if rest:
+                yield from self.follow(f"{name}/", rest)
+            elif os.path.lexists(name):
+                yield name
+            return
+        regex = re.compile(_to_regex(part), re.DOTALL)
+        wants_hidden = part[0][0] == "."
+        for name in self._names(before):
+            if name.startswith(".") and not wants_hidden:
+                continue
+            if regex.fullmatch(name) is None:
+                continue
+            if not rest:
+                yield before + name
+            elif os.path.isdir(before + name):
+                yield from self.follow(f"{before}{name}/", rest)
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            return []
+        self.looked_at += len(names)
+        if self.looked_at > MAX_LOOKED_AT:
+            raise Refused("the pattern looks at too many files", "Use find with -name, or name a folder.")
+        return names
+
+
+def _to_regex(part: Word) -> str:
+    made: list[str] = []
+    at = 0
+    while at < len(part):
+        char, quoted = part[at]
+        if quoted or char not in "*?[":
+            made.append(re.escape(char))
+        elif char == "[" and (closing := _closing(part, at)):
+            made.append(_bracket(part[at + 1 : closing]))
+            at = closing
+        else:
+            made.append({"*": ".*", "?": ".", "[": r"\["}[char])
+        at += 1
+    return "".join(made)
+
+
+def _closing(part: Word, start: int) -> int:
+    """Where the bracket ends; 0 for one that is no bracket."""
+    at = start + 1
+    if part[at : at + 1] in {(("!", False),), (("^", False),)}:
+        at += 1
+    for place in range(at + 1, len(part)):
+        if part[place] == ("]", False):
+            return place
+    return 0
+
+
+def _bracket(inner: Word) -> str:
+    if any(part[0][0] == "[" and part[1][0] in ":=." for part in zip(inner, inner[1:], strict=False)):
+        raise Refused("classes in file name patterns are not known here", "Quote the pattern if it is for grep.")
+    is_negated = inner[0] in {("!", False), ("^", False)}
+    chars = inner[1:] if is_negated else inner
+    made: list[str] = []
+    at = 0
+    while at < len(chars):
+        if at + 2 < len(chars) and chars[at + 1] == ("-", False):
+            low, high = chars[at][0], chars[at + 2][0]
+            if low > high:
+                raise Refused("a range in a file name pattern goes backwards", "Quote the pattern if it is for grep.")
+            made.append(f"{re.escape(low)}-{re.escape(high)}")
+            at += 3
+        else:
+            made.append(re.escape(chars[at][0]))
+            at += 1
+    return f"[{'^' if is_negated else ''}{''.join(made)}]"

@@ -1,0 +1,111 @@
+"""From the text of a line to commands that passed every check, ready to run. Runs nothing.
+
+The whole line is planned before its first command starts: a line is refused as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from denizen.adapters.sandbox.inside.expansion import expand
+from denizen.adapters.sandbox.inside.paths import check_path
+from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
+from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.words import Joint, Pipeline, Redirect, Simple, read_line
+from denizen.adapters.sandbox.inside.xargs import Xargs, read_xargs
+
+MAX_COMMANDS = 32
+"""Of one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One command of a pipeline; `xargs` is there when it is ours."""
+
+    argv: tuple[str, ...]
+    redirects: tuple[Redirect, ...]
+    xargs: Xargs | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPipeline:
+    joint: Joint
+    stages: tuple[Stage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`folder` is where the line runs, relative to the top; `depth` how far below it that is."""
+
+    folder: str
+    depth: int
+    pipelines: tuple[PlannedPipeline, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Stands in the top folder `top`, with these programs installed."""
+
+    top: str
+    installed: Collection[str]
+
+    def plan(self, text: str) -> Plan:
+        """Leaves the process in the folder of the line. Raises Refused."""
+        pipelines = read_line(text)
+        os.chdir(self.top)
+        if sum(len(pipeline.commands) for pipeline in pipelines) > MAX_COMMANDS:
+            raise Refused(f"the line has more than {MAX_COMMANDS} commands", "Send several lines as a batch.")
+        folder, depth = ".", 0
+        if self._is_cd(pipelines[0]):
+            folder, depth = self._enter(pipelines)
+            pipelines = pipelines[1:]
+        planned = tuple(
+            PlannedPipeline(
+                each.joint if number else "", tuple(self._stage(command, depth) for command in each.commands)
+            )
+            for number, each in enumerate(pipelines)
+        )
+        return Plan(folder, depth, planned)
+
+    @staticmethod
+    def _is_cd(pipeline: Pipeline) -> bool:
+        return "".join(char for char, _ in pipeline.commands[0].words[0]) == "cd" and len(pipeline.commands) == 1
+
+    def _enter(self, pipelines: Sequence[Pipeline]) -> tuple[str, int]:
+        command = pipelines[0].commands[0]
+        words = [text for word in command.words[1:] for text in expand(word, 0)]
+        if len(words) != 1 or command.redirects or (len(pipelines) > 1 and pipelines[1].joint != "&&"):
+            raise Refused("cd is used in a way that is not allowed", "Write `cd DIR && ...` at the beginning.")
+        folder = words[0]
+        if folder.startswith("-"):
+            raise Refused("there is no folder to go back to", "Write `cd DIR && ...`; each line begins at the top.")
+        check_path(folder, 0)
+        reached = os.path.realpath(folder)
+        if reached != self.top and not reached.startswith(f"{self.top.rstrip('/')}/"):
+            raise Refused(f"`{folder[:80]}` leads out of the top folder", "Name a folder below it.")
+        try:
+            os.chdir(reached)
+        except OSError as error:
+            raise Refused(f"cd: {folder[:80]}: {error.strerror}", "`ls` or `find . -type d` show what there is.") from None
+        inner = os.path.relpath(reached, self.top)
+        return inner, 0 if inner == "." else inner.count("/") + 1
+
+    def _stage(self, command: Simple, depth: int) -> Stage:
+        argv = tuple(text for word in command.words for text in expand(word, depth))
+        if not argv or not argv[0]:
+            raise Refused("a command has no program", "Write one, such as ls.")
+        self._check_installed(argv[0])
+        if argv[0] == "xargs":
+            xargs = read_xargs(argv, depth)
+            self._check_installed(xargs.command[0])
+            return Stage(argv, command.redirects, xargs)
+        check_command(argv, depth)
+        return Stage(argv, command.redirects)
+
+    def _check_installed(self, name: str) -> None:
+        refuse_program(name)
+        if name != "xargs" and name not in self.installed:
+            others = ", ".join(sorted({*self.installed, "xargs"}))
+            raise Refused(f"`{name}` is not installed here", f"There are {others}.")

@@ -1,0 +1,138 @@
+"""Judges one final command, after all expansion, against the tables of `programs.py` (inventory S16-S19, SW1-SW3).
+
+The only judge: lines of agents, people and programs, and every command that xargs or find would build, come here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from denizen.adapters.sandbox.inside.find import check_find
+from denizen.adapters.sandbox.inside.paths import check_path
+from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGRAMS, SCRIPT, Program
+from denizen.adapters.sandbox.inside.refusal import Refused
+
+_NUMERIC = re.compile(r"-[0-9]{1,7}")
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\+?=", re.DOTALL)
+
+
+def check_command(argv: Sequence[str], depth: int) -> None:
+    """`depth` is how far the current folder lies below the top. Raises Refused; xargs is not judged here."""
+    name = argv[0]
+    program = PROGRAMS.get(name)
+    if name == "find":
+        for command in check_find(argv, depth):
+            if not (inner := PROGRAMS.get(command[0])) or not inner.may_follow_find:
+                raise Refused(f"find may not run `{command[0]}`", _may_follow())
+            check_command(command, depth)
+    elif program is None:
+        refuse_program(name)
+    else:
+        _Reading(name, program, depth).check(argv[1:])
+
+
+def refuse_program(name: str) -> None:
+    """Raises Refused unless the program is one of those that may run."""
+    if name in NAMES:
+        return
+    if _ASSIGNMENT.match(name):
+        raise Refused("variables cannot be set", "Leave out NAME=VALUE in front of the command.")
+    if "/" in name:
+        raise Refused(f"`{name[:80]}` names a program by its path", "Write the bare name, such as grep.")
+    allowed = f"Allowed are {', '.join(sorted(NAMES))}."
+    raise Refused(f"`{name[:80]}` is not allowed", f"{INSTEAD.get(name, '')} {allowed}".strip())
+
+
+def _may_follow() -> str:
+    return f"After -exec may stand {', '.join(name for name, each in PROGRAMS.items() if each.may_follow_find)}."
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Reads options as getopt_long does, but only exact ones."""
+
+    name: str
+    program: Program
+    depth: int
+    given: set[str] = field(default_factory=set[str])
+    operands: list[str] = field(default_factory=list[str])
+
+    def check(self, args: Sequence[str]) -> None:
+        if self.program.operands == "text" and not self.program.flags:
+            if args[:1] in (["--help"], ["--version"]) and len(args) == 1:
+                raise self._refused(args[0])
+            return
+        rest = list(args)
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                self.operands += rest
+                break
+            if word.startswith("--"):
+                self._long(word, rest)
+            elif word.startswith("-") and word != "-":
+                self._short(word, rest)
+            else:
+                self.operands.append(word)
+        self._check_operands()
+
+    def _long(self, word: str, rest: list[str]) -> None:
+        name, equals, value = word.partition("=")
+        self.given.add(name)
+        if name in self.program.optional:
+            pattern = self.program.optional[name]
+            if equals and not (pattern and pattern.fullmatch(value)):
+                raise self._refused(word)
+        elif name not in self.program.longs:
+            raise self._refused(word)
+        elif (pattern := self.program.longs[name]) is None:
+            if equals:
+                raise self._refused(word)
+        else:
+            self._check_value(name, pattern, value if equals else self._take(name, rest))
+
+    def _short(self, word: str, rest: list[str]) -> None:
+        if self.program.numeric and _NUMERIC.fullmatch(word):
+            return
+        for place, letter in enumerate(word[1:], start=1):
+            pattern = self.program.valued.get(letter)
+            self.given.add(letter)
+            if pattern is not None:
+                self._check_value(f"-{letter}", pattern, word[place + 1 :] or self._take(f"-{letter}", rest))
+                return
+            if letter not in self.program.flags:
+                raise self._refused(word if len(word) == 2 else f"-{letter} in {word}")
+
+    def _take(self, name: str, rest: list[str]) -> str:
+        if not rest:
+            raise Refused(f"{self.name} {name} needs a value")
+        return rest.pop(0)
+
+    def _check_value(self, name: str, pattern: re.Pattern[str], value: str) -> None:
+        if not pattern.fullmatch(value):
+            raise Refused(f"{self.name} {name} cannot have the value `{value[:80]}`", self.program.hint)
+        if pattern is PATH:
+            check_path(value, self.depth)
+
+    def _check_operands(self) -> None:
+        if self.program.needs and not self.program.needs & self.given:
+            raise Refused(f"{self.name} needs the option -{min(self.program.needs, key=len)}", self.program.hint)
+        operands = self.operands
+        if self.program.operands in {"pattern, paths", "script, paths"} and not self.program.gives & self.given:
+            first, operands = operands[:1], operands[1:]
+            if not first or (self.program.operands == "script, paths" and not SCRIPT.fullmatch(first[0])):
+                raise Refused(f"{self.name} cannot be used like this", self.program.hint or "Give it a pattern.")
+        if not self.program.least <= len(operands) <= self.program.most:
+            how_many = f"{self.program.least} to {self.program.most}" if self.program.most < 9 else "at least one"
+            raise Refused(f"{self.name} takes {how_many} here, not {len(operands)} files or names", self.program.hint)
+        if self.program.operands != "text":
+            for operand in operands:
+                check_path(operand, self.depth)
+
+    def _refused(self, word: str) -> Refused:
+        shorts = " ".join(f"-{letter}" for letter in (*self.program.flags, *self.program.valued))
+        longs = " ".join((*self.program.longs, *self.program.optional))
+        allowed = f"Allowed are {shorts} {longs}.".replace("  ", " ") if shorts or longs else ""
+        return Refused(f"{self.name} may not have the option `{word[:80]}`", f"{self.program.hint} {allowed}".strip())

@@ -1,0 +1,224 @@
+"""The programs that may run, each with exactly the options that may be given (inventory S16).
+
+Options are listed one by one, and what is not listed is refused: lists of what is forbidden fail, since GNU programs
+take abbreviated and clustered options. Left out is everything that writes (`sort -o`, `tree -o`), runs programs
+(`sort --compress-program`, `diff -l`), reads names of files from elsewhere (`--files0-from`, `grep -f`), follows links
+or waits (`tail -f`), and every width that could make output of gigabytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+NUMBER = re.compile(r"[0-9]{1,7}")
+ANY = re.compile(r"[^\0]*", re.DOTALL)
+LINES = re.compile(r"[-+]?[0-9]{1,9}[kKMG]?")
+PATH = re.compile(r"(?s:.*)(?#path)")
+"""Checked as a path too."""
+_DEPTH = re.compile(r"[0-9]{1,3}")
+_WIDTH = re.compile(r"[0-9]{1,3}")
+_COLOR = re.compile(r"always|never|auto")
+_STAT = re.compile(r"(?:[^%]|%%|%[aAbBfFgGhimnNosuUwWxXyYzZ])*", re.DOTALL)
+_NOT_RANDOM = re.compile(r"[0-9.,bdfghiMnrV]{1,40}")
+_DELIMITER = re.compile(r".|\\0|\\t", re.DOTALL)
+_SED = re.compile(r"(?:(?:[0-9]{1,9}|\$)(?:,(?:\+?[0-9]{1,9}|\$))?p|[0-9]{1,9}q)(?:; ?(?:(?:[0-9]{1,9}|\$)(?:,(?:\+?[0-9]{1,9}|\$))?p|[0-9]{1,9}q))*")
+
+Operands = Literal["paths", "pattern, paths", "script, paths", "text"]
+Options = dict[str, re.Pattern[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`flags` are single letters without a value, `valued` and `longs` map an option to what its value must match in
+    full, None for none. `optional` long options take a value only behind `=`. `numeric` stands for `-5`. `gives`
+    are options that stand in for the first operand of "pattern, paths" and "script, paths".
+    """
+
+    flags: str = ""
+    valued: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
+    longs: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
+    optional: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
+    numeric: bool = False
+    gives: frozenset[str] = frozenset()
+    operands: Operands = "paths"
+    least: int = 0
+    most: int = 1_000_000
+    needs: frozenset[str] = frozenset()
+    may_follow_find: bool = False
+    hint: str = ""
+
+
+def _longs(flags: str, **valued: re.Pattern[str]) -> Options:
+    made: Options = dict.fromkeys(f"--{flag}" for flag in flags.split())
+    made.update({f"--{name.replace('_', '-')}": pattern for name, pattern in valued.items()})
+    return made
+
+
+_GREP = Program(
+    flags="EFGPivwxclLnHhoqsrRaIUbTZzy",
+    valued={"e": ANY, "m": NUMBER, "A": NUMBER, "B": NUMBER, "C": NUMBER},
+    longs=_longs(
+        "extended-regexp fixed-strings basic-regexp perl-regexp ignore-case no-ignore-case invert-match word-regexp "
+        "line-regexp count files-with-matches files-without-match line-number with-filename no-filename only-matching "
+        "quiet silent no-messages recursive dereference-recursive text binary byte-offset initial-tab null null-data "
+        "line-buffered",
+        regexp=ANY, max_count=NUMBER, after_context=NUMBER, before_context=NUMBER, context=NUMBER, include=ANY,
+        exclude=ANY, exclude_dir=ANY,
+    ),
+    optional={"--color": _COLOR, "--colour": _COLOR},
+    numeric=True,
+    gives=frozenset({"e", "--regexp"}),
+    operands="pattern, paths",
+    may_follow_find=True,
+    hint="Patterns from files (-f) are not read; give them with -e.",
+)  # fmt: skip
+
+PROGRAMS: dict[str, Program] = {
+    "grep": _GREP,
+    "ls": Program(
+        flags="aAlh1RrtSdFpisngoGCxmUXvkNQbqcuB",
+        valued={"I": ANY},
+        longs=_longs(
+            "all almost-all human-readable recursive reverse size directory inode numeric-uid-gid si no-group "
+            "group-directories-first full-time kibibytes ignore-backups literal quote-name escape file-type author",
+            ignore=ANY, hide=ANY, sort=re.compile("none|size|time|version|extension"),
+            time=re.compile("atime|access|use|ctime|status|birth|creation|mtime|modification"),
+            time_style=re.compile("full-iso|long-iso|iso|locale"),
+        ),
+        optional={"--color": _COLOR, "--classify": _COLOR},
+        may_follow_find=True,
+    ),
+    "tree": Program(
+        flags="adfiNsphDtrUvnCFqxQugcJX",
+        valued={"L": _DEPTH, "P": ANY, "I": ANY},
+        longs=_longs(
+            "noreport dirsfirst filesfirst prune matchdirs ignore-case du inodes device si",
+            filelimit=NUMBER, sort=re.compile("name|size|mtime|ctime|version"),
+        ),
+        hint="Its output cannot go to a file.",
+    ),
+    "cat": Program(
+        flags="nbsAETvetu",
+        longs=_longs("number number-nonblank squeeze-blank show-all show-ends show-tabs show-nonprinting"),
+        may_follow_find=True,
+    ),
+    "head": Program(
+        flags="qvz",
+        valued={"n": LINES, "c": LINES},
+        longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
+        numeric=True,
+        may_follow_find=True,
+    ),
+    "tail": Program(
+        flags="qvz",
+        valued={"n": LINES, "c": LINES},
+        longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
+        numeric=True,
+        may_follow_find=True,
+        hint="Files are not followed (-f): they do not change here.",
+    ),
+    "wc": Program(flags="lwcmL", longs=_longs("lines words bytes chars max-line-length"), may_follow_find=True),
+    "sort": Program(
+        flags="bdfgiMhnrVcCmsuz",
+        valued={"k": _NOT_RANDOM, "t": _DELIMITER},
+        longs=_longs(
+            "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort "
+            "human-numeric-sort numeric-sort reverse version-sort merge stable unique zero-terminated",
+            key=_NOT_RANDOM, field_separator=_DELIMITER,
+        ),
+        optional={"--check": re.compile("quiet|silent|diagnose-first")},
+        hint="The result goes to the output only, never to a file (-o).",
+    ),
+    "uniq": Program(
+        flags="cdDiuz",
+        valued={"f": NUMBER, "s": NUMBER, "w": NUMBER},
+        longs=_longs("count repeated ignore-case unique zero-terminated", skip_fields=NUMBER, skip_chars=NUMBER,
+                     check_chars=NUMBER),
+        optional={"--all-repeated": re.compile("none|prepend|separate")},
+        most=1,
+        hint="A second file would be written to.",
+    ),
+    "diff": Program(
+        flags="ucqriwbBysaNEZdtTpe",
+        valued={"U": _WIDTH, "C": _WIDTH, "W": _WIDTH, "x": ANY},
+        longs=_longs(
+            "normal brief recursive report-identical-files ignore-case ignore-all-space ignore-space-change "
+            "ignore-blank-lines ignore-trailing-space ignore-tab-expansion side-by-side new-file text minimal "
+            "suppress-common-lines left-column strip-trailing-cr expand-tabs show-c-function",
+            width=_WIDTH, exclude=ANY,
+        ),
+        optional={"--color": _COLOR, "--unified": _WIDTH, "--context": _WIDTH},
+        least=2,
+        most=2,
+    ),
+    "echo": Program(operands="text"),
+    "stat": Program(
+        flags="t",
+        valued={"c": _STAT},
+        longs=_longs("terse", format=_STAT),
+        least=1,
+        may_follow_find=True,
+        hint="A format has plain directives such as %n %s %y, without widths.",
+    ),
+    "file": Program(
+        flags="bikhNn0r",
+        longs=_longs("brief mime mime-type mime-encoding keep-going no-dereference no-pad no-buffer print0 raw extension"),
+        least=1,
+        may_follow_find=True,
+    ),
+    "du": Program(
+        flags="ashkmbcSxl0",
+        valued={"d": _DEPTH},
+        longs=_longs(
+            "all summarize human-readable apparent-size bytes total separate-dirs one-file-system count-links null si",
+            max_depth=_DEPTH, exclude=ANY, threshold=re.compile(r"-?[0-9]{1,12}[kKMG]?"),
+        ),
+        may_follow_find=True,
+    ),
+    "basename": Program(
+        flags="az", valued={"s": ANY}, longs=_longs("multiple zero", suffix=ANY), operands="text", least=1,
+        may_follow_find=True,
+    ),
+    "dirname": Program(flags="z", longs=_longs("zero"), operands="text", least=1, may_follow_find=True),
+    "realpath": Program(
+        flags="emqszLP",
+        longs=_longs(
+            "canonicalize-existing canonicalize-missing quiet strip no-symlinks zero logical physical",
+            relative_to=PATH, relative_base=PATH,
+        ),
+        least=1,
+        may_follow_find=True,
+    ),
+    "sed": Program(
+        flags="n",
+        valued={"e": _SED},
+        longs=_longs("quiet silent", expression=_SED),
+        gives=frozenset({"e", "--expression"}),
+        operands="script, paths",
+        needs=frozenset({"n", "--quiet", "--silent"}),
+        may_follow_find=True,
+        hint="Only lines are printed, as in `sed -n '10,20p' FILE`.",
+    ),
+}  # fmt: skip
+"""Those with options and operands in the usual form. `find` and `xargs` are judged by `find.py` and `xargs.py`."""
+
+SCRIPT = _SED
+NAMES = frozenset({*PROGRAMS, "find", "xargs"})
+EXTERNAL = frozenset({*PROGRAMS, "find"})
+"""Those that are programs of the system: xargs is our own."""
+INSTEAD = {
+    "cd": "`cd DIR && ...` may only stand at the beginning of the line, and holds for the line.",
+    "rm": "Nothing can be changed here.", "mv": "Nothing can be changed here.", "cp": "Nothing can be changed here.",
+    "tee": "Nothing can be written here.", "touch": "Nothing can be changed here.", "mkdir": "Nothing can be changed here.",
+    "curl": "There is no network here.", "wget": "There is no network here.", "git": "There is no repository here.",
+    "ssh": "There is no network here.", "sudo": "Commands run without privileges.",
+    "awk": "Use grep -o for parts of lines, sed -n 'a,bp' for lines.", "cut": "Use grep -o with a pattern.",
+    "egrep": "Write grep -E.", "fgrep": "Write grep -F.", "rg": "Write grep -rn.", "less": "Write cat, head or sed -n.",
+    "more": "Write cat, head or sed -n.", "pwd": "Paths are relative to the top folder, where every line begins.",
+    "bash": "Write the commands themselves.", "sh": "Write the commands themselves.",
+    "for": "There are no loops: use find -exec, or xargs.", "while": "There are no loops: use find -exec, or xargs.",
+    "if": "There are no conditions: use && and ||.", "test": "Use ls or stat.", "[": "Use ls or stat.",
+    "printf": "Use echo.", "true": "An exit code that is not 0 does no harm: leave `|| true` out.",
+}  # fmt: skip

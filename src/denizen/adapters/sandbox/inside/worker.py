@@ -1,0 +1,175 @@
+"""The main program of a worker: shuts itself in, then answers lines of JSON until nobody needs it any more.
+
+First comes the order, answered by `{"ready": true}` or `{"failed": ...}`; then one request a line, `{"commands": [...],
+"timeout_s": ..., "keep_going": ...}`, answered by one line with `results`. Started by `process.py` with an interpreter
+that sees the standard library only. Between requests nothing is kept: each line begins in the top folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any, NoReturn
+
+from denizen.adapters.sandbox.inside.isolation import Order, shut_in
+from denizen.adapters.sandbox.inside.mounts import Bind
+from denizen.adapters.sandbox.inside.pipeline import CAPPED, Bench, HungUp, Output, Stopped, run_pipeline
+from denizen.adapters.sandbox.inside.plan import Plan, Planner
+from denizen.adapters.sandbox.inside.refusal import Refused
+
+REFUSED = 126
+MAX_CHARS = 50_000
+"""Of each stream of a command (inventory S20)."""
+MAX_COMMAND_CHARS = 2000
+_CHUNK = 65_536
+
+
+def main() -> NoReturn:
+    """Never returns."""
+    requests, replies = _move_pipes()
+    reader = _Lines(requests)
+    told: dict[str, Any] = json.loads(reader.read(30.0) or "{}")
+    order = _read_order(told)
+    try:
+        shut_in(order)
+    except OSError as error:
+        _reply(replies, {"failed": error.strerror or str(error)})
+        os._exit(1)
+    null = os.open("/dev/null", os.O_RDONLY)
+    bench = Bench(told["programs"], told["environ"], null, requests, _killer(order.tier))
+    planner = Planner(order.top, frozenset(told["programs"]))
+    _reply(replies, {"ready": True})
+    while (line := reader.read(float(told["idle_s"]))) is not None:
+        request: dict[str, Any] = json.loads(line)
+        deadline = time.monotonic() + float(request["total_timeout_s"])
+        results: list[dict[str, Any]] = []
+        for command in request["commands"]:
+            until = min(deadline, time.monotonic() + float(request["timeout_s"]))
+            results.append(_answer(str(command), planner, bench, until))
+        _reply(replies, {"results": results})
+    os._exit(0)
+
+
+def _answer(command: str, planner: Planner, bench: Bench, deadline: float) -> dict[str, Any]:
+    started = time.monotonic()
+    output, refused = Output(), False
+    try:
+        if len(command) > MAX_COMMAND_CHARS:
+            raise Refused(f"a command has at most {MAX_COMMAND_CHARS} characters", "Send several, as a batch.")
+        code = _run(planner.plan(command), bench, output, deadline)
+        code, refused = (REFUSED, True) if output.was_refused else (code, False)
+    except Refused as refusal:
+        output.stderr += refusal.explain().encode(errors="replace")
+        code, refused = REFUSED, True
+    except Stopped as stop:
+        code = stop.code
+        what = "it printed too much" if code == CAPPED else "its time was over"
+        output.stderr += f"stopped: {what}. Search for something narrower, in fewer files.\n".encode()
+    except HungUp:
+        os._exit(0)
+    except OSError as error:  # a program could not be started: too many arguments, too many processes
+        output.stderr += f"cannot run this: {error.strerror}\n".encode()
+        code = REFUSED
+    except (MemoryError, RecursionError):
+        output = Output()
+        output.stderr += b"this takes too much memory. Search for something narrower.\n"
+        code = CAPPED
+    _clear(bench)
+    took_ms = (time.monotonic() - started) * 1000
+    return {
+        "stdout": _cut(output.stdout), "stderr": _cut(output.stderr), "exit_code": code, "refused": refused,
+        "duration_ms": round(took_ms),
+    }  # fmt: skip
+
+
+def _run(plan: Plan, bench: Bench, output: Output, deadline: float) -> int:
+    code = 0
+    for pipeline in plan.pipelines:
+        if (pipeline.joint == "&&" and code) or (pipeline.joint == "||" and not code):
+            continue
+        code = run_pipeline(pipeline, plan.depth, bench, output, deadline)
+    return code
+
+
+def _clear(bench: Bench) -> None:
+    """Nothing of a line outlives it; also after a pipeline of which some part was never started."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+        bench.kill()
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        return
+
+
+def _cut(data: bytearray) -> str:
+    text = data.decode(errors="replace")
+    return text if len(text) <= MAX_CHARS else f"{text[:MAX_CHARS]}\n[cut: {MAX_CHARS} of {len(text)} characters]\n"
+
+
+def _killer(tier: str) -> Any:  # noqa: ANN401 - a function without arguments
+    if tier == "namespaces":
+        if os.getpid() != 1:
+            raise SystemExit("not the first process of a namespace")
+        return lambda: os.kill(-1, signal.SIGKILL)
+    # Programs cannot leave the group of this process, which the parent made for it, nor ignore the signal.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    return lambda: os.kill(0, signal.SIGTERM)
+
+
+def _move_pipes() -> tuple[int, int]:
+    """Away from where programs would inherit them; what is there then is /dev/null."""
+    requests, replies = os.dup(0), os.dup(1)  # not inherited by what is started
+    null = os.open("/dev/null", os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
+    return requests, replies
+
+
+class _Lines:
+    """Reads lines from a pipe, or none in time."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._buffer = bytearray()
+
+    def read(self, timeout_s: float) -> str | None:
+        """None when nobody wrote for so long, or the other end is closed."""
+        while b"\n" not in self._buffer:
+            readable, _, _ = select.select([self._descriptor], [], [], timeout_s)
+            chunk = os.read(self._descriptor, _CHUNK) if readable else b""
+            if not chunk:
+                return None
+            self._buffer += chunk
+        line, _, rest = self._buffer.partition(b"\n")
+        self._buffer = rest
+        return line.decode()
+
+
+def _reply(descriptor: int, reply: dict[str, Any]) -> None:
+    data = json.dumps(reply).encode() + b"\n"
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    except BrokenPipeError:
+        os._exit(0)
+
+
+def _read_order(told: dict[str, Any]) -> Order:
+    def binds(key: str) -> tuple[Bind, ...]:
+        return tuple(Bind(source, target, is_documents=key == "folders") for source, target in told[key])
+
+    return Order(
+        told["tier"], binds("folders"), binds("runnable"), binds("readable"), told["scratch"],
+        told["memory_bytes"], told["uid"],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""Our own xargs: every command that it builds is judged before it runs, so that no option comes out of a file's name.
+
+The real one is not in the sandbox. `-P` is taken and does nothing: commands run one after another. Planned by `plan.py`,
+run by `pipeline.py` in a process of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
+from denizen.adapters.sandbox.inside.programs import NUMBER
+from denizen.adapters.sandbox.inside.refusal import Refused
+
+MAX_COMMANDS = 2000
+MAX_BYTES = 100_000
+"""Of the arguments of one command."""
+REFUSED = 112
+"""The exit code that says so to the worker; no command of xargs leaves with it."""
+_FAILED, _FATAL, _NOT_RUN = 123, 124, 126
+_BLANK = frozenset(" \t\n\v\f\r")
+_VALUED = {
+    "I": re.compile(r".{1,50}", re.DOTALL), "n": NUMBER, "L": NUMBER, "P": NUMBER, "s": NUMBER,
+    "d": re.compile(r".|\\[0nt]", re.DOTALL),
+}  # fmt: skip
+_LONG = {
+    "--null": "0", "--no-run-if-empty": "r", "--max-args": "n", "--max-lines": "L", "--max-procs": "P",
+    "--replace": "I", "--delimiter": "d",
+}  # fmt: skip
+_FIX = "Allowed are -0 -r -n NUMBER -L NUMBER -I TEXT -d CHARACTER -P NUMBER, then a program that may run."
+_ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}
+
+Run = Callable[[list[str]], int]
+"""Runs one command to its end and returns its exit code; 126 or 127 when it could not be started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Xargs:
+    """What was asked for. `replace` is the text of -I; `most` items or `lines` lines go into one command."""
+
+    command: tuple[str, ...]
+    replace: str = ""
+    delimiter: str = ""
+    most: int = 0
+    lines: int = 0
+    skip_empty: bool = False
+
+
+def read_xargs(argv: Sequence[str], depth: int) -> Xargs:
+    """Checks options and the command as far as it is known. Raises Refused."""
+    rest = list(argv[1:])
+    given: dict[str, str] = {}
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        if word == "--":
+            break
+        _read_option(word, rest, given)
+    command = tuple(rest) or ("echo",)
+    delimiter = "\0" if "0" in given else _ESCAPES.get(given.get("d", ""), given.get("d", ""))
+    xargs = Xargs(
+        command, given.get("I", ""), delimiter, int(given.get("n", 0)), int(given.get("L", 0)), skip_empty="r" in given
+    )
+    _check_known(xargs, depth)
+    return xargs
+
+
+def _read_option(word: str, rest: list[str], given: dict[str, str]) -> None:
+    if word.startswith("--"):
+        name, equals, value = word.partition("=")
+        letter = _LONG.get(name, "")
+        if not letter or (letter in "0r" and equals) or (letter == "I" and not equals):
+            raise Refused(f"xargs may not have the option `{word[:80]}`", _FIX)
+        given[letter] = _checked(letter, value if equals else rest.pop(0) if letter in _VALUED and rest else "")
+        return
+    for place, letter in enumerate(word[1:], start=1):
+        if letter in _VALUED:
+            given[letter] = _checked(letter, word[place + 1 :] or (rest.pop(0) if rest else ""))
+            return
+        if letter not in {"0", "r"}:
+            raise Refused(f"xargs may not have the option `-{letter}`", _FIX)
+        given[letter] = ""
+
+
+def _checked(letter: str, value: str) -> str:
+    pattern = _VALUED.get(letter)
+    if pattern is not None and not pattern.fullmatch(value):
+        raise Refused(f"xargs -{letter} cannot have the value `{value[:80]}`", _FIX)
+    return value
+
+
+def _check_known(xargs: Xargs, depth: int) -> None:
+    """With a sample for what will come."""
+    name = xargs.command[0]
+    if name in {"xargs", "find"}:
+        raise Refused(f"xargs may not run {name}", "Write it as a stage of the pipeline.")
+    refuse_program(name)
+    if xargs.replace and xargs.replace in name:
+        raise Refused("the program that xargs runs cannot come from its input", _FIX)
+    if not xargs.replace:
+        check_command([*xargs.command, "./x"], depth)
+    elif not any(xargs.replace in word for word in xargs.command):
+        check_command(xargs.command, depth)
+    else:
+        check_command([word.replace(xargs.replace, "x") for word in xargs.command], depth)
+
+
+def run_xargs(xargs: Xargs, text: str, depth: int, run: Run) -> tuple[int, str]:
+    """The exit code, and what to say on standard error. Every command is checked right before it runs."""
+    worst = 0
+    try:
+        for count, command in enumerate(_commands(xargs, text), start=1):
+            if count > MAX_COMMANDS:
+                return _FATAL, f"xargs: stopped after {MAX_COMMANDS} commands\n"
+            check_command(command, depth)
+            code = run(command)
+            if code in {126, 127}:
+                return code, ""
+            if code == 255 or code < 0:
+                return _FATAL, f"xargs: {command[0]}: stopped\n"
+            worst = _FAILED if code else worst
+    except Refused as refusal:
+        return REFUSED, refusal.explain()
+    except _UnmatchedQuote as error:
+        return 1, f"xargs: {error}\n"
+    return worst, ""
+
+
+def _commands(xargs: Xargs, text: str) -> Iterator[list[str]]:
+    lines = list(_items(xargs, text))
+    if xargs.replace:
+        for line in lines:
+            for item in line:
+                yield [word.replace(xargs.replace, item) for word in xargs.command]
+        return
+    if not any(lines):
+        if not xargs.skip_empty:
+            yield list(xargs.command)
+        return
+    groups = [lines[at : at + xargs.lines] for at in range(0, len(lines), xargs.lines)] if xargs.lines else [lines]
+    for group in groups:
+        yield from _fill(xargs, [item for line in group for item in line])
+
+
+def _fill(xargs: Xargs, items: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for item in items:
+        size += len(item) + 1
+        if batch and (size > MAX_BYTES or (xargs.most and len(batch) == xargs.most)):
+            yield [*xargs.command, *batch]
+            batch, size = [], len(item) + 1
+        batch.append(item)
+    yield [*xargs.command, *batch]
+
+
+class _UnmatchedQuote(Exception):
+    pass
+
+
+def _items(xargs: Xargs, text: str) -> Iterator[list[str]]:
+    """Items by line. With a delimiter, and with -I, a line is one item."""
+    if xargs.delimiter:
+        yield from ([item] for item in text.removesuffix(xargs.delimiter).split(xargs.delimiter) if text)
+        return
+    line: list[str] = []
+    item: list[str] | None = None
+    quote = ""
+    at = 0
+    while at < len(text):
+        char = text[at]
+        at += 1
+        if quote:
+            if char == "\n":
+                raise _UnmatchedQuote("unmatched quote; by default quotes are special to xargs unless you use -0")
+            if char == quote:
+                quote = ""
+            elif item is not None:
+                item.append(char)
+        elif char in {"'", '"'}:
+            quote, item = char, item if item is not None else []
+        elif char == "\\" and at < len(text):
+            item = item if item is not None else []
+            item.append(text[at])
+            at += 1
+        elif char == "\n" or (char in _BLANK and not xargs.replace):
+            if item is not None:
+                line.append("".join(item))
+                item = None
+            if char == "\n" and line:
+                yield line
+                line = []
+        elif item is not None:
+            item.append(char)
+        elif char not in _BLANK:
+            item = [char]
+    if quote:
+        raise _UnmatchedQuote("unmatched quote; by default quotes are special to xargs unless you use -0")
+    if item is not None:
+        line.append("".join(item))
+    if line:
+        yield line
+

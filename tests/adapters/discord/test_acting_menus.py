@@ -1,0 +1,172 @@
+"""Buttons and menus that an account posts in somebody's name, and what becomes of what people choose."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.domain.errors import InvalidInput, NotAllowed
+from denizen.testing.discord import Message, Permission, Role, User
+from denizen.testing.discord.acts.embeds import find_component
+from tests.adapters.discord.acting import Act, deck, deck_heard, message_of
+from tests.adapters.discord.listening import Harbour, running
+
+pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-components")]
+
+P = Permission
+COLOURS = ("red", "blue", "green")
+
+
+def offers(message: Message) -> list[tuple[str, str]]:
+    """Label and id of each button; label and value of each option of a menu."""
+    rows = [each for row in message.components for each in row["components"]]
+    options = [option for each in rows for option in each.get("options", ())]
+    return [(each["label"], each.get("custom_id") or each["value"]) for each in options or rows]
+
+
+async def test_a_pressed_choice_says_its_label_and_what_it_was_asked(harbour: Harbour) -> None:
+    async with deck_heard(harbour) as (act, heard):
+        done = await act(
+            harbour.ben, "post_choices", text="Which colour?", choices=["Red", {"label": "Blue", "emoji": "🔵"}]
+        )
+        posted = message_of(harbour, done)
+        (_, _), (label, custom_id) = offers(posted)
+        assert label == "Blue"
+        assert (find_component(posted.components, custom_id) or {})["emoji"]["name"] == "🔵"
+        await harbour.world.press(harbour.ana, posted, custom_id)
+        await heard.until(lambda: heard.presses)
+    (press,) = heard.presses
+    assert (press.value, press.about, press.author_id) == ("Blue", "Which colour?", str(harbour.ana.id))
+    assert press.message_id == str(posted.id)
+
+
+async def test_a_menu_says_all_that_was_chosen_also_in_a_later_process(harbour: Harbour) -> None:
+    choices = [{"label": each, "description": f"the colour {each}"} for each in COLOURS]
+    async with deck(harbour) as act:
+        done = await act(harbour.ben, "post_choices", text="Which?", choices=choices, style="menu", several=True)
+    posted = message_of(harbour, done)
+    async with running(harbour) as (_, heard):
+        await harbour.world.press(harbour.ana, posted, "pick", ["red", "green"])
+        await heard.until(lambda: heard.presses)
+    assert heard.presses[0].value == "red, green"
+
+
+async def test_a_menu_that_discord_would_not_take_is_refused(harbour: Harbour) -> None:
+    async with deck(harbour) as act:
+        for wrong in (
+            {"choices": []},
+            {"choices": ["a", "a"]},
+            {"choices": ["x" * 81]},
+            {"choices": ["a"], "style": "wheel"},
+            {"choices": ["a", "b"], "several": True},
+        ):
+            with pytest.raises(InvalidInput):
+                await act(harbour.ben, "post_choices", text="Which?", **wrong)
+    assert not harbour.mine()
+
+
+class Deck:
+    """Three colours that the account and Ben may give, and one role above them."""
+
+    def __init__(self, harbour: Harbour) -> None:
+        self.harbour = harbour
+        guild = harbour.guild
+        self.higher = guild.add_role("higher")  # each new role stands below those there are
+        guild.set_roles(harbour.ada.user, [guild.add_role("top", permissions=P.MANAGE_ROLES)])
+        guild.set_roles(harbour.ben, [guild.add_role("keeper", permissions=P.MANAGE_ROLES)])
+        self.colours: list[Role] = [guild.add_role(each) for each in COLOURS]
+        self.cleo = harbour.world.add_person("Cleo")
+        guild.join(self.cleo)
+
+    def held(self, who: User) -> set[str]:
+        return {self.harbour.guild.roles[each].name for each in self.harbour.guild.members[who.id].roles}
+
+    async def menu(self, act: Act, **details: object) -> Message:
+        given = {"roles": list(COLOURS), "text": "Pick a colour", **details}
+        done = await act(self.harbour.ben, "post_role_menu", **given)  # pyright: ignore[reportArgumentType]
+        return message_of(self.harbour, done)
+
+    async def press(self, who: User, menu: Message, custom_id: str, values: list[str] | None = None) -> str:
+        """What is said to the one who pressed it, and to nobody else."""
+        used = await self.harbour.world.press(who, menu, custom_id, values or [])
+        (answer,) = await used.until_followups()
+        assert answer.seen_by is who
+        return answer.content
+
+
+async def test_a_button_gives_a_role_and_takes_it_again_without_the_agent(harbour: Harbour) -> None:
+    stage = Deck(harbour)
+    async with deck_heard(harbour) as (act, heard):
+        menu = await stage.menu(act)
+        ids = dict(offers(menu))
+        assert await stage.press(stage.cleo, menu, ids["red"]) == "You have now: red."
+        assert await stage.press(stage.cleo, menu, ids["blue"]) == "You have now: blue."
+        assert stage.held(stage.cleo) == {"red", "blue"}
+        assert await stage.press(stage.cleo, menu, ids["red"]) == "You no longer have: red."
+        assert stage.held(stage.cleo) == {"blue"}
+        assert not heard.presses
+
+
+async def test_of_roles_that_exclude_each_other_the_last_one_counts(harbour: Harbour) -> None:
+    stage = Deck(harbour)
+    async with deck(harbour) as act:
+        ids = dict(offers(menu := await stage.menu(act, only_one=True)))
+        await stage.press(stage.cleo, menu, ids["red"])
+        assert await stage.press(stage.cleo, menu, ids["blue"]) == "You have now: blue. You no longer have: red."
+    assert stage.held(stage.cleo) == {"blue"}
+
+
+async def test_a_role_menu_gives_what_is_chosen_and_takes_the_rest_after_a_restart_and_without_its_maker(
+    harbour: Harbour,
+) -> None:
+    stage = Deck(harbour)
+    async with deck(harbour) as act:
+        menu = await stage.menu(act, style="menu")
+    harbour.guild.set_roles(harbour.ben, [])
+    values = dict(offers(menu))
+    async with running(harbour):
+        assert (
+            await stage.press(stage.cleo, menu, "roles", [values["red"], values["blue"]]) == "You have now: red, blue."
+        )
+        told = await stage.press(stage.cleo, menu, "roles", [values["green"]])
+        assert told == "You have now: green. You no longer have: red, blue."
+        assert await stage.press(stage.cleo, menu, "roles", []) == "You no longer have: green."
+    assert stage.held(stage.cleo) == set()
+
+
+async def test_a_role_menu_takes_the_right_to_give_each_of_its_roles(harbour: Harbour) -> None:
+    stage = Deck(harbour)
+    async with deck(harbour) as act:
+        with pytest.raises(NotAllowed, match="You may not.*'Manage Roles'"):
+            await act(stage.cleo, "post_role_menu", roles=["red"], text="Pick")
+        for roles, why in ((["red", "keeper"], "as high as yours"), (["higher"], "as high as yours")):
+            with pytest.raises(NotAllowed, match=why):
+                await stage.menu(act, roles=roles)
+        with pytest.raises(NotAllowed, match="as high as mine"):
+            await act(harbour.ana, "post_role_menu", roles=["higher"], text="Pick")
+        with pytest.raises(NotAllowed, match="not for the taking"):
+            await act(harbour.ana, "post_role_menu", roles=["keeper"], text="Pick")
+    harbour.guild.set_roles(harbour.ada.user, [])
+    async with deck(harbour) as act:
+        with pytest.raises(NotAllowed, match="I may not"):
+            await act(harbour.ana, "post_role_menu", roles=["red"], text="Pick")
+    assert not harbour.mine()
+
+
+async def test_a_role_that_got_power_later_is_not_given_any_more(harbour: Harbour) -> None:
+    stage = Deck(harbour)
+    async with deck(harbour) as act:
+        menu = await stage.menu(act)
+    stage.colours[0].permissions |= P.BAN_MEMBERS
+    async with running(harbour):
+        assert "not for the taking" in await stage.press(stage.cleo, menu, dict(offers(menu))["red"])
+    assert stage.held(stage.cleo) == set()
+
+
+async def test_a_press_when_the_account_may_not_give_roles_any_more_is_told(harbour: Harbour) -> None:
+    stage = Deck(harbour)
+    async with deck(harbour) as act:
+        menu = await stage.menu(act)
+    harbour.guild.set_roles(harbour.ada.user, [])
+    async with running(harbour):
+        assert "may not give roles" in await stage.press(stage.cleo, menu, dict(offers(menu))["red"])
+    assert stage.held(stage.cleo) == set()

@@ -1,0 +1,238 @@
+"""Sending, editing, deleting, pinning and publishing in somebody's name, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.testing.discord import Permission, User
+from denizen.testing.discord.state.channels import Overwrite
+from tests.adapters.discord.acting import deck, message_of
+from tests.adapters.discord.listening import Harbour
+
+pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord")]
+
+P = Permission
+
+
+def silenced(user: User) -> Overwrite:
+    return Overwrite(user.id, 1, deny=P.SEND_MESSAGES)
+
+
+async def test_a_message_is_posted_with_its_embed_and_its_pings(harbour: Harbour) -> None:
+    news = harbour.guild.add_channel("news")
+    card = {"title": "Ferry", "text": "From pier 3", "fields": {"Leaves": "21:40"}, "image": "https://pier.example/a"}
+    async with deck(harbour) as act:
+        done = await act(harbour.ben, "send_message", text="hello @Ana", channel="#news", embed=card)
+    sent = message_of(harbour, done)
+    assert sent.channel_id == news.id
+    assert sent.content == f"hello <@{harbour.ana.id}>"
+    assert sent.mentions == [harbour.ana]
+    assert sent.embeds[0]["title"] == "Ferry"
+    assert sent.embeds[0]["fields"] == [{"name": "Leaves", "value": "21:40", "inline": False}]
+    assert done["link"] == f"https://discord.com/channels/{harbour.guild.id}/{news.id}/{sent.id}"
+
+
+async def test_the_same_call_again_gives_the_same_message_and_another_one_another(harbour: Harbour) -> None:
+    async with deck(harbour) as act:
+        first = await act(harbour.ben, "send_message", text="once", key="call")
+        again = await act(harbour.ben, "send_message", text="once", key="call")
+        other = await act(harbour.ben, "send_message", text="twice", key="call")
+    assert first == again
+    assert other != first
+    assert [each.content for each in harbour.mine()] == ["once", "twice"]
+
+
+async def test_a_reply_stands_under_the_message_that_it_answers(harbour: Harbour) -> None:
+    question = harbour.say("when?")
+    async with deck(harbour) as act:
+        done = await act(harbour.ben, "send_message", text="at nine", reply_to=str(question.id))
+    reference = message_of(harbour, done).reference
+    assert reference is not None
+    assert reference.message_id == question.id
+
+
+@pytest.mark.parametrize("call", ["@everyone", "@here", "@crew", "<@&{crew}>"])
+async def test_who_may_not_ping_everybody_does_not_by_the_account_that_may(harbour: Harbour, call: str) -> None:
+    crew = harbour.guild.add_role("crew")
+    harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("loud", permissions=P.MENTION_EVERYONE)])
+    async with deck(harbour) as act:
+        sent = message_of(harbour, await act(harbour.ben, "send_message", text=call.format(crew=crew.id)))
+    assert not sent.mention_everyone
+    assert not sent.mention_roles
+
+
+async def test_who_may_ping_everybody_does_when_the_account_may_too(harbour: Harbour) -> None:
+    crew = harbour.guild.add_role("crew")
+    text = f"@everyone and <@&{crew.id}>"
+    async with deck(harbour) as act:
+        refused = message_of(harbour, await act(harbour.ana, "send_message", text=text))
+        assert not refused.mention_everyone
+        assert not refused.mention_roles
+    harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("loud", permissions=P.MENTION_EVERYONE)])
+    async with deck(harbour) as act:
+        sent = message_of(harbour, await act(harbour.ana, "send_message", text=text))
+        assert sent.mention_everyone
+        assert sent.mention_roles == [crew.id]
+
+
+async def test_a_role_that_everybody_may_ping_is_pinged(harbour: Harbour) -> None:
+    crew = harbour.guild.add_role("crew", mentionable=True)
+    async with deck(harbour) as act:
+        sent = message_of(harbour, await act(harbour.ben, "send_message", text="@crew come"))
+    assert sent.mention_roles == [crew.id]
+
+
+async def test_where_the_asker_may_not_write_nothing_is_written(harbour: Harbour) -> None:
+    rules = harbour.guild.add_channel("rules", overwrites=[silenced(harbour.ben)])
+    async with deck(harbour) as act:
+        with pytest.raises(NotAllowed, match="You may not do that here.*'Send Messages'"):
+            await act(harbour.ben, "send_message", text="hi", channel="rules")
+        await act(harbour.ana, "send_message", text="hi", channel="rules")
+    assert len(harbour.mine(rules)) == 1
+
+
+async def test_where_the_account_may_not_write_it_says_what_it_lacks(harbour: Harbour) -> None:
+    rules = harbour.guild.add_channel("rules", overwrites=[silenced(harbour.ada.user)])
+    async with deck(harbour) as act:
+        with pytest.raises(NotAllowed, match="I may not do that here") as caught:
+            await act(harbour.ana, "send_message", text="hi", channel="rules")
+    assert "Send Messages" in caught.value.fix
+
+
+@pytest.mark.parametrize("by", ["name", "id", "link"])
+async def test_a_channel_that_the_asker_cannot_see_does_not_exist(harbour: Harbour, by: str) -> None:
+    office = harbour.guild.add_channel("office", private_to=[harbour.ada.user])
+    secret = harbour.world.say(harbour.ana, office, "the code is 4711")
+    async with deck(harbour) as act:
+        if by == "link":
+            link = f"https://discord.com/channels/{harbour.guild.id}/{office.id}/{secret.id}"
+            with pytest.raises(NotFound, match="There is no channel"):
+                await act(harbour.ben, "delete_message", message=link)
+        else:
+            with pytest.raises(NotFound, match="There is no channel"):
+                await act(harbour.ben, "send_message", text="hi", channel=str(office.id) if by == "id" else "office")
+    assert not secret.deleted
+    assert not harbour.mine(office)
+
+
+async def test_a_private_thread_is_there_for_those_who_are_in_it_only(harbour: Harbour) -> None:
+    thread = harbour.world.open_thread(harbour.ana, harbour.general, "birthday", private=True)
+    harbour.world.invite_to(harbour.ana, thread, harbour.ada.user)
+    async with deck(harbour) as act:
+        with pytest.raises(NotFound):
+            await act(harbour.ben, "send_message", text="hi", channel="birthday")
+        with pytest.raises(NotFound):
+            await act(harbour.ben, "send_message", text="hi", channel=str(thread.id))
+        await act(harbour.ana, "send_message", text="hi", channel="birthday")
+    assert len(harbour.mine(thread)) == 1
+
+
+async def test_a_text_that_is_too_long_or_empty_is_refused(harbour: Harbour) -> None:
+    async with deck(harbour) as act:
+        with pytest.raises(InvalidInput, match="2000 characters"):
+            await act(harbour.ben, "send_message", text="x" * 2001)
+        with pytest.raises(InvalidInput, match="empty"):
+            await act(harbour.ben, "send_message", text=" ", embed={"title": ""})
+        with pytest.raises(InvalidInput, match="https"):
+            await act(harbour.ben, "send_message", embed={"image": "file:///etc/passwd"})
+    assert not harbour.mine()
+
+
+async def test_an_own_answer_is_edited_and_deleted_for_whom_it_answered(harbour: Harbour) -> None:
+    question = harbour.world.say(harbour.ben, harbour.general, "when?")
+    answer = harbour.world.say(harbour.ada.user, harbour.general, "at nine", reply_to=question)
+    async with deck(harbour) as act:
+        await act(harbour.ben, "edit_message", message=str(answer.id), text="at ten @everyone")
+        assert answer.content == "at ten @\u200beveryone"
+        await act(harbour.ben, "delete_message", message=str(answer.id), own=True)
+    assert answer.deleted
+
+
+async def test_an_own_message_for_somebody_else_takes_the_right_to_manage_messages(harbour: Harbour) -> None:
+    notice = harbour.world.say(harbour.ada.user, harbour.general, "closed today")
+    async with deck(harbour) as act:
+        for name, more in (
+            ("edit_message", {"text": "open"}),
+            ("delete_message", {}),
+            ("delete_message", {"own": True}),
+        ):
+            with pytest.raises(NotAllowed, match="'Manage Messages'"):
+                await act(harbour.ben, name, message=str(notice.id), **more)
+        await act(harbour.ana, "edit_message", message=str(notice.id), embed={"title": "Open"})
+        assert (notice.content, notice.embeds[0]["title"]) == ("closed today", "Open")
+        await act(harbour.ana, "delete_message", message=str(notice.id))
+    assert notice.deleted
+
+
+async def test_messages_of_others_take_the_right_of_both(harbour: Harbour) -> None:
+    said = harbour.say("spam")
+    async with deck(harbour) as act:
+        with pytest.raises(NotAllowed, match="You may not"):
+            await act(harbour.ben, "delete_message", message=str(said.id))
+        with pytest.raises(NotAllowed, match="not mine"):
+            await act(harbour.ana, "delete_message", message=str(said.id), own=True)
+        with pytest.raises(NotAllowed, match="not mine"):
+            await act(harbour.ana, "edit_message", message=str(said.id), text="ham")
+        with pytest.raises(NotAllowed, match="I may not"):
+            await act(harbour.ana, "delete_message", message=str(said.id))
+    keeper = harbour.guild.add_role("keeper", permissions=P.MANAGE_MESSAGES)
+    harbour.guild.set_roles(harbour.ada.user, [keeper])
+    async with deck(harbour) as act:
+        with pytest.raises(NotAllowed, match="You may not"):
+            await act(harbour.ben, "delete_message", message=str(said.id))
+        assert not said.deleted
+        await act(harbour.ana, "delete_message", message=str(said.id))
+    assert said.deleted
+
+
+async def test_pinning_takes_the_right_of_both(harbour: Harbour) -> None:
+    said = harbour.say("the rules")
+    async with deck(harbour) as act:
+        with pytest.raises(NotAllowed, match="You may not.*'Pin Messages'"):
+            await act(harbour.ben, "pin_message", message=str(said.id))
+        with pytest.raises(NotAllowed, match="I may not"):
+            await act(harbour.ana, "pin_message", message=str(said.id))
+    harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("pins", permissions=P.PIN_MESSAGES)])
+    async with deck(harbour) as act:
+        await act(harbour.ana, "pin_message", message=str(said.id))
+        assert said.pinned
+        await act(harbour.ana, "unpin_message", message=str(said.id))
+    assert not said.pinned
+
+
+async def test_a_message_is_published_once_by_who_may(harbour: Harbour) -> None:
+    news = harbour.guild.add_channel("news", kind="announcement")
+    said = harbour.world.say(harbour.ada.user, news, "we open")
+    async with deck(harbour) as act:
+        with pytest.raises(NotAllowed, match="You may not"):
+            await act(harbour.ben, "crosspost_message", message=str(said.id), channel="news")
+        for _ in range(2):
+            await act(harbour.ana, "crosspost_message", message=str(said.id), channel="news")
+        plain = harbour.say("no news")
+        with pytest.raises(InvalidInput, match="announcement"):
+            await act(harbour.ana, "crosspost_message", message=str(plain.id))
+    assert said.flags & 1
+    assert len(harbour.discord.requests_to("POST", "/crosspost")) == 1
+
+
+async def test_a_link_into_another_channel_than_the_named_one_is_refused_where_something_is_written(
+    harbour: Harbour,
+) -> None:
+    news = harbour.guild.add_channel("news")
+    notice = harbour.world.say(harbour.ada.user, news, "closed")
+    link = f"https://discord.com/channels/{harbour.guild.id}/{news.id}/{notice.id}"
+    async with deck(harbour) as act:
+        with pytest.raises(InvalidInput, match="another channel"):
+            await act(harbour.ana, "edit_message", message=link, text="open")
+        await act(harbour.ana, "edit_message", message=link, text="open", channel="news")
+    assert notice.content == "open"
+
+
+async def test_an_unknown_action_and_unknown_details_are_said(harbour: Harbour) -> None:
+    async with deck(harbour) as act:
+        with pytest.raises(InvalidInput, match="no action") as caught:
+            await act(harbour.ana, "send_mesage", text="x")
+        assert "send_message" in caught.value.fix
+        with pytest.raises(InvalidInput, match="does not know txt"):
+            await act(harbour.ana, "send_message", txt="x")
