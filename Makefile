@@ -52,6 +52,6 @@ clean:
 	scripts/install run
 	@touch $@
 
-.venv/.dev: pyproject.toml locks/dev.txt locks/weights-small.txt scripts/install
+.venv/.dev: pyproject.toml locks/dev.txt locks/weights-small.txt locks/bench.txt scripts/install
 	scripts/install dev
 	@touch $@

@@ -7,7 +7,7 @@ connection, such as the official OpenAI one and everything that streams.
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,9 @@ from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey
-from denizen.web.dependencies import Exposure, Timing, WebDependencies
+from denizen.web.dependencies import Exposure, KnowledgeParts, Timing, WebDependencies
+
+MakeKnowledge = Callable[[MemoryStore, MemoryDurable, "HandClock"], KnowledgeParts]
 
 LOCAL = "http://127.0.0.1:8642"
 ANN = ApiKey.of("ann", "key-of-ann", ("member",))
@@ -134,6 +136,7 @@ async def running_site(
     timing: Timing | None = None,
     agents: Sequence[Agent] = (),
     policy: GatePolicy | None = None,
+    make_knowledge: MakeKnowledge | None = None,
 ) -> AsyncGenerator[Site]:
     """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default."""
     model = models[0] if models else ScriptedModel()
@@ -164,6 +167,7 @@ async def running_site(
         version="1.2.3",
         exposure=exposure or Exposure(),
         timing=timing or Timing(),
+        knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
     )
     await durable.start()
     try:

@@ -85,7 +85,10 @@ def _type(each: Schema, definitions: Schema) -> str:
         case "array":
             return f"list of {_type(target.get('items', {}), definitions)}"
         case "object":
-            return f"map of {_type(target['additionalProperties'], definitions)}"
+            values = target.get("additionalProperties")
+            if not isinstance(values, Mapping):
+                return "map"
+            return f"map of {_type(cast('Schema', values), definitions)}"
         case "integer" | "number" as kind:
             bounds = [f"{sign} {_number(target[key])}" for key, sign in _BOUNDS if key in target]
             return " ".join(["whole number" if kind == "integer" else "number", *bounds])

@@ -31,6 +31,7 @@ _WHO: Mapping[Level, str] = MappingProxyType({
     Level.ANYBODY: "everybody",
     Level.TALKER: "talkers",
     Level.ADMIN: "admins",
+    Level.OWNER: "owners",
 })  # fmt: skip
 
 

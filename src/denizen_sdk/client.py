@@ -10,7 +10,7 @@ Works on asyncio and trio.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, cast
@@ -30,6 +30,7 @@ from denizen_sdk.wire import (
     ModelInfo,
     Problem,
     Record,
+    SyncStarted,
     ToolInfo,
     TurnFailed,
     TurnFinished,
@@ -155,6 +156,14 @@ class DenizenClient:
         """All tools, or those of an agent. Raises ApiError, NetworkError."""
         return await self._list(ToolInfo, "/api/tools", agent=agent)
 
+    async def sync(self, sources: Sequence[str] = (), *, reset: bool = False, push: bool = True) -> SyncStarted:
+        """Starts reading all sources of knowledge, or these, and does not wait. With `reset` everything is fetched
+        anew; without `push` the remote for snapshots gets nothing. Raises ApiError (403 but for owners and admins),
+        NetworkError.
+        """
+        body = {"sources": list(sources), "reset": reset, "push": push}
+        return from_json(SyncStarted, await self._request("POST", "/api/sync", body=body))
+
     async def health(self) -> Health:
         """Needs no key. Raises ApiError, NetworkError."""
         return from_json(Health, await self._request("GET", "/health"))
@@ -168,7 +177,7 @@ class DenizenClient:
         return from_json(ApprovalInfo, row)
 
     async def _request(
-        self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Mapping[str, str] | None = None
+        self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
     ) -> Any:  # noqa: ANN401 - any JSON value
         try:
             response = await self._http.request(method, path, params=params, json=body)

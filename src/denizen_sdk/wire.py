@@ -374,6 +374,15 @@ class Cancelled:
     cancelled: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SyncStarted:
+    """`status` is "started"; `run` is the id of the sync, and `sources` what it reads."""
+
+    status: str
+    run: str
+    sources: tuple[str, ...]
+
+
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 _NESTED: dict[str, type[Any]] = {"usage": Usage, "approval": ApprovalInfo, "error": Problem}

@@ -62,7 +62,7 @@ def test_an_unknown_provider_is_refused_with_the_nearest(home: Home) -> None:
 @pytest.mark.parametrize(
     ("section", "said"),
     [
-        ("{provider: local, model: small}", "the model is that of a provider, and none is named"),
+        ("{provider: local, model: small}", "only an embeddings provider of models.providers has a choice of models"),
         ("{provider: acme}", "a provider of embeddings needs the name of a model"),
         ("{similarity: 2}", "similarity"),
     ],

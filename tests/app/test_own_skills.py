@@ -98,6 +98,17 @@ async def test_skills_come_and_go_while_running(home: Home) -> None:
         assert state(denizen, "echo")[0] == "missing"
 
 
+async def test_a_skill_that_is_gone_is_spoken_of_no_more_once_it_is_disabled(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        async with opened(home, LAB + "skills: {echo: {enabled: false}}\n") as denizen:
+            assert state(denizen, "echo") == ("disabled", "")
+            (entry,) = denizen.foundations.shelf.entries
+            assert "Its files are gone" in entry.fix
+    assert not [each for each in caplog.records if each.message == "skill left out"]
+
+
 @pytest.mark.proves("V-skill-loading")
 @pytest.mark.parametrize(
     ("code", "why"),

@@ -37,11 +37,20 @@ off: {command: nothing, enabled: false}
     found = read_servers(home.load(servers(text)))
     assert found == {
         ServerSpec("files", Program("node", (), home.path / "data")): Offer(
-            "", ("read_*",), (("read_file", Tier.HARMLESS), ("*", Tier.SENSITIVE)), trusted=True
+            "", ("read_*",), (("read_file", Tier.HARMLESS), ("*", Tier.SENSITIVE)), trusted=True, reserved=("web_",)
         ),
         ServerSpec("far", Site("https://mcp.example/mcp", (("X-Team", "blue"),)), 7.0): Offer("web", timeout_s=5.0),
     }
     assert [spec.name for spec in found] == ["files", "far"]
+
+
+def test_names_that_belong_to_another_server_are_reserved_for_it(home: Home):
+    text = "git: {command: a}\ngit_hub: {command: b}\ngitea: {command: c}\nany: {command: d, prefix: ''}\n"
+    text += "git_off: {command: e, enabled: false}"
+    found = read_servers(home.load(servers(text)))
+    assert {spec.name: offer.reserved for spec, offer in found.items()} == {
+        "git": ("git_hub_",), "git_hub": (), "gitea": (), "any": ("git_", "git_hub_", "gitea_"),
+    }  # fmt: skip
 
 
 @pytest.mark.proves("LW4")

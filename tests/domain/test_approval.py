@@ -140,16 +140,26 @@ def test_a_grant_for_any_arguments_is_not_for_what_foreign_text_may_have_chosen(
     approved = decide_approval(waiting(), ANA, Choice.HOUR, now=NOW).approval
     grant = plan_grant(approved, now=NOW)
     assert grant.expires_at - NOW == GRANT_TIME
-    assert covers(grant, {"name": "other"}, is_exact=False, taint=NOTHING)
-    assert not covers(grant, {"name": "other"}, is_exact=True, taint=NOTHING)
-    assert not covers(grant, {"name": "other"}, is_exact=False, taint=frozenset({Taint.WEB}))
+    rule = approved.rule
+    assert covers(grant, {"name": "other"}, rule, is_exact=False, taint=NOTHING)
+    assert not covers(grant, {"name": "other"}, rule, is_exact=True, taint=NOTHING)
+    assert not covers(grant, {"name": "other"}, rule, is_exact=False, taint=frozenset({Taint.WEB}))
 
 
 def test_a_grant_for_the_same_arguments_is_for_no_others_however_they_are_ordered() -> None:
     approval = replace(waiting(), args={"a": 1, "b": [2]}, is_exact=True)
     grant = plan_grant(approval, now=NOW)
-    assert covers(grant, {"b": [2], "a": 1}, is_exact=True, taint=frozenset({Taint.WEB}))
-    assert not covers(grant, {"b": [2], "a": 2}, is_exact=False, taint=NOTHING)
+    assert covers(grant, {"b": [2], "a": 1}, approval.rule, is_exact=True, taint=frozenset({Taint.WEB}))
+    assert not covers(grant, {"b": [2], "a": 2}, approval.rule, is_exact=False, taint=NOTHING)
+
+
+@pytest.mark.parametrize("is_exact", [False, True])
+def test_a_grant_is_no_word_of_others_who_have_to_decide_about_the_next_call(is_exact: bool) -> None:
+    approval = replace(waiting(), args={"a": 1}, is_exact=is_exact)
+    grant = plan_grant(approval, now=NOW)
+    assert covers(grant, {"a": 1}, replace(approval.rule, timeout_s=0), is_exact=is_exact, taint=NOTHING)
+    for others in (ApprovalRule(Deciders.ROLE), ApprovalRule(Deciders.QUORUM), ApprovalRule(people=frozenset({"x"}))):
+        assert not covers(grant, {"a": 1}, others, is_exact=is_exact, taint=NOTHING)
 
 
 def test_rules_that_ask_the_same_people_are_alike_whatever_their_patience() -> None:

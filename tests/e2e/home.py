@@ -115,6 +115,10 @@ class Server:
     def get(self, path: str) -> Answered:
         return receive(self._request("GET", path, {}))
 
+    def post(self, path: str) -> Answered:
+        """Without a body."""
+        return receive(self._request("POST", path, {}))
+
     def _request(
         self, method: str, path: str, headers: Mapping[str, str], body: str | None = None
     ) -> http.client.HTTPConnection:

@@ -80,6 +80,16 @@ def test_without_a_terminal_nobody_can_be_asked_and_it_says_how_to_allow_it(home
     assert home.do("approvals", "list", "--all").out == "Nothing has waited for approval yet.\n"
 
 
+@pytest.mark.proves("TW1", "VW2")
+def test_without_a_terminal_others_are_still_asked_and_it_says_how(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest=OWNERS)
+    provider.script(SUM, Answer(text="It is 36."))
+    with home.start("ask", "What is 6 * 6?") as asking:
+        waits = asking.err.await_text(r"denizen approvals approve (apr_\w+)").group(1)
+        assert home.do("approvals", "approve", waits).ending == (0, "Approved.\n")
+        assert asking.finish().ending == (0, "It is 36.\n")
+
+
 @pytest.mark.proves("P2", "VW2")
 def test_what_waits_in_a_server_is_listed_and_decided_from_the_shell(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url, rest=OWNERS)
@@ -100,7 +110,12 @@ def test_what_waits_in_a_server_is_listed_and_decided_from_the_shell(home: Home,
         answered = receive(connection)
         assert answered.body["choices"][0]["message"]["content"] == "It is 36."
     again = home.do("approvals", "deny", waits["id"], "--reason", "no")
-    assert again.ending == (0, "This was decided already: approved by operator.\n")
+    assert again.ending == (2, "")
+    assert "error: This was decided already: approved by operator.\n" in again.err
+    assert home.do("approvals", "approve", waits["id"]).ending == (
+        0,
+        "This was decided already: approved by operator.\n",
+    )
     assert home.do("approvals", "list").out == "Nothing waits for approval.\n"
     unknown = home.do("approvals", "approve", "apr_x")
     assert unknown.code == 2

@@ -26,6 +26,8 @@ def test_calls_are_shown_verified_and_exported_and_a_change_is_found_out(home: H
     verified = home.do("audit", "verify")
     assert verified.code == 0
     assert "1 entries, nothing was changed" in verified.out
+    mistyped = home.do("audit", "verify", "--noted", "abc")
+    assert (mistyped.code, "'abc' is no digest" in mistyped.err) == (2, True)
     entry = json.loads(home.do("audit", "export").out)
     assert (entry["number"], entry["kind"], entry["details"]["decision"]) == (1, "call", "approve")
     assert entry["digest"] in verified.out

@@ -44,6 +44,19 @@ def test_a_configuration_that_cannot_be_used_is_refused_with_file_and_line(
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.proves("T-config-validation")
+def test_the_check_asks_each_skill_about_its_own_settings(home: Home) -> None:
+    home.write("tools: {files: {allowd: [a]}, web: {x: 1}, system: {enabled: false, x: 1}}\n")
+    checked = home.do("config", "check")
+    assert checked.ending == (2, "")
+    assert checked.err.splitlines() == [
+        f"error: {home.config}: tools.files: the skill files has no setting `allowd`",
+        "fix: did you mean `allowed`?",
+        f"error: {home.config}: tools.web: the skill web has no settings",
+        "fix: remove the section",
+    ]
+
+
 def generation(server: Server) -> int:
     return server.get("/health").body["generation"]
 

@@ -11,10 +11,14 @@ from denizen.domain.agent import Agent, Limits
 from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Choice, Deciders, Outcome, Reach
 from denizen.domain.errors import NotAllowed
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent, TurnFinished
+from denizen.domain.ids import derive, turn_id
+from denizen.domain.message import ToolResultPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
+from denizen.engine.gate.approvals import MAX_PENDING
+from denizen.engine.gate.card import plan_card
 from denizen.engine.gate.policy import GatePolicy, Rule
 from denizen.engine.toolbox import NestedCalls
 from denizen.ports.store import Store
@@ -207,6 +211,64 @@ async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only
             await ask(house, watched=False)
             await ask(house, watched=False)
         assert [made.args["q"] for made in tools.calls] == ["milk", "milk"]
+
+
+async def test_a_yes_of_the_one_who_asks_is_none_for_a_call_that_others_decide_about() -> None:
+    model = ScriptedModel(Say(calls=(TURN,)), Say("Done."), Say(calls=(call("write", q="all"),)), Say("Again."))
+    rules = (
+        Rule("write", Decision.ASK, args={"q": "all"}, approval=ApprovalRule(Deciders.ROLE, "judge")),
+        Rule("write", Decision.ASK),
+    )
+    async with open_house(model, policy=GatePolicy(rules=rules)) as house:
+        await decided(house, ANA, Choice.HOUR)
+        await decided(house, BEN, Choice.DENY)
+        assert [made.args["q"] for made in house.tools.calls] == ["milk"]
+        assert told(model) == "Denied: denied by Ben, who gave no reason."
+
+
+async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_the_others() -> None:
+    model = ScriptedModel(Say(calls=(TURN,)), Say("Done."), Say(calls=(TURN,)), Say("Again."))
+    rule = ApprovalRule(Deciders.QUORUM, "judge")
+    async with open_house(model, policy=asking(rule)) as house:
+        turn = await house.turns.submit(message("go", principal=ANA))
+        [approval] = await pending(house.store)
+        await house.turns.approvals.decide(approval.id, BEN, Choice.ONCE)
+        ruling = await house.turns.approvals.decide(approval.id, CLO, Choice.HOUR)
+        with anyio.fail_after(5):
+            await house.durable.wait(turn.id)
+        assert (ruling.outcome, ruling.text) == (Outcome.DECIDED, "Approved.")
+        await decided(house, BEN, Choice.DENY)
+        assert len(house.tools.calls) == 1
+        assert [button.label for button in plan_card(approval).buttons] == ["Approve", "Deny"]
+
+
+async def test_an_approval_is_for_the_very_call_that_people_were_shown() -> None:
+    async with open_house(script(), policy=asking()) as house:
+        waiting = await killed_while_waiting(house)
+    turn = turn_id(NAME, PLACE.platform, "other")
+    key = derive("apr", derive("call", turn, "1.0"))
+    for shown, ran in (({"q": "bread"}, 0), ({"q": "milk"}, 1)):
+        known = replace(waiting, id=key, turn_id=turn, args=shown, status=ApprovalStatus.APPROVED)
+        async with open_house(script(), policy=asking()) as house:
+            async with house.store.work() as work:
+                await work.approvals.add(known)
+            with anyio.fail_after(5):
+                await house.say("go", principal=ANA, platform_id="other")
+            assert len(house.tools.calls) == ran
+
+
+async def test_one_person_has_so_many_calls_waiting_in_a_talk_and_no_more() -> None:
+    calls = tuple(call("write", q=str(number)) for number in range(MAX_PENDING + 2))
+    async with open_house(ScriptedModel(Say(calls=calls), Say("Done.")), policy=asking()) as house:
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, house)
+            for approval in await pending(house.store, count=MAX_PENDING):
+                await house.turns.approvals.decide(approval.id, ANA, Choice.DENY)
+        parts = [part for sent in house.model.requests[-1].messages for part in sent.parts]
+        results = [part.text for part in parts if isinstance(part, ToolResultPart)]
+        assert len(results) == MAX_PENDING + 2
+        assert sum("10 calls wait for that here already" in text for text in results) == 2
+        assert not house.tools.calls
 
 
 async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() -> None:

@@ -1,6 +1,7 @@
 """Arguments against the tool's schema: repaired where safe, else an error that teaches."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -118,3 +119,25 @@ def test_a_schema_that_leads_elsewhere_or_to_itself_fails_its_calls_and_nothing_
         check_arguments(far, {"x": 1})
     with pytest.raises(ArgumentsError, match=r"'round' cannot be called: its schema has no end"):
         check_arguments(round_and_round, {})
+
+
+def test_no_schema_of_a_server_holds_everybody_up() -> None:
+    evil = {"type": "string", "pattern": "^(a+)+$"}
+    slow = {"q": evil, "a": {"type": "object", "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}}
+    spec = replace(SPEC, parameters={"type": "object", "properties": slow}, source="mcp:there")
+    long = "a" * 60 + "!"
+    assert check_arguments(spec, {"q": long, "a": {long: 1}}) == {"q": long, "a": {long: 1}}
+    with pytest.raises(ArgumentsError, match="q: 5 is not of type 'string'"):
+        check_arguments(spec, {"q": 5})
+
+    levels = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)}
+    spec = replace(SPEC, parameters={"type": "object", "$defs": {**levels, "d60": {}}, "$ref": "#/$defs/d0"})
+    with pytest.raises(ArgumentsError, match="no end"):
+        check_arguments(replace(spec, source="mcp:there"), {})
+    assert check_arguments(replace(SPEC, source="mcp:there"), {"place": "Rome"}) == {"place": "Rome"}
+
+
+def test_regular_expressions_of_our_own_and_of_the_owner_are_followed() -> None:
+    spec = replace(SPEC, parameters={"type": "object", "properties": {"q": {"pattern": "^[a-z]+$"}}}, source="custom")
+    with pytest.raises(ArgumentsError, match="does not match"):
+        check_arguments(spec, {"q": "--all"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -13,8 +14,18 @@ from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Choi
 from denizen.domain.conversation import Place
 from denizen.domain.extras import extras_of
 from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, Tier
-from denizen.engine.gate.card import action_of, describe_call, mask, plan_card, plan_end, read_action
+from denizen.engine.gate.card import (
+    MAX_PREVIEW_CHARS,
+    MAX_VALUE_CHARS,
+    action_of,
+    describe_call,
+    mask,
+    plan_card,
+    plan_end,
+    read_action,
+)
 from tests.engine.house import WRITE
 
 PLACE = Place("discord", "1")
@@ -63,6 +74,18 @@ def test_characters_that_turn_others_round_are_spelled_out_and_long_values_cut()
     assert "\\u202egnp.exe" in preview
     assert max(map(len, preview.splitlines())) <= 300
     assert mask({"token": {"a": 1}}) == [("token", "•••")]
+
+
+def test_no_number_and_length_of_arguments_hides_why_people_are_asked_or_that_something_is_not_shown() -> None:
+    args: JsonObject = {f"{number}{'n' * 90}": "x" * 5000 for number in range(40)}
+    preview = describe_call(WRITE, args, why="w" * 400, taint=frozenset(Taint))
+    assert len(preview) <= MAX_PREVIEW_CHARS
+    *_, more, why, read = preview.splitlines()
+    assert re.fullmatch(r"  and \d+ more that are not shown", more)
+    assert why.startswith("Asked because www")
+    assert read.startswith("This answer has read documents")
+    assert "… (4,897 more characters)" in preview
+    assert "(1 more characters)" in describe_call(WRITE, {"q": "x" * (MAX_VALUE_CHARS - 6)}, why="w", taint=())
 
 
 def test_a_button_says_the_same_in_every_process_and_no_tool_can_make_one() -> None:

@@ -18,7 +18,7 @@ from denizen.domain.budget import Limits as MoneyLimits
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
-from denizen.domain.message import Author, Role, ToolResultPart, text_of
+from denizen.domain.message import Author, Role, TextPart, ToolResultPart, text_of
 from denizen.domain.summary import Summary
 from denizen.domain.tool import Taint
 from denizen.domain.turn import TurnStatus
@@ -358,4 +358,20 @@ async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> Non
         turn = await house.turns.get(first.turn_id or TurnId(""))
         scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, TurnId("next"))
         assert [found.text for found in await Recall(house.store).read(scope, 3, 3)] == ["[fetch_url gave: Buy now!]"]
+        assert scope.trail.taint == {Taint.WEB}
+
+
+async def test_who_finds_again_what_came_from_elsewhere_is_marked_by_it() -> None:
+    async with open_town(answering(), summing(otherwise=Say("Summary."))) as house:
+        await house.say("hello")
+        (first, second) = await house.session()
+        async with house.store.work() as work:
+            parts = (TextPart("Ice cream for sale!"),)
+            found = replace(second, id=MessageId("web"), parts=parts, turn_id=None, meta={"taint": ["web"]})
+            await work.messages.add(found)
+        turn = await house.turns.get(first.turn_id or TurnId(""))
+        scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, TurnId("next"))
+        assert not await Recall(house.store)(scope, "nothing like it", 5)
+        assert not scope.trail.taint
+        assert [each.text for each in await Recall(house.store)(scope, "ice cream", 5)] == ["Ice cream for sale!"]
         assert scope.trail.taint == {Taint.WEB}

@@ -29,6 +29,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "conversation": {Tier.HARMLESS: "search_conversation read_messages"},
     "archive": {Tier.HARMLESS: "search_archive read_history read_context read_edits archive_stats"},
     "knowledge": {Tier.HARMLESS: "list_knowledge read_knowledge search_knowledge"},
+    "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
     "web_search": {Tier.LIMITED: "web_search"},
     "files": {Tier.SENSITIVE: "read", Tier.DANGEROUS: "write replace_file"},
@@ -51,6 +52,25 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         ),
         Tier.DANGEROUS: "delete_message crosspost_message",
     },
+    "moderation": {
+        Tier.LIMITED: "list_warnings list_bans",
+        Tier.SENSITIVE: "warn_member remove_warning timeout_member end_timeout unban_member set_slow_mode",
+        Tier.DANGEROUS: "kick_member ban_member purge_messages",
+    },
+    "server": {
+        Tier.HARMLESS: "server_info list_channels list_roles list_events",
+        Tier.LIMITED: "list_invites list_webhooks",
+        Tier.SENSITIVE: (
+            "create_channel edit_channel create_role create_emoji create_invite delete_invite create_event cancel_event"
+        ),
+        Tier.DANGEROUS: (
+            "delete_channel set_channel_permission edit_role delete_role delete_emoji create_webhook delete_webhook"
+        ),
+    },
+    "members": {
+        Tier.HARMLESS: "member_info list_members",
+        Tier.SENSITIVE: "set_nickname add_role remove_role send_direct_message",
+    },
     "components": {
         Tier.SENSITIVE: "post_choices",
         Tier.DANGEROUS: "post_role_menu",
@@ -65,6 +85,7 @@ TOKENS: Mapping[str, int] = {
     # only where there is a use for them
     "archive": 430,
     "knowledge": 230,
+    "shell": 190,
     "reminders": 175,
     "web_search": 75,
     # only where the owner enables them
@@ -76,6 +97,9 @@ TOKENS: Mapping[str, int] = {
     "charts": 300,
     "cards": 140,
     "discord": 1500,
+    "moderation": 820,
+    "server": 1600,
+    "members": 450,
     "components": 300,
 }
 """What each of the others may cost."""

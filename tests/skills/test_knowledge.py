@@ -114,3 +114,19 @@ def test_a_binary_file_is_no_sheet(tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG")
     assert Shelf(tmp_path).list_sheets() == []
     assert Shelf(tmp_path).find_text("photo.png") is None
+
+
+async def test_what_was_read_of_the_sources_is_listed_read_and_searched_beside_the_folders(tmp_path: Path):
+    library = Library(tmp_path)
+    library.add(library.own, "docs/guide.md", "My own words about roses.")
+    library.add(tmp_path / "snapshot", "docs/site/guide.mdx", "# Guide\nRoses want sun.")
+    services = Surroundings(tmp_path).services()
+    services = replace(services, shared_of=library.shared_of, snapshot=lambda: tmp_path / "snapshot")
+    library.toolset = SkillToolset(skill, services)
+    listed = (await library.ask("list_knowledge")).text
+    assert [line.split(" ")[0] for line in listed.splitlines()[1:-1]] == ["own/docs/guide.md", "docs/site/guide.mdx"]
+    assert "Roses want sun." in (await library.ask("read_knowledge", name="docs/site/guide.mdx")).text
+    found = (await library.ask("search_knowledge", words="roses sun")).text
+    assert "docs/site/guide.mdx, line 2: Roses want sun." in found
+    assert "My own words" in (await library.ask("read_knowledge", name="docs/guide.md")).text
+    assert (await library.ask("read_knowledge", name="docs/../../ada/knowledge/docs/guide.md")).is_error

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from denizen.domain.json import JsonObject
-from denizen.domain.tool import ToolResult
+from denizen.domain.tool import Effect, Taint, ToolResult
 from denizen.skill import SkillToolset, ToolError
 from denizen.skills import notebook as notebook_module
 from denizen.skills.notebook import MAX_NOTE_BYTES, MAX_NOTES, Notebook
@@ -55,6 +55,11 @@ async def test_notes_are_written_read_listed_and_searched(desk: Desk) -> None:
     assert (await desk("search_notes", {"words": "MILK cat"})).text == "plan, line 2: - milk for the cat"
     await desk("write_note", {"name": "plan", "text": "- nothing"})
     assert desk.content("plan") == "- nothing\n"
+
+
+def test_what_is_in_a_note_may_be_of_anybody() -> None:
+    reading = {spec.name: spec.reads for spec in skill.specs() if Effect.MEMORY not in spec.effects}
+    assert reading == dict.fromkeys(("list_notes", "read_note", "search_notes"), frozenset({Taint.OTHERS}))
 
 
 async def test_agents_do_not_share_notes(tmp_path: Path) -> None:

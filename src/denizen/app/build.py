@@ -22,8 +22,10 @@ from denizen.app.community import Community, build_community
 from denizen.app.embeddings import EmbedderPool, build_memories
 from denizen.app.environment import read_environment
 from denizen.app.generation import Foundations, build_generation
+from denizen.app.knowledge import Knowledge, build_knowledge
 from denizen.app.model_specs import EmbeddedPool
 from denizen.app.settings import Settings, Simulation, load_settings
+from denizen.app.shell import build_sandbox
 from denizen.app.skills.shelf import Shelf
 from denizen.app.upkeep import HomeUpkeep, Restart
 from denizen.domain.clock import SystemClock
@@ -77,6 +79,7 @@ class Denizen:
     foundations: Foundations
     community: Community
     restart: Restart
+    knowledge: Knowledge
     simulation: Simulation | None = None
     operator: Principal = LOCAL
 
@@ -119,6 +122,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         pool = EmbeddedPool(home, environment, opening.report)
         stack.push_async_callback(pool.aclose)
         mcp = await stack.enter_async_context(McpPool(clock))
+        sandbox = await stack.enter_async_context(build_sandbox(settings.sandbox, clock))
         consult = Consult(runtime, store, clock)
         observer = Observer(store, clock, consult)
         gate = Gate(clock, Judge(clock, observer), ledger=Ledger(store, clock))
@@ -130,11 +134,12 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         services = Services(store, durable, Live(), gate, clock, memories=memories, observer=observer)
         community = build_community(runtime, services, channels)
         restart = Restart()
+        knowledge = build_knowledge(home, store, durable, clock, lambda: runtime.current.snapshot_remote)
         foundations = Foundations(
             home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open,
             Acting(channels).open, community.reminders.open, opening.choice,
             mcp, embedders, memories, Shelf(home), HomeUpkeep(store, clock, restart),
-            Aside(runtime, consult),
+            Aside(runtime, consult), knowledge.library, sandbox,
         )  # fmt: skip
         async with store.work() as work:
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
@@ -152,7 +157,8 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         gc.enable()
         queries = Queries(runtime, services)
         yield Denizen(
-            home, settings, runtime, services, turns, queries, foundations, community, restart, opening.simulation
+            home, settings, runtime, services, turns, queries, foundations, community, restart, knowledge,
+            opening.simulation,
         )
 
 

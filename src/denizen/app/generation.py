@@ -21,17 +21,20 @@ from denizen.app.model_specs import EmbeddedPool, apply_choice, build_catalog, r
 from denizen.app.own_tools import load_own_tools
 from denizen.app.settings import Settings
 from denizen.app.settings.schema import ToolSection
+from denizen.app.shell import KnowledgeShells
 from denizen.app.skills.shelf import Shelf
 from denizen.app.skills.workshop import SkillWorkshop
 from denizen.domain.agent import Agent
 from denizen.domain.clock import Clock
-from denizen.domain.errors import InvalidInput
+from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.engine.memory import MemoryKeeper
 from denizen.engine.recall import Recall
 from denizen.engine.runtime import Generation
 from denizen.engine.toolbox import list_all
+from denizen.ports.sandbox import Sandbox
+from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
 from denizen.skill.services import Upkeep
 from denizen.skill.toolset import (
@@ -44,6 +47,9 @@ from denizen.skill.toolset import (
     SkillToolset,
 )
 from denizen.skills import BUILTIN, OPT_IN, load_builtin
+
+_NAMING = {"knowledge": "knowledge", "shell": "bash"}
+"""What a pattern holds that names tools of a skill."""
 
 _log = logging.getLogger("denizen.app")
 
@@ -67,13 +73,15 @@ class Foundations:
     shelf: Shelf
     upkeep: Upkeep
     ask_model: AskForScope
+    library: Library
+    sandbox: Sandbox
 
 
 async def build_generation(settings: Settings, number: int, on: Foundations) -> Generation:
     """Raises InvalidInput for what the configuration cannot mean; nothing is left open then."""
     chosen = read_choice(on.choice)
     agents = apply_choice(settings.agents.values(), chosen)
-    toolsets = _toolsets(settings, on)
+    toolsets = await _toolsets(settings, on)
     toolsets += await load_own_tools(settings, on.shelf, partial(_services, settings, on), toolsets)
     servers = read_servers(settings)
     await _check_tools(agents, toolsets, servers.values(), may_miss=on.shelf.misses_some(settings.skills))
@@ -92,15 +100,16 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         budgets=settings.budgets,
         recall=build_recall(settings),
         embedder=on.embedders.get(settings),
+        snapshot_remote=settings.config.knowledge.remote.remote,
     )
     return replace(generation, toolsets=(*toolsets, *on.mcp.open(servers)))  # the last, since it is to be closed
 
 
-def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:
+async def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:
     toolsets: list[Toolset] = []
     for name in BUILTIN:
         section = settings.tools.get(name, ToolSection())
-        if _is_on(name, section) and _has_use(name, settings):
+        if _is_on(name, section) and _has_use(name, settings) and await _can_work(name, settings, on.sandbox):
             skill = load_builtin(name)
             services = _services(settings, on, section.options, skill.read_settings(section.options))
             toolsets.append(SkillToolset(skill, services, section.options))
@@ -125,10 +134,12 @@ def _services(settings: Settings, on: Foundations, options: Mapping[str, Json], 
         open_reminders=on.open_reminders,
         open_memory=on.memories.open,
         open_deeds=on.memories.open_deeds,
-        shared_of=lambda skill: settings.folders.knowledge if skill == "knowledge" else None,
+        shared_of={"knowledge": settings.folders.knowledge, "moderation": on.home / "moderation"}.get,
+        snapshot=on.library.current_folder,
         download=fetcher.download,
         run_program=Programs(home=on.home, environ=read_environment()),
         ask_model=on.ask_model,
+        open_shell=KnowledgeShells(on.sandbox, settings.folders, on.library.current_folder).open,
         workshop=SkillWorkshop(on.home, settings.skills),
         upkeep=on.upkeep,
     )
@@ -143,14 +154,38 @@ def _is_on(skill: str, section: ToolSection) -> bool:
 
 def _has_use(skill: str, settings: Settings) -> bool:
     """Tools without use would only cost tokens in every prompt. One that somebody names is there all the same."""
-    if skill in ("archive", "reminders"):
+    if skill == "archive":
         return bool(settings.discord_accounts)
+    if skill == "reminders":
+        return bool(settings.discord_accounts) or _is_named(skill, settings)
     if skill == "web_search":
-        return bool(settings.tools.get(skill, ToolSection()).options.get("provider"))
-    if skill == "knowledge":
-        is_named = any(skill in pattern for agent in settings.agents.values() for pattern in agent.tools)
+        return bool(settings.tools.get(skill, ToolSection()).options.get("provider")) or _is_named(skill, settings)
+    if skill == "shell" and not settings.sandbox.enabled:
+        return False
+    if skill in {"knowledge", "shell"}:
+        is_named = any(_NAMING[skill] in pattern for agent in settings.agents.values() for pattern in agent.tools)
         return is_named or settings.folders.has_knowledge(list(settings.agents))
     return True
+
+
+async def _can_work(skill: str, settings: Settings, sandbox: Sandbox) -> bool:
+    """A shell that cannot shut programs in is off, and says why; where somebody names its tools, they are there and
+    say so themselves.
+    """
+    if skill != "shell" or any("bash" in pattern for agent in settings.agents.values() for pattern in agent.tools):
+        return True
+    try:
+        await sandbox.check()
+    except Unavailable as error:
+        _log.warning("the tools bash and bash_batch are off", extra={"code": error.code, "why": error.why})
+        return False
+    return True
+
+
+def _is_named(skill: str, settings: Settings) -> bool:
+    """Whether an agent lists one of its tools in full."""
+    listed = {name for agent in settings.agents.values() for name in (*agent.tools, *agent.pinned_tools)}
+    return any(tool.name in listed for tool in load_builtin(skill).tools)
 
 
 def _programs(settings: Settings, on: Foundations) -> Toolset | None:

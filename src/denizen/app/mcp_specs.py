@@ -15,10 +15,15 @@ from denizen.domain.tool import ToolSpec
 
 def read_servers(settings: Settings) -> Mapping[ServerSpec, Offer]:
     """The servers that are enabled, in the order of the file."""
+    enabled = {name: section for name, section in settings.mcp.servers.items() if section.enabled}
+    begins = {name: f"{prefix}_" for name, section in enabled.items() if (prefix := prefix_of(name, section))}
+
+    def reserved(name: str) -> tuple[str, ...]:
+        own = begins.get(name, "")
+        return tuple(begin for begin in begins.values() if begin != own and begin.startswith(own))
+
     return {
-        _spec(name, section, settings.home): _offer(name, section)
-        for name, section in settings.mcp.servers.items()
-        if section.enabled
+        _spec(name, section, settings.home): _offer(name, section, reserved(name)) for name, section in enabled.items()
     }
 
 
@@ -31,13 +36,14 @@ def _spec(name: str, section: McpServerSection, home: Path) -> ServerSpec:
     return ServerSpec(name, way, section.start_timeout_s)
 
 
-def _offer(name: str, section: McpServerSection) -> Offer:
+def _offer(name: str, section: McpServerSection, reserved: tuple[str, ...]) -> Offer:
     return Offer(
         prefix_of(name, section),
         tuple(str(pattern) for pattern in section.tools),
         tuple(section.tiers.items()),
         section.trusted,
         section.timeout_s,
+        reserved,
     )
 
 

@@ -17,10 +17,11 @@ from denizen.app.build import Denizen
 from denizen.app.reload import Reloader
 from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
+from denizen.engine.knowledge.regular import RegularSync
 from denizen.engine.resident.errands import keep_up
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey, check_exposure, is_loopback
-from denizen.web.dependencies import Channels, Exposure, WebDependencies
+from denizen.web.dependencies import Channels, Exposure, KnowledgeParts, WebDependencies
 
 if TYPE_CHECKING:
     import uvicorn
@@ -45,11 +46,12 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
-            watched = [denizen.home, denizen.shared_folders]
+            watched = [denizen.home, denizen.settings.folders.current_snapshot, denizen.shared_folders]
             group.start_soon(partial(watch, watched, reloader.reload_and_tell, catch_up=True))
             group.start_soon(accounts.run)
             group.start_soon(keep_up, "reminding", denizen.community.reminders.run)
             group.start_soon(keep_up, "embedding memories", denizen.foundations.memories.keep_embedded)
+            group.start_soon(keep_up, "reading sources regularly", _regular_sync(denizen).run)
             group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
@@ -79,6 +81,11 @@ async def _stop_to_restart(denizen: Denizen, server: uvicorn.Server) -> None:
 async def _leave_turns(denizen: Denizen) -> None:
     await anyio.sleep(GRACE_S)
     await denizen.services.durable.aclose()
+
+
+def _regular_sync(denizen: Denizen) -> RegularSync:
+    parts, clock = denizen.knowledge, denizen.services.clock
+    return RegularSync(parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every)
 
 
 def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
@@ -119,6 +126,9 @@ def _server(denizen: Denizen, host: str, on_ready: Callable[[], None]) -> uvicor
             exposure=exposure,
             channels=Channels(web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled),
             simulator=denizen.simulation.page if denizen.simulation else "",
+            knowledge=KnowledgeParts(
+                denizen.knowledge.catalog, denizen.knowledge.sync, denizen.knowledge.snapshots
+            ),
         )
     )
     config = uvicorn.Config(

@@ -84,12 +84,16 @@ async def _decide(home: Path, name: str, choice: Choice, reason: str) -> None:
         ruling = await denizen.turns.approvals.decide(key, LOCAL, choice, note=reason)
     if ruling.outcome is Outcome.LATE or ruling.approval.status is ApprovalStatus.EXPIRED:
         raise Conflict(ruling.text, code="approval_expired", fix="The agent has to be asked again.")
+    wished = ApprovalStatus.DENIED if choice is Choice.DENY else ApprovalStatus.APPROVED
+    if ruling.outcome is Outcome.OVER and ruling.approval.status is not wished:
+        raise Conflict(ruling.text, code="approval_over", fix="A decision is not changed; ask the agent again.")
     say(ruling.text)
 
 
 async def _find(denizen: Denizen, name: str) -> str:
-    """Raises NotFound, and InvalidInput for a beginning that several have."""
-    found = [each.id for each in await denizen.turns.approvals.list_for(denizen.operator) if each.id.startswith(name)]
+    """Those that wait go first. Raises NotFound, and InvalidInput for a beginning that several have."""
+    begun = [each for each in await denizen.turns.approvals.list_for(denizen.operator) if each.id.startswith(name)]
+    found = [each.id for each in begun if not each.status.is_final] or [each.id for each in begun]
     if len(found) > 1:
         raise InvalidInput(f"'{name}' begins {len(found)} approvals.", fix="Write more of the id.")
     if not found:

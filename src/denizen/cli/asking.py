@@ -74,7 +74,10 @@ class Asking:
         match event:
             case ApprovalRequested() if event.approval.id not in self._open:
                 scope = self._open[event.approval.id] = anyio.CancelScope()
-                self._group.start_soon(self._ask, event.approval, scope)
+                if can_ask():
+                    self._group.start_soon(self._ask, event.approval, scope)
+                else:
+                    _tell_elsewhere(event.approval)
             case ApprovalDecided():
                 scope = self._open.get(event.approval.id)
                 if scope is not None:
@@ -92,6 +95,12 @@ class Asking:
                 await self._approvals.decide(approval.id, self._voter, choice, note=printable(note))
             except DenizenError as error:
                 say(error.explain(), err=True)
+
+
+def _tell_elsewhere(approval: Approval) -> None:
+    """For one who decides elsewhere, since nobody sits here."""
+    how = f"denizen approvals approve {approval.id}, or deny {approval.id}"
+    say(f"\nApproval needed: {approval.tool}\n{approval.preview}\nIt waits. In another terminal: {how}", err=True)
 
 
 @asynccontextmanager

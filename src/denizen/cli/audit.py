@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -11,12 +12,14 @@ import anyio
 import click
 
 from denizen.cli.screen import say
+from denizen.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
     from denizen.domain.audit import AuditEntry
 
 SHOWN = 20
+DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @click.group()
@@ -51,11 +54,16 @@ def show(home: Path, count: int) -> None:
 @click.pass_obj
 def verify(home: Path, noted: str) -> None:
     """Follow the chain from its beginning. Ends with 1 and says where, when somebody has changed something."""
+    noted = noted.strip().lower()
+    if noted and not DIGEST.fullmatch(noted):
+        raise InvalidInput(
+            f"'{noted}' is no digest.", fix="It has 64 of the characters 0-9 and a-f, as this command prints it."
+        )
 
     async def act(denizen: Denizen) -> None:
         from denizen.engine.audit import verify_log
 
-        found = await verify_log(denizen.services.store, noted=noted.strip().lower())
+        found = await verify_log(denizen.services.store, noted=noted)
         if found.fault:
             raise click.ClickException(f"The audit log is not what was written. {found.fault}")
         say(f"{found.head.number} entries, nothing was changed. The newest digest: {found.head.digest}")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from denizen.cli.exit_codes import DONE, INVALID
+from denizen.domain.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from denizen.app.settings import Settings
 
 
 @click.group()
@@ -31,8 +36,8 @@ def show(home: Path) -> None:
 def check(home: Path) -> int:
     """Lists every problem with file, line and fix; exit code 2 when there is one."""
     from denizen.app.environment import read_environment
+    from denizen.app.settings import CONFIG_FILE, load_settings
     from denizen.app.settings import check as find_problems
-    from denizen.app.settings import load_settings
     from denizen.skills import BUILTIN
 
     problems = find_problems(home, read_environment(), known_tools=BUILTIN)
@@ -40,7 +45,26 @@ def check(home: Path) -> int:
         click.echo(f"error: {problem}\nfix: {problem.fix}", err=True)
     if problems:
         return INVALID
-    for warning in load_settings(home, read_environment(), known_tools=BUILTIN).warnings:
+    settings = load_settings(home, read_environment(), known_tools=BUILTIN)
+    if refused := _refused_by_skills(settings):
+        for name, error in refused:
+            click.echo(f"error: {home / CONFIG_FILE}: tools.{name}: {error.message}\nfix: {error.fix}", err=True)
+        return INVALID
+    for warning in settings.warnings:
         click.echo(f"warning: {warning}", err=True)
     click.echo("The configuration can be used.")
     return DONE
+
+
+def _refused_by_skills(settings: Settings) -> list[tuple[str, InvalidInput]]:
+    """Sections of `tools` that their skill would not take; those of skills that are switched off do not matter."""
+    from denizen.skills import load_builtin
+
+    refused: list[tuple[str, InvalidInput]] = []
+    for name, section in settings.config.tools.items():
+        if section.enabled is not False:
+            try:
+                load_builtin(name).read_settings(section.options)
+            except InvalidInput as error:
+                refused.append((name, error))
+    return refused

@@ -14,7 +14,7 @@ import click
 
 from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.screen import say
-from denizen.domain.errors import DenizenError, NeedsAttention
+from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.tool import Tier
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ async def _report(check: Check) -> int:
 def _checks(denizen: Denizen, *, offline: bool) -> list[Check]:
     checks = [Check("tools", lambda: _tools(denizen)), Check("memory", lambda: _memory(denizen, offline=offline))]
     checks.append(Check("skills", lambda: _skills(denizen)))
+    checks.append(Check("read-only shell", lambda: _shell(denizen)))
     if not offline:
         names = sorted({agent.model for agent in denizen.queries.list_agents()})
         checks += [Check(f"model {name}", lambda name=name: _model(denizen, name)) for name in names]
@@ -148,7 +149,10 @@ async def _tools(denizen: Denizen) -> str:
     policy = denizen.runtime.current.policy
     bare = [tool.spec.name for tool in tools if tool.tier is Tier.DANGEROUS and not has_rules(tool.spec, policy)]
     if bare:
-        fix = "Under gate, write rules, modes or roles for them, or take them from the agents."
+        fix = (
+            "Each of their calls needs the observer or people. Under gate, write rules, modes or roles for them; or "
+            "lower their tier, there or below mcp.servers.NAME.tiers; or take them from the agents."
+        )
         say(f"warn  tools of tier 3 without a rule: {', '.join(bare)}\n{_indent(f'fix: {fix}')}")
     return f"{len(tools)} known"
 
@@ -167,7 +171,7 @@ async def _skills(denizen: Denizen) -> str:
     """The owner's. One that is off although it was enabled is a failure."""
     entries = denizen.foundations.shelf.entries
     wanted = denizen.settings.skills
-    broken = [each for each in entries if each.name in wanted and each.why]
+    broken = [each for each in entries if each.why and each.name in wanted and wanted[each.name].enabled]
     if broken:
         raise NeedsAttention(
             f"{len(broken)} of your skills cannot be used: {', '.join(each.name for each in broken)}.",
@@ -176,6 +180,17 @@ async def _skills(denizen: Denizen) -> str:
             fix="; ".join(dict.fromkeys(each.fix for each in broken)),
         )
     return f"{sum(each.state == 'enabled' for each in entries)} of your {len(entries)} enabled"
+
+
+async def _shell(denizen: Denizen) -> str:
+    """It need not be there: without isolation its tools are off, and all else works."""
+    if not denizen.settings.sandbox.enabled:
+        return "switched off"
+    try:
+        return await denizen.foundations.sandbox.check()
+    except Unavailable as error:
+        say(f"warn  read-only shell\n{_indent(error.explain())}")
+        return "its tools are off"
 
 
 async def _model(denizen: Denizen, name: str) -> str:

@@ -26,16 +26,19 @@ COMMANDS: dict[str, str] = {
     "agents": "List the configured agents.",
     "models": "List models; fetch weights for the built-in one.",
     "tools": "List the tools that agents may use.",
+    "shell": "Read-only commands over the knowledge folders, as agents run them.",
     "skill": "Your own skills: begin, check, test, list, enable, disable.",
     "mcp": "MCP servers: how they fare, and trying one.",
     "approvals": "Calls that wait for somebody's word: list, approve, deny.",
     "archive": "What is mirrored of the community's messages; deleting and opting out.",
     "memory": "What agents remember; adding, exporting and forgetting.",
     "audit": "The log of what was done in whose name: list, verify, export.",
+    "sources": "What agents look things up in: repositories, folders, sites; reading them.",
     "usage": "What was spent, by agent, model, user, channel or Discord server.",
     "prompt": "Show what would be sent to the model for a question.",
     "trace": "Show a turn: its prompt, steps, calls, verdicts and cost.",
     "replay": "Run a turn again on another model, without side effects.",
+    "bench": "Measure Denizen on this machine, such as its gate against attacks.",
 }
 
 

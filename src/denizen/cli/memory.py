@@ -78,14 +78,15 @@ def show(home: Path, memory: str) -> None:
 
 @command.command()
 @click.argument("text")
-@_agent
+@click.option("-a", "--agent", default="", help="Which agent remembers it.  [default: the configured one]")
 @click.option("-u", "--user", default=CORE, help="About this user, by key; without it a core memory.")
 @click.pass_obj
 def add(home: Path, text: str, agent: str, user: str) -> None:
     """Let an agent remember TEXT. It may come up wherever the agent talks, or that user talks with it."""
     if user and ":" not in user:
         raise InvalidInput(
-            f"'{user}' is no user's key.", fix="Keys are such as platform_user:discord:1234; `denizen usage --by user`."
+            f"'{user}' is no user's key.",
+            fix="Keys are such as platform_user:discord:1234; `denizen usage --by user` shows them.",
         )
 
     async def act(denizen: Denizen) -> None:

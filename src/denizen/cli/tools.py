@@ -23,9 +23,12 @@ async def _list(home: Path, agent: str, schema: bool) -> None:  # noqa: FBT001 -
     from denizen.app.build import Opening, open_denizen
 
     async with open_denizen(home, Opening(durable=False)) as denizen:
-        for tool in await denizen.queries.list_tools(agent):
-            spec = tool.spec
-            say(f"{spec.name:<22} tier {int(tool.tier)}  {spec.source:<14} {spec.description.splitlines()[0]}")
+        tools = await denizen.queries.list_tools(agent)
+        names = max((len(tool.spec.name) for tool in tools), default=0)
+        sources = max((len(tool.spec.source) for tool in tools), default=0)
+        for tool in tools:
+            spec, what = tool.spec, (tool.spec.description.splitlines() or [""])[0]
+            say(f"{spec.name:<{names}}  tier {int(tool.tier)}  {spec.source:<{sources}}  {what}")
             say(f"    {tool.outlook.mode}: {tool.outlook.why}")
             if schema:
                 say(f"    {printable_json(dict(spec.parameters))}")

@@ -113,8 +113,8 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A yes for an hour: this tool for this requester of this agent in this conversation. `args` is the digest of the
-    only arguments that it holds for, empty for any.
+    """A yes for an hour: this tool for this requester of this agent in this conversation, where the same people have to
+    decide. `args` is the digest of who these are and of the only arguments that it holds for, if it is not for any.
     """
 
     id: str
@@ -162,6 +162,11 @@ def may_decide(approval: Approval, voter: Principal) -> bool:
     return has_role(voter, rule.role)
 
 
+def decides_alone(rule: ApprovalRule, voter: Principal) -> bool:
+    """Whether one yes is enough. Only such a yes can be for an hour: of several people each has seen this call only."""
+    return rule.deciders is not Deciders.QUORUM or voter.key in rule.people or is_operator(voter)
+
+
 def has_role(voter: Principal, role: str) -> bool:
     """An owner is everything that an admin or a member is."""
     implied = role in (RoleName.ADMIN, RoleName.MEMBER) and RoleName.OWNER in voter.roles
@@ -184,11 +189,13 @@ def decide_approval(approval: Approval, voter: Principal, choice: Choice, *, now
         return Ruling(Outcome.DECIDED, ended, "Denied.")
     voices = approval.voices if voter.key in approval.voices else (*approval.voices, voter.key)
     heard = replace(approval, voices=voices)
-    needed = approval.rule.quorum if approval.rule.deciders is Deciders.QUORUM else 1
-    if len(voices) < needed and voter.key not in approval.rule.people and not is_operator(voter):
+    is_alone = decides_alone(approval.rule, voter)
+    needed = 1 if is_alone else approval.rule.quorum
+    if len(voices) < needed:
         return Ruling(Outcome.COUNTED, heard, f"Your yes is counted: {len(voices)} of {needed}.")
     ended = _end(heard, ApprovalStatus.APPROVED, voter, now, note)
-    return Ruling(Outcome.DECIDED, ended, "Approved." if choice is Choice.ONCE else "Approved, for an hour here.")
+    is_for_an_hour = choice is Choice.HOUR and is_alone
+    return Ruling(Outcome.DECIDED, ended, "Approved, for an hour here." if is_for_an_hour else "Approved.")
 
 
 def is_late(approval: Approval, now: datetime) -> bool:
@@ -258,11 +265,14 @@ def digest_args(args: Mapping[str, Json]) -> str:
 
 def same_people(one: ApprovalRule, other: ApprovalRule) -> bool:
     """Whether a decision under one rule is one under the other."""
-    if (one.deciders, one.people) != (other.deciders, other.people):
-        return False
-    if one.deciders is Deciders.REQUESTER:
-        return True
-    return one.role == other.role and (one.deciders is Deciders.ROLE or one.quorum == other.quorum)
+    return _people_of(one) == _people_of(other)
+
+
+def _people_of(rule: ApprovalRule) -> str:
+    """What the rule says of who decides, and nothing else of it."""
+    role = "" if rule.deciders is Deciders.REQUESTER else rule.role
+    quorum = rule.quorum if rule.deciders is Deciders.QUORUM else 1
+    return json.dumps([rule.deciders, sorted(rule.people), role, quorum])
 
 
 def plan_grant(approval: Approval, *, now: datetime) -> Grant:
@@ -273,14 +283,23 @@ def plan_grant(approval: Approval, *, now: datetime) -> Grant:
         approval.requester,
         approval.conversation_id,
         approval.tool,
-        digest_args(approval.args) if approval.is_exact else "",
+        _digest_grant(approval.rule, approval.args if approval.is_exact else None),
         approval.decider_name or approval.decided_by,
         now + GRANT_TIME,
     )
 
 
-def covers(grant: Grant, args: Mapping[str, Json], *, is_exact: bool, taint: frozenset[Taint]) -> bool:
-    """Whether the call needs no word of its own. What a turn has read from elsewhere may have chosen the arguments, so
-    a grant for any arguments is not for such a turn.
+def covers(
+    grant: Grant, args: Mapping[str, Json], rule: ApprovalRule, *, is_exact: bool, taint: frozenset[Taint]
+) -> bool:
+    """Whether the call needs no word of its own. One for which others have to be asked does: `rule` says who. What a
+    turn has read from elsewhere may have chosen the arguments, so a grant for any arguments is not for such a turn.
     """
-    return grant.args == digest_args(args) or (not grant.args and not is_exact and not taint)
+    if grant.args == _digest_grant(rule, args):
+        return True
+    return grant.args == _digest_grant(rule, None) and not is_exact and not taint
+
+
+def _digest_grant(rule: ApprovalRule, args: Mapping[str, Json] | None) -> str:
+    """`args` None stands for any."""
+    return derive("grant", _people_of(rule), "" if args is None else digest_args(args))

@@ -13,9 +13,9 @@ FORMS = "in 20 minutes, in 2 hours 30 minutes, in 3 days, today 18:30, tomorrow 
 MAX_CHARS = 100
 
 _UNITS = {"w": timedelta(weeks=1), "d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
-_AMOUNT = r"(?:\d{1,5}|an?)\s*(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m)\b"
+_AMOUNT = r"(?:\d{1,5}\s*|an?\s+)(?:weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m)(?![a-z])"
 _SPAN = re.compile(rf"in\s+{_AMOUNT}(?:(?:\s*,\s*|\s+and\s+|\s*){_AMOUNT})*")
-_PIECE = re.compile(r"(\d{1,5}|an?)\s*([wdhm])")
+_PIECE = re.compile(r"(?:(\d{1,5})\s*|\ban?\s+)([wdhm])")
 _DAY = re.compile(r"(today|tomorrow)\s+(?:at\s+)?(\d{1,2})(?::(\d{2}))?\s*(am|pm)?")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}.*")
 
@@ -43,7 +43,7 @@ def read_moment(text: str, *, now: datetime, zone: tzinfo) -> datetime:
 def _read(given: str, now: datetime, zone: tzinfo) -> datetime | None:
     """Raises ValueError and OverflowError for what has the form of a moment and is none."""
     if _SPAN.fullmatch(given):
-        amounts = ((int(number) if number.isdecimal() else 1, unit) for number, unit in _PIECE.findall(given[2:]))
+        amounts = ((int(number or 1), unit) for number, unit in _PIECE.findall(given[2:]))
         return now + sum((number * _UNITS[unit] for number, unit in amounts), timedelta())
     if day := _DAY.fullmatch(given):
         return _on_day(day, now.astimezone(zone), zone)

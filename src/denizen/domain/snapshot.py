@@ -44,6 +44,17 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Remote:
+    """The git repository that snapshots are pushed to. `location` is as `domain.source.read_location` gives it;
+    `allow_existing` lets the branch of a repository be replaced that is not marked as Denizen's (inventory S30).
+    """
+
+    location: str
+    branch: str = "main"
+    allow_existing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotStatus:
     """`latest` is the newest that was made, `current` the one that agents read. `why` says why a sync is needed, empty
     when none is (inventory S29).

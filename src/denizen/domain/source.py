@@ -1,6 +1,6 @@
 """Sources of knowledge: where documents are read, what of them is kept, and how far each was read. Pure.
 
-How a kind is read is in `adapters/git` and `adapters/files`; what is made of what was read is in `snapshot`.
+How a kind is read is in `adapters/git`, `files` and `sitemap`; what is made of what was read is in `snapshot`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class SourceKind(StrEnum):
     """A repository, from anywhere that git reads: https, ssh, a path."""
     FOLDER = "folder"
     """A folder of this machine."""
+    SITEMAP = "sitemap"
+    """The pages of a web site, by its sitemap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,9 @@ class SyncStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRun:
-    """One sync. `failed` maps sources to what was wrong; `snapshot` is what was current when it ended."""
+    """One sync. `failed` maps sources (and `(remote)`, to which snapshots are pushed) to what was wrong; `snapshot` is
+    what was current when it ended.
+    """
 
     id: str
     sources: tuple[str, ...]
@@ -129,8 +133,10 @@ def check_source(source: Source) -> None:
     if not _ID.fullmatch(source.id) or ".." in source.id:
         fix = "Use lower-case letters, digits, '-', '_' and '.', beginning with a letter or digit, at most 63."
         raise _refuse(f"'{source.id}' cannot be the id of a source.", fix, "id")
-    if source.branch and (not _BRANCH.fullmatch(source.branch) or ".." in source.branch or source.branch.endswith("/")):
+    if source.branch and not is_branch(source.branch):
         raise _refuse(f"'{source.branch}' is not the name of a branch.", "Write it as `git branch` shows it.", "branch")
+    if source.kind is SourceKind.SITEMAP and source.readme_only:
+        raise _refuse("A web site has no README.", "Leave that out.", "readme_only")
     if source.kind is not SourceKind.GIT and source.branch:
         raise _refuse("Only a repository has branches.", "Leave the branch out.", "branch")
     for name, path in (("content path", source.content_path), ("output path", source.output_path)):
@@ -145,26 +151,31 @@ def check_source(source: Source) -> None:
 
 def read_location(text: str, kind: SourceKind | None = None) -> tuple[SourceKind, str]:
     """The kind and the full form of what people write: `owner/repo` on GitHub, an address for git, `user@host:path`, an
-    absolute path (a folder unless `kind` says git). Raises InvalidInput.
+    absolute path (a folder unless `kind` says git), the address of a sitemap. Raises InvalidInput.
     """
     given = text.strip()
     if not given or given.startswith("-") or _UNSEEN.search(given) or len(given) > _MAX_PATH_CHARS:
         raise _refuse("This is not the location of a source.", "Write owner/repo, an address or a path.", "location")
-    if given.startswith("/"):
+    if given.startswith("/") and kind is not SourceKind.SITEMAP:
         path = PurePosixPath(given)
         if ".." in path.parts:
             raise _refuse("The path has '..' in it.", "Write where it leads.", "location")
         return kind or SourceKind.FOLDER, str(path)
     if kind is SourceKind.FOLDER:
         raise _refuse("A folder is given by its absolute path.", "Write it from the root, with '/'.", "location")
-    if _SHORTHAND.fullmatch(given):
+    if kind is not SourceKind.SITEMAP and _SHORTHAND.fullmatch(given):
         return SourceKind.GIT, f"https://github.com/{given.removesuffix('.git')}.git"
     if "://" in given:
-        return SourceKind.GIT, _read_address(given)
-    if _AT_HOST.fullmatch(given) and "::" not in given:
+        return _read_url(given, kind)
+    if kind is not SourceKind.SITEMAP and _AT_HOST.fullmatch(given) and "::" not in given:
         return SourceKind.GIT, given
     fix = "Write owner/repo for GitHub, an address such as https://git.example/docs.git, or an absolute path."
     raise _refuse(f"'{given}' is no location that can be read.", fix, "location")
+
+
+def is_branch(name: str) -> bool:
+    """Whether it can be the name of a branch or tag, and is nothing else to git."""
+    return _BRANCH.fullmatch(name) is not None and ".." not in name and not name.endswith(("/", ".lock", "."))
 
 
 def is_plain_path(path: str) -> bool:
@@ -197,6 +208,14 @@ def plan_folders(sources: list[Source]) -> str:
                 return f"The sources '{owner}' and '{source.id}' would write into one folder, {source.folder}."
         taken[parts] = source.id
     return ""
+
+
+def _read_url(text: str, kind: SourceKind | None) -> tuple[SourceKind, str]:
+    """An address that ends with .xml is a sitemap, unless it is said to be something else."""
+    is_sitemap = kind is SourceKind.SITEMAP or (kind is None and text.lower().endswith(".xml"))
+    if is_sitemap and not text.startswith("https://"):
+        raise _refuse("A sitemap is read over https only.", "Write https://.", "location")
+    return SourceKind.SITEMAP if is_sitemap else SourceKind.GIT, _read_address(text)
 
 
 def _read_address(text: str) -> str:

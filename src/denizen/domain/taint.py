@@ -10,9 +10,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from denizen.domain.json import Json
-from denizen.domain.message import FilePart, ImagePart, Message, Part, Role
+from denizen.domain.message import FilePart, ImagePart, Message, Part, Role, TextPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
+
+QUOTED = "<untrusted "
+"""Begins what stands in a message as data, such as the output of a configured command (`denizen.skill.untrusted`)."""
 
 META = "taint"
 """In the meta of a stored message: the labels of what was read when it was written."""
@@ -48,9 +51,14 @@ def in_words(taint: Iterable[Taint]) -> str:
 
 
 def of_parts(parts: Iterable[Part]) -> frozenset[Taint]:
-    """Files and pictures were made by somebody, whoever attached them."""
-    attached = any(isinstance(part, FilePart | ImagePart) for part in parts)
-    return frozenset({Taint.DOCUMENT}) if attached else frozenset()
+    """Files and pictures were made by somebody, whoever attached them; what is quoted as data, by a program."""
+    taint: set[Taint] = set()
+    for part in parts:
+        if isinstance(part, FilePart | ImagePart):
+            taint.add(Taint.DOCUMENT)
+        elif isinstance(part, TextPart) and QUOTED in part.text:
+            taint.add(Taint.TOOL)
+    return frozenset(taint)
 
 
 def of_stored(message: Message) -> frozenset[Taint]:

@@ -39,6 +39,7 @@ class Owed:
     right to answer a command. `answers` are the platform messages that the turn claims: each is answered by one turn.
     `supersedes` is the turn that answered an earlier text of the same message. `guild` is the community it is in, by
     the platform's id; empty in a direct talk. `may_be_silent`: nobody waits for an answer (`domain/speaking`).
+    `of_several`: different people wrote what it answers, so nothing is done on the platform in the name of one of them.
     """
 
     account: AgentName
@@ -48,6 +49,7 @@ class Owed:
     supersedes: TurnId | None = None
     guild: str = ""
     may_be_silent: bool = False
+    of_several: bool = False
 
 
 @dataclass(frozen=True, slots=True)

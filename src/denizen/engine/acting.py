@@ -4,29 +4,56 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import anyio
+
 from denizen.domain.action import Action, Warrant
 from denizen.domain.errors import NotAllowed, Unavailable
+from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import PrincipalKind
 from denizen.engine.channels import Channels
+from denizen.ports.channel import Channel
 from denizen.ports.toolset import CallScope
 from denizen.skill import Platform
+
+PATIENCE_S = 20.0
+"""How long an account may take to connect: a call that runs again after a restart is there before it."""
 
 
 class Acting:
     """One for a process."""
 
-    def __init__(self, channels: Channels) -> None:
+    def __init__(self, channels: Channels, *, patience_s: float = PATIENCE_S) -> None:
         self._channels = channels
+        self._patience_s = patience_s
+        self._waiting: set[anyio.Event] = set()
+        channels.tell_of_added(self._wake)
 
     def open(self, scope: CallScope) -> Platform:
         """The platform for the call of this scope."""
-        return _ScopedPlatform(self._channels, scope)
+        return _ScopedPlatform(self, scope)
+
+    async def find_channel(self, platform: str, agent: AgentName) -> Channel | None:
+        """Waits a while for one that is not there yet."""
+        with anyio.move_on_after(self._patience_s):
+            while (channel := self._channels.find(platform, agent)) is None:
+                added = anyio.Event()
+                self._waiting.add(added)
+                try:
+                    await added.wait()
+                finally:
+                    self._waiting.discard(added)
+            return channel
+        return None
+
+    def _wake(self) -> None:
+        for each in self._waiting:
+            each.set()
 
 
 @dataclass(frozen=True, slots=True)
 class _ScopedPlatform:
-    channels: Channels
+    acting: Acting
     scope: CallScope
 
     async def act(self, action: str, /, **details: Json) -> JsonObject:
@@ -37,7 +64,7 @@ class _ScopedPlatform:
                 code="no_platform",
                 fix="Ask in a channel of the Discord server in which it is to be done.",
             )
-        channel = self.channels.find(scope.place.platform, scope.account)
+        channel = await self.acting.find_channel(scope.place.platform, scope.account)
         if channel is None:
             raise Unavailable("The account is not connected at the moment.", code="not_connected", fix="Try again.")
         warrant = Warrant(scope.principal, scope.place, scope.idempotency_key)

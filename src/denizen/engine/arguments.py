@@ -1,13 +1,15 @@
 """Arguments of a call against the tool's JSON schema: repaired where that is safe, else refused with an error that
 teaches (inventory T14, S12, L5).
 
-The schema is the tool's own, whatever its source (LW11).
+The schema is the tool's own, whatever its source (LW11). That of a server is somebody else's program, though: it is
+followed only so far, and its regular expressions are left to the server, since some take longer than anybody lives.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,11 +18,19 @@ from denizen.domain.tool import ToolSpec
 from denizen.ports.model import RAW_ARGS
 
 if TYPE_CHECKING:
+    from jsonschema import ValidationError
     from jsonschema.protocols import Validator
+
+    Check = Callable[[Validator, Any, Any, Mapping[str, Any]], Iterable[ValidationError] | None]
 
 _MAX_PROBLEMS = 5
 _MAX_PROBLEM_CHARS = 300
 """A problem quotes the value, which may be long."""
+_MAX_CHECKS = 20_000
+"""Keywords of a server's schema that are looked at for one call."""
+_OF_SERVERS = "mcp:"
+"""Begins the source of tools whose schemas come from elsewhere."""
+_LEFT_TO_SERVERS = ("pattern", "patternProperties", "unevaluatedItems", "unevaluatedProperties")
 
 
 class ArgumentsError(ValueError):
@@ -53,12 +63,13 @@ def _find_problems(spec: ToolSpec, args: JsonObject) -> list[str]:
     """The first few. A schema that leads nowhere, or to itself, is somebody else's fault and must end no turn."""
     from referencing.exceptions import Unresolvable
 
+    checker = _checker(_canonical(spec.parameters), is_foreign=spec.source.startswith(_OF_SERVERS))
+    checker.patience.left = _MAX_CHECKS
     try:
-        found = _validator(_canonical(spec.parameters)).iter_errors(cast("Any", args))
-        errors = sorted(found, key=lambda error: error.json_path)
+        errors = sorted(checker.validator.iter_errors(cast("Any", args)), key=lambda error: error.json_path)
     except Unresolvable as error:
         raise ArgumentsError(f"'{spec.name}' cannot be called: its schema refers to {error.ref!r}.") from None
-    except RecursionError:
+    except (RecursionError, _EndlessError):
         raise ArgumentsError(f"'{spec.name}' cannot be called: its schema has no end.") from None
     return [_cut(f"{_where(error.json_path)}{error.message}", _MAX_PROBLEM_CHARS) for error in errors[:_MAX_PROBLEMS]]
 
@@ -144,12 +155,47 @@ def _canonical(schema: Mapping[str, Json]) -> str:
     return json.dumps(schema, sort_keys=True)
 
 
+class _EndlessError(Exception):
+    """A schema asks for more than anybody waits for."""
+
+
+@dataclass(slots=True)
+class _Patience:
+    """How many keywords may still be looked at."""
+
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    validator: Validator
+    patience: _Patience
+
+
 @lru_cache(maxsize=512)
-def _validator(schema: str) -> Validator:
+def _checker(schema: str, *, is_foreign: bool) -> _Checker:
     """By the draft that the schema names, as servers of all ages write them; it is never looked up elsewhere."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
+    from jsonschema import Draft202012Validator, validators
     from referencing import Registry
 
-    document = json.loads(schema)
-    return validator_for(document, default=Draft202012Validator)(document, registry=Registry())
+    document, patience = json.loads(schema), _Patience()
+    kind = validators.validator_for(document, default=Draft202012Validator)
+    if is_foreign:
+        checks = cast("Mapping[str, Check]", kind.VALIDATORS)
+        bounded = {name: _bounded(name, check, patience) for name, check in checks.items()}
+        kind = cast("type[Validator]", cast("Any", validators).extend(kind, bounded))
+    return _Checker(kind(document, registry=Registry()), patience)
+
+
+def _bounded(name: str, check: Check, patience: _Patience) -> Check:
+    def bounded(
+        validator: Validator, value: object, instance: object, schema: Mapping[str, Any]
+    ) -> Iterator[ValidationError]:
+        patience.left -= 1
+        if patience.left < 0:
+            raise _EndlessError
+        is_left = name in _LEFT_TO_SERVERS or (name == "additionalProperties" and "patternProperties" in schema)
+        if not is_left:
+            yield from check(validator, value, instance, schema) or ()
+
+    return bounded

@@ -5,7 +5,7 @@ The one who runs an account adds it when it is ready and removes it when it is g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from denizen.domain.errors import Conflict
 from denizen.domain.ids import AgentName
@@ -17,12 +17,19 @@ class Channels:
 
     def __init__(self) -> None:
         self._channels: dict[tuple[str, AgentName], Channel] = {}
+        self._told: list[Callable[[], None]] = []
 
     def add(self, channel: Channel) -> None:
         """Adding the same again changes nothing. Raises Conflict when the agent has another account there."""
         known = self._channels.setdefault((channel.platform, channel.agent), channel)
         if known is not channel:
             raise Conflict(f"The agent {channel.agent} is connected to {channel.platform} already.", code="connected")
+        for tell in self._told:
+            tell()
+
+    def tell_of_added(self, tell: Callable[[], None]) -> None:
+        """Calls it whenever an account is there again, for what waits for one. It must neither wait nor fail."""
+        self._told.append(tell)
 
     def remove(self, channel: Channel) -> None:
         """Removing what is not there is no error: an account may end before it was ready."""

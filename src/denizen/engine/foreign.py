@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from denizen.domain.message import Role
+from denizen.domain.message import Role, text_of
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.taint import of_parts, of_prompt
 from denizen.domain.tool import Taint
@@ -19,8 +19,8 @@ STORED_LIMIT = 500
 """So many messages of a session are looked at for what a summary or a transcript no longer shows."""
 
 _FORWARDED = "[forwarded message:"
-_QUOTING = ("[in reply to ", "[pressed a button")
-"""How a question begins that holds words of somebody else (`adapters/discord/wording`, `engine/resident/asking`)."""
+_QUOTING = ("[in reply to ", "[pressed a button", "[chose, under your message ")
+"""Stand in a question that holds words of somebody else (`adapters/discord/wording`, `engine/resident/asking`)."""
 
 
 async def load_foreign(
@@ -33,7 +33,7 @@ async def load_foreign(
     taint = of_prompt(messages, asker) | of_parts(opened.trigger.parts)
     if "supplied" in opened.turn.options and any(message.role is Role.TOOL for message in messages):
         taint |= {Taint.TOOL}
-    if _quotes_others(opened) or (is_transcript and _is_shared(opened)):
+    if _quotes_others(opened, messages) or (is_transcript and _is_shared(opened)):
         taint |= {Taint.OTHERS}
     has_summary = any(message.kind == "summary" for message in messages)
     if has_summary or is_transcript:
@@ -45,11 +45,15 @@ async def load_foreign(
     return taint
 
 
-def _quotes_others(opened: Opened) -> bool:
-    """In a direct talk a quotation is of the asker or of the agent."""
-    text, owed = opened.trigger.text, opened.owed
+def _quotes_others(opened: Opened, messages: Sequence[PromptMessage]) -> bool:
+    """Now, or in a question of before, which may have got no answer that would tell. In a direct talk a quotation is of
+    the asker or of the agent.
+    """
+    owed = opened.owed
     is_merged = owed is not None and len(owed.answers) > 1
-    return is_merged or _FORWARDED in text or (_is_shared(opened) and text.startswith(_QUOTING))
+    marks = (_FORWARDED, *_QUOTING) if _is_shared(opened) else (_FORWARDED,)
+    said = (text_of(message.parts) for message in messages if message.role is Role.USER)
+    return is_merged or any(mark in text for text in (opened.trigger.text, *said) for mark in marks)
 
 
 def _is_shared(opened: Opened) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, cast
 from denizen.domain.agent import Agent, ContextStrategy, Sampling
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.guard import Voice
+from denizen.domain.ids import AgentName
 from denizen.domain.message import Message, Role, text_of
 from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
 from denizen.domain.speaking import SILENCE
@@ -90,7 +91,7 @@ async def gather(
         if "supplied" not in options and not any(tells(message, today) for message in history):
             notes.append(passing(today, "date"))
     sampling = _sampling_of(agent, options)
-    account = opened.owed.account if opened.owed else agent.name
+    account = _account_of(opened, agent)
     question = text_of(trigger.parts)
     taint = await load_foreign(store, opened, [*history, *notes], is_transcript=reads_transcript)
     scope = CallScope(
@@ -102,6 +103,13 @@ async def gather(
         plan_keep_s(pauses_s), overdue, reminded.memories,
     )  # fmt: skip
     return context, history
+
+
+def _account_of(opened: Opened, agent: Agent) -> AgentName | None:
+    """Whose login acts for tools; nobody's for a question of several people, who may not all do the same."""
+    if opened.owed is None:
+        return agent.name
+    return None if opened.owed.of_several else opened.owed.account
 
 
 def _sampling_of(agent: Agent, options: Mapping[str, Any]) -> Sampling:

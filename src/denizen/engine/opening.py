@@ -57,6 +57,7 @@ def owed_of(turn: Turn) -> Owed | None:
         supersedes=TurnId(str(old)) if old else None,
         guild=str(row.get("guild", "")),
         may_be_silent=row.get("may_be_silent") is True,
+        of_several=row.get("of_several") is True,
     )
 
 
@@ -221,5 +222,6 @@ def _owed(owed: Owed) -> JsonObject:
         "supersedes": owed.supersedes,
         "guild": owed.guild,
         "may_be_silent": owed.may_be_silent,
+        "of_several": owed.of_several,
     }
     return {name: value for name, value in row.items() if value}

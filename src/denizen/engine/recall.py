@@ -31,11 +31,14 @@ class Recall:
         async with self._store.work(write=False) as work:
             hits = await work.messages.search(words, conversation_ids=[scope.conversation_id], limit=limit + 1)
             reset = await reset_at(work, scope.agent, scope.conversation_id)
-        return [
-            Found(hit.message.author.name, hit.message.created_at, hit.excerpt)
+        found = [
+            hit
             for hit in hits
             if hit.message.turn_id != scope.turn_id and (reset is None or hit.message.created_at > reset)
         ][:limit]
+        for hit in found:
+            scope.trail.taint |= of_stored(hit.message)
+        return [Found(hit.message.author.name, hit.message.created_at, hit.excerpt) for hit in found]
 
     async def read(self, scope: CallScope, first: int, last: int) -> Sequence[Found]:
         """The messages of the session from sequence `first` to `last`, word for word, oldest first; at most MAX_READ.

@@ -33,7 +33,7 @@ from denizen.ports.toolset import CallScope
 from denizen.skill import PlannedReminder, ReminderAccess
 
 IDLE_S = 30.0
-"""How often one looks for what nobody announced: another process may have set it, an account may have come back."""
+"""How often one looks for what nobody announced: another process may have set it."""
 
 _log = logging.getLogger("denizen.reminders")
 
@@ -48,6 +48,10 @@ class Reminders:
         self._channels = channels
         self._outbox = outbox
         self._changed = anyio.Event()
+        channels.tell_of_added(self._wake)
+
+    def _wake(self) -> None:
+        self._changed.set()
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -81,7 +85,7 @@ class Reminders:
                     fix="Cancel some: list_reminders shows those of this place, and /reminders list all of them.",
                 )
             await work.reminders.add(reminder)
-        self._changed.set()
+        self._wake()
         return reminder
 
     async def list_of(self, scope: CallScope) -> Sequence[Reminder]:

@@ -21,6 +21,7 @@ from denizen.domain.commands import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
+from denizen.domain.snapshot import Remote
 from denizen.engine.gate.policy import GatePolicy
 from denizen.ports.embed import Embedder
 from denizen.ports.model import Models
@@ -52,6 +53,8 @@ class Generation:
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     embedder: Embedder | None = None
     """Not closed with the generation: others may have the same."""
+    snapshot_remote: Remote | None = None
+    """Where what is read of sources is pushed to."""
 
     def manners_of(self, account: AgentName) -> Manners:
         """How the account of that agent behaves on its platform."""

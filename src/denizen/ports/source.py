@@ -1,7 +1,7 @@
 """How sources are read, what the store keeps of them, and the library of what was read.
 
-Readers are `adapters/git` and `adapters/files`, one for a kind; the library is `adapters/library`; the records are part
-of a unit of work. Called by `engine/knowledge`.
+Readers are `adapters/git`, `files` and `sitemap`, one for a kind; the library is `adapters/library`; the records are
+part of a unit of work. Called by `engine/knowledge`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from denizen.domain.snapshot import Snapshot, SnapshotPart
+from denizen.domain.snapshot import Remote, Snapshot, SnapshotPart
 from denizen.domain.source import Source, SourceState, SyncRun, Taken
 
 
@@ -84,8 +84,10 @@ class Library(Protocol):
         """Waits until nobody else publishes, in any process."""
         ...
 
-    async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime) -> Snapshot:
-        """Makes the snapshot, unless it is there already, and then the current one: at once, or not at all."""
+    async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime, anew: bool = False) -> Snapshot:
+        """Makes the snapshot, unless it is there already, and then the current one: at once, or not at all. With `anew`
+        it is made in any case, since somebody may have changed files of it.
+        """
         ...
 
     async def expire(self, *, before: datetime, manifests: Sequence[str]) -> Sequence[str]:
@@ -110,6 +112,16 @@ class Library(Protocol):
 
     def current_folder(self) -> Path | None:
         """The folder of the current snapshot at this moment, for one quick look."""
+        ...
+
+
+class SnapshotRemote(Protocol):
+    """Where snapshots are pushed to."""
+
+    async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
+        """The files of the snapshot, which are in the folder. False when the remote has them already. Raises Conflict
+        for a repository that is somebody else's, and as readers do.
+        """
         ...
 
 

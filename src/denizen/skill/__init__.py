@@ -21,6 +21,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.ports.fetch import Downloaded, Fetched
+from denizen.ports.sandbox import ShellResult
 from denizen.skill.archived import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
 from denizen.skill.context import Found, History, ToolContext
 from denizen.skill.outcome import ToolError, ToolOutput
@@ -61,6 +62,7 @@ __all__ = [
     "Ran",
     "Remembered",
     "ReminderAccess",
+    "ShellResult",
     "Skill",
     "SkillServices",
     "SkillState",

@@ -19,7 +19,7 @@ from denizen.skill.archived import ArchiveLookup
 from denizen.skill.platform import Platform
 from denizen.skill.remembered import Deeds, MemoryAccess
 from denizen.skill.reminders import ReminderAccess
-from denizen.skill.services import AskModel, Download, RunProgram, Upkeep, Workshop
+from denizen.skill.services import AskModel, Download, RunProgram, Shell, Upkeep, Workshop
 
 K = TypeVar("K")
 
@@ -74,7 +74,8 @@ class ToolContext:
     """The first argument of every tool.
 
     `folder` is this agent's own folder for this skill, `shared` that of all agents where the skill has one; neither
-    need exist yet. `idempotency_key` is the same when an interrupted call runs again after a restart: a tool with
+    need exist yet. `snapshot` is the folder of what was read of the sources of knowledge, None before it is there.
+    `idempotency_key` is the same when an interrupted call runs again after a restart: a tool with
     side effects uses it to do its work once. `archive` is None where no messages are archived. `guild` is the
     platform's id of the server, empty in direct talks and off platforms. `shows_cards`: embeds and buttons of a result
     reach people here.
@@ -97,12 +98,14 @@ class ToolContext:
     platform: Platform | None = None
     reminders: ReminderAccess | None = None
     shared: Path | None = None
+    snapshot: Path | None = None
     guild: str = ""
     download: Download | None = None
     run_program: RunProgram | None = None
     ask_model: AskModel | None = None
     workshop: Workshop | None = None
     upkeep: Upkeep | None = None
+    shell: Shell | None = None
     shows_cards: bool = False
     options: object = None
 

@@ -59,6 +59,7 @@ def restrict(services: SkillServices, skill: str, granted: Collection[Permission
     """The services without those that the skill has no permission for, and without what only built-in skills have."""
     denied = _Denied(skill)
     services = replace(services, workshop=None, upkeep=None, open_platform=_nothing, open_reminders=_nothing)
+    services = replace(services, open_shell=_nothing)
     if Permission.NETWORK not in granted:
         services = replace(services, fetcher=denied, download=None)
     if Permission.TOOLS not in granted:

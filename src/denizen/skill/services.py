@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from denizen.ports.fetch import Downloaded
+from denizen.ports.sandbox import ShellResult
 
 
 class Download(Protocol):
@@ -49,6 +50,14 @@ class AskModel(Protocol):
 
     async def __call__(self, instructions: str, text: str, *, max_output_tokens: int = 4000) -> str:
         """Raises Exhausted when a budget is used up, and Unavailable when there is no answer."""
+        ...
+
+
+class Shell(Protocol):
+    """The read-only shell over what this agent may look into (`ports/sandbox`)."""
+
+    async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
+        """1 to 10 commands, one after another. Raises Unavailable where the system offers no isolation."""
         ...
 
 

@@ -26,7 +26,7 @@ from denizen.skill.outcome import to_result
 from denizen.skill.platform import Platform
 from denizen.skill.remembered import Deeds, MemoryAccess
 from denizen.skill.reminders import ReminderAccess
-from denizen.skill.services import Download, RunProgram, Upkeep, Workshop
+from denizen.skill.services import Download, RunProgram, Shell, Upkeep, Workshop
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.thread import run_in_thread
 
@@ -92,6 +92,12 @@ class OpenReminders(Protocol):
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
+class OpenShell(Protocol):
+    """The read-only shell for the agent and conversation of this scope; None where there is nothing to look into."""
+
+    def __call__(self, scope: CallScope) -> Shell | None: ...
+
+
 def _no_archive(scope: CallScope) -> None:
     del scope
 
@@ -100,10 +106,15 @@ def _no_folder(skill: str) -> None:
     del skill
 
 
+def _no_snapshot() -> None:
+    """Nothing was read of any source."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillServices:
     """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder, `shared_of` a
-    skill to the one that all agents share, for skills that have one.
+    skill to the one that all agents share, for skills that have one; `snapshot` gives the folder of what was read of
+    the sources of knowledge.
     """
 
     clock: Clock
@@ -116,8 +127,10 @@ class SkillServices:
     open_memory: OpenMemory = _no_archive
     open_deeds: OpenDeeds = _no_archive
     open_platform: OpenPlatform = _no_archive
+    open_shell: OpenShell = _no_archive
     open_reminders: OpenReminders = _no_archive
     shared_of: Callable[[str], Path | None] = _no_folder
+    snapshot: Callable[[], Path | None] = _no_snapshot
     download: Download | None = None
     run_program: RunProgram | None = None
     ask_model: AskForScope | None = None
@@ -203,6 +216,7 @@ class SkillToolset:
             platform=self._services.open_platform(scope),
             reminders=self._services.open_reminders(scope),
             shared=self._services.shared_of(self.name),
+            snapshot=self._services.snapshot(),
             conversation=scope.conversation_id,
             guild=scope.guild,
             download=self._services.download,
@@ -210,6 +224,7 @@ class SkillToolset:
             ask_model=partial(self._services.ask_model, scope) if self._services.ask_model else None,
             workshop=self._services.workshop,
             upkeep=self._services.upkeep,
+            shell=self._services.open_shell(scope),
             shows_cards=scope.account is not None,
             options=self._options,
         )

@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from denizen.skill import Skill
 
 BUILTIN: tuple[str, ...] = (
-    "time", "calculator", "web", "weather", "memory", "notes", "conversation", "archive", "knowledge", "files",
-    "system", "skill_manager", "skill_agent", "tables", "charts", "cards", "discord", "components",
-    "reminders", "web_search",
+    "time", "calculator", "web", "weather", "memory", "notes", "conversation", "archive", "knowledge", "shell", "files",
+    "system", "skill_manager", "skill_agent", "tables", "charts", "cards", "discord", "components", "moderation",
+    "server", "members", "reminders", "web_search",
 )  # fmt: skip
 """Names of modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
-OPT_IN: frozenset[str] = frozenset(
-    {"files", "system", "skill_manager", "skill_agent", "tables", "charts", "cards", "discord", "components"}
-)
+OPT_IN: frozenset[str] = frozenset({
+    "files", "system", "skill_manager", "skill_agent", "tables", "charts", "cards", "discord", "components",
+    "moderation", "server", "members",
+})  # fmt: skip
 """Those that can harm, or that not everybody wants to pay for in every prompt: they are there only where the
 configuration says `enabled: true`.
 """

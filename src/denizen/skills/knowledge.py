@@ -1,6 +1,8 @@
-"""Reading the knowledge folders: the one that all agents share, and the agent's own (inventory T-agent-knowledge).
+"""Reading the knowledge folders: the one that all agents share, and the agent's own (inventory T-agent-knowledge), and
+what was read of the sources of knowledge.
 
-Files are named `own/...` and `shared/...`. What stands in them was collected somewhere, and is quoted as data.
+Files are named `own/...`, `shared/...`, and as in the snapshot of the sources: `docs/...`. What stands in them was
+collected somewhere, and is quoted as data.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from denizen.skills.shelf import Sheet, Shelf
 
 OWN, SHARED = "own/", "shared/"
 MAX_LISTED = 200
+MAX_IN_SNAPSHOT = 20_000
 HITS_PER_FILE = 5
 SEARCH_CHARS = 4000
 LINE_CHARS = 500
@@ -71,8 +74,12 @@ def search_knowledge(
 
 
 def _shelves(context: ToolContext) -> list[tuple[str, Shelf]]:
-    own = [(OWN, Shelf(context.folder))]
-    return [*own, (SHARED, Shelf(context.shared))] if context.shared is not None else own
+    shelves = [(OWN, Shelf(context.folder))]
+    if context.shared is not None:
+        shelves.append((SHARED, Shelf(context.shared)))
+    if context.snapshot is not None:
+        shelves.append(("", Shelf(context.snapshot, max_files=MAX_IN_SNAPSHOT)))
+    return shelves
 
 
 def _sheets(context: ToolContext) -> Iterator[tuple[str, Sheet, Shelf]]:
@@ -82,7 +89,7 @@ def _sheets(context: ToolContext) -> Iterator[tuple[str, Sheet, Shelf]]:
 
 
 def _find_text(context: ToolContext, name: str) -> str | None:
-    """By its full name; without `own/` or `shared/` the agent's own goes first."""
+    """By its full name; without `own/` or `shared/` the agent's own goes first, and the snapshot last."""
     for prefix, shelf in _shelves(context):
         text = shelf.find_text(name.removeprefix(prefix))
         if text is not None and (name.startswith(prefix) or not name.startswith((OWN, SHARED))):

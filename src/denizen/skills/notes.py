@@ -1,14 +1,14 @@
 """What an agent writes down for itself, as Markdown files in its own folder that people can read and edit too.
 
 The reading tools are not declared `read_only`: such answers may come from the turn's cache, and a note that was just
-changed must not read as it was before.
+changed must not read as it was before. What they give was noted in anybody's turn, so it counts as what others wrote.
 """
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from denizen.skill import Effect, Param, Skill, Tier, ToolContext, ToolError
+from denizen.skill import Effect, Param, Skill, Taint, Tier, ToolContext, ToolError
 from denizen.skills.notebook import Notebook, note_name
 from denizen.skills.paging import read_part
 
@@ -21,14 +21,14 @@ Name = Annotated[str, "letters, digits, _ and -"]
 Text = Annotated[str, Param("Markdown", min_length=1, max_length=16_000)]
 
 
-@skill.tool(tier=Tier.HARMLESS)
+@skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
 def list_notes(context: ToolContext) -> str:
     """Lists your notes."""
     notes = Notebook(context.folder).list_notes()
     return "\n".join(f"{note.name} ({note.size_bytes} bytes)" for note in notes) or "There are no notes yet."
 
 
-@skill.tool(tier=Tier.HARMLESS)
+@skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
 def read_note(context: ToolContext, name: Name, start: Annotated[int, Param("character to begin at", ge=0)] = 0) -> str:
     """Reads one of your notes."""
     notebook = Notebook(context.folder)
@@ -54,7 +54,7 @@ def write_note(context: ToolContext, name: Name, text: Text) -> str:
     return f"Wrote `{note_name(name)}`." if written else f"This was written to `{note_name(name)}` already."
 
 
-@skill.tool(tier=Tier.HARMLESS)
+@skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})
 def search_notes(context: ToolContext, words: Annotated[str, Param("all must occur in a line", max_length=200)]) -> str:
     """Recalls what was noted: finds lines in your notes."""
     wanted = words.casefold().split()

@@ -15,9 +15,11 @@ from pathlib import Path, PurePosixPath
 
 from denizen.skill import ToolError
 
-SUFFIXES = frozenset({".md", ".markdown", ".txt", ".rst", ".csv", ".json", ".yaml", ".yml"})
+SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".txt", ".rst", ".csv", ".json", ".yaml", ".yml"})
 MAX_FILES = 2000
-"""Of one folder, in the order of their names. What is beyond is not listed and not searched."""
+"""Of one folder, in the order of their names, unless another number is given. What is beyond is not listed and not
+searched.
+"""
 MAX_DEPTH = 8
 MAX_READ_BYTES = 1024 * 1024
 
@@ -36,15 +38,16 @@ class Sheet:
 class Shelf:
     """One folder, which need not exist. Names that begin with a dot are no part of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, max_files: int = MAX_FILES) -> None:
         self._folder = folder
+        self._max_files = max_files
 
     def list_sheets(self) -> list[Sheet]:
-        """By name, at most MAX_FILES."""
+        """By name, at most `max_files`."""
         sheets: list[Sheet] = []
         for sheet in _walk(self._folder, "", MAX_DEPTH):
             sheets.append(sheet)
-            if len(sheets) == MAX_FILES:
+            if len(sheets) == self._max_files:
                 break
         return sheets
 

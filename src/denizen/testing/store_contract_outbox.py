@@ -17,7 +17,10 @@ from denizen.testing.store_records import AGENT, PLATFORM, at, delivery_of
 FILES = (File(ODD, "image/png", bytes(range(256)) * 3), File("empty", "text/plain", b""))
 FULL = Content(
     ODD,
-    (Embed(ODD, "text", "https://example.org", "attachment://a", (("a", ODD), ("b", ""))), Embed(image="https://x")),
+    (
+        Embed(ODD, "text", "https://example.org", "attachment://a", (("a", ODD), ("b", ""))),
+        Embed(image="https://x", colour=0),
+    ),
     FILES,
     (Button("Docs", url="https://example.org"), Button("Yes", value=ODD)),
     frozenset({"1", "2"}),

@@ -23,7 +23,6 @@ READ = SourceState(
 
 @pytest.mark.anyio
 class SourceContract:
-    @pytest.mark.proves("S-data-sources")
     async def test_sources_are_kept_changed_and_listed_by_id(self, store: Store) -> None:
         async with store.work() as work:
             await work.sources.put(DOCS)

@@ -15,6 +15,7 @@ from denizen.web.api.chat import Chat
 from denizen.web.api.completions import Completions
 from denizen.web.api.health import HealthCheck
 from denizen.web.api.inbound import TURN_HEADER
+from denizen.web.api.knowledge import Knowledge
 from denizen.web.api.on_demand import Listings
 from denizen.web.dependencies import WebDependencies
 from denizen.web.errors import Boundary, answer_http_exception
@@ -30,6 +31,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             *(Completions(deps).routes if deps.channels.api else ()),
             *(Chat(deps).routes if deps.channels.web else ()),
             *Approvals(deps).routes,
+            *(Knowledge(deps.knowledge).routes if deps.knowledge is not None else ()),
             *(Pages(deps).routes if deps.channels.web else ()),
             *Listings(deps).routes,
         ],
@@ -47,7 +49,7 @@ def _layers(deps: WebDependencies) -> list[Middleware]:
             Middleware(
                 CORSMiddleware,
                 allow_origins=sorted(deps.exposure.allowed_origins),
-                allow_methods=["GET", "POST"],
+                allow_methods=["GET", "POST", "PUT", "DELETE"],
                 allow_headers=["*"],
                 expose_headers=[TURN_HEADER],
             )

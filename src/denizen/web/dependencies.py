@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from denizen.domain.clock import Clock
+from denizen.engine.knowledge.snapshots import Snapshots
+from denizen.engine.knowledge.sources import Catalog
+from denizen.engine.knowledge.sync import Sync
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Runtime
 from denizen.engine.turn import Turns
@@ -43,9 +46,19 @@ class Channels:
 
 
 @dataclass(frozen=True, slots=True)
+class KnowledgeParts:
+    """Sources, reading them, and the snapshots made of them."""
+
+    catalog: Catalog
+    sync: Sync
+    snapshots: Snapshots
+
+
+@dataclass(frozen=True, slots=True)
 class WebDependencies:
     """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once.
-    `simulator` is the address of the page of a simulated platform, for a link to it; empty without one.
+    `simulator` is the address of the page of a simulated platform, for a link to it; empty without one. Without
+    `knowledge` there are no routes for it.
     """
 
     turns: Turns
@@ -59,3 +72,4 @@ class WebDependencies:
     channels: Channels = field(default_factory=Channels)
     logins: Logins = field(default_factory=Logins)
     simulator: str = ""
+    knowledge: KnowledgeParts | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
@@ -22,10 +23,17 @@ from tests.adapters.discord.listening import Harbour, Heard, running
 _numbers = count(1)
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """By somebody, in another channel than #general, or twice with the same key."""
+
+    who: User
+    where: Channel | None = None
+    key: str = ""
+
+
 class Act(Protocol):
-    def __call__(
-        self, who: User, name: str, /, *, where: Channel | None = None, key: str = "", **details: Json
-    ) -> Awaitable[JsonObject]: ...
+    def __call__(self, who: User | Asked, name: str, /, **details: Json) -> Awaitable[JsonObject]: ...
 
 
 def warrant_of(harbour: Harbour, who: User, where: Channel | None = None, key: str = "") -> Warrant:
@@ -39,23 +47,22 @@ def warrant_of(harbour: Harbour, who: User, where: Channel | None = None, key: s
 
 
 @asynccontextmanager
-async def deck(harbour: Harbour) -> AsyncGenerator[Act]:
-    """Everybody's members are known before anything is asked."""
-    async with running(harbour) as (account, _):
-        yield _acting(harbour, account)
+async def deck(harbour: Harbour, *, members_intent: bool = True) -> AsyncGenerator[Act]:
+    """Everybody's members are known before anything is asked, but without the intent."""
+    async with running(harbour, members_intent=members_intent) as (account, _):
+        yield acting(harbour, account)
 
 
 @asynccontextmanager
 async def deck_heard(harbour: Harbour) -> AsyncGenerator[tuple[Act, Heard]]:
     async with running(harbour) as (account, heard):
-        yield _acting(harbour, account), heard
+        yield acting(harbour, account), heard
 
 
-def _acting(harbour: Harbour, account: DiscordAccount) -> Act:
-    async def act(
-        who: User, name: str, /, *, where: Channel | None = None, key: str = "", **details: Json
-    ) -> JsonObject:
-        return await account.act(Action(name, details), warrant_of(harbour, who, where, key))
+def acting(harbour: Harbour, account: DiscordAccount) -> Act:
+    async def act(who: User | Asked, name: str, /, **details: Json) -> JsonObject:
+        asked = who if isinstance(who, Asked) else Asked(who)
+        return await account.act(Action(name, details), warrant_of(harbour, asked.who, asked.where, asked.key))
 
     return act
 

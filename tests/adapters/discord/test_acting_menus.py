@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.domain.errors import InvalidInput, NotAllowed
+from denizen.domain.json import Json
 from denizen.testing.discord import Message, Permission, Role, User
 from denizen.testing.discord.acts.embeds import find_component
 from tests.adapters.discord.acting import Act, deck, deck_heard, message_of
@@ -52,13 +53,14 @@ async def test_a_menu_says_all_that_was_chosen_also_in_a_later_process(harbour: 
 
 async def test_a_menu_that_discord_would_not_take_is_refused(harbour: Harbour) -> None:
     async with deck(harbour) as act:
-        for wrong in (
+        wrongs: list[dict[str, Json]] = [
             {"choices": []},
             {"choices": ["a", "a"]},
             {"choices": ["x" * 81]},
             {"choices": ["a"], "style": "wheel"},
             {"choices": ["a", "b"], "several": True},
-        ):
+        ]
+        for wrong in wrongs:
             with pytest.raises(InvalidInput):
                 await act(harbour.ben, "post_choices", text="Which?", **wrong)
     assert not harbour.mine()
@@ -70,7 +72,8 @@ class Deck:
     def __init__(self, harbour: Harbour) -> None:
         self.harbour = harbour
         guild = harbour.guild
-        self.higher = guild.add_role("higher")  # each new role stands below those there are
+        guild.add_role("higher").position = 99
+        # Each new role stands below those there are.
         guild.set_roles(harbour.ada.user, [guild.add_role("top", permissions=P.MANAGE_ROLES)])
         guild.set_roles(harbour.ben, [guild.add_role("keeper", permissions=P.MANAGE_ROLES)])
         self.colours: list[Role] = [guild.add_role(each) for each in COLOURS]
@@ -80,9 +83,9 @@ class Deck:
     def held(self, who: User) -> set[str]:
         return {self.harbour.guild.roles[each].name for each in self.harbour.guild.members[who.id].roles}
 
-    async def menu(self, act: Act, **details: object) -> Message:
-        given = {"roles": list(COLOURS), "text": "Pick a colour", **details}
-        done = await act(self.harbour.ben, "post_role_menu", **given)  # pyright: ignore[reportArgumentType]
+    async def menu(self, act: Act, **details: Json) -> Message:
+        given: dict[str, Json] = {"roles": list(COLOURS), "text": "Pick a colour", **details}
+        done = await act(self.harbour.ben, "post_role_menu", **given)
         return message_of(self.harbour, done)
 
     async def press(self, who: User, menu: Message, custom_id: str, values: list[str] | None = None) -> str:
@@ -136,7 +139,7 @@ async def test_a_role_menu_gives_what_is_chosen_and_takes_the_rest_after_a_resta
 async def test_a_role_menu_takes_the_right_to_give_each_of_its_roles(harbour: Harbour) -> None:
     stage = Deck(harbour)
     async with deck(harbour) as act:
-        with pytest.raises(NotAllowed, match="You may not.*'Manage Roles'"):
+        with pytest.raises(NotAllowed, match=r"You may not.*'Manage Roles'"):
             await act(stage.cleo, "post_role_menu", roles=["red"], text="Pick")
         for roles, why in ((["red", "keeper"], "as high as yours"), (["higher"], "as high as yours")):
             with pytest.raises(NotAllowed, match=why):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from denizen.domain.action import Action
+from denizen.domain.delivery import Button, Content
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.testing.discord import Permission, User
 from denizen.testing.discord.state.channels import Overwrite
-from tests.adapters.discord.acting import deck, message_of
-from tests.adapters.discord.listening import Harbour
+from tests.adapters.discord.acting import Asked, deck, message_of, warrant_of
+from tests.adapters.discord.listening import Harbour, running
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord")]
 
@@ -19,6 +21,7 @@ def silenced(user: User) -> Overwrite:
     return Overwrite(user.id, 1, deny=P.SEND_MESSAGES)
 
 
+@pytest.mark.proves("V-skill-utility")
 async def test_a_message_is_posted_with_its_embed_and_its_pings(harbour: Harbour) -> None:
     news = harbour.guild.add_channel("news")
     card = {"title": "Ferry", "text": "From pier 3", "fields": {"Leaves": "21:40"}, "image": "https://pier.example/a"}
@@ -35,9 +38,9 @@ async def test_a_message_is_posted_with_its_embed_and_its_pings(harbour: Harbour
 
 async def test_the_same_call_again_gives_the_same_message_and_another_one_another(harbour: Harbour) -> None:
     async with deck(harbour) as act:
-        first = await act(harbour.ben, "send_message", text="once", key="call")
-        again = await act(harbour.ben, "send_message", text="once", key="call")
-        other = await act(harbour.ben, "send_message", text="twice", key="call")
+        first = await act(Asked(harbour.ben, key="call"), "send_message", text="once")
+        again = await act(Asked(harbour.ben, key="call"), "send_message", text="once")
+        other = await act(Asked(harbour.ben, key="call"), "send_message", text="twice")
     assert first == again
     assert other != first
     assert [each.content for each in harbour.mine()] == ["once", "twice"]
@@ -86,14 +89,14 @@ async def test_a_role_that_everybody_may_ping_is_pinged(harbour: Harbour) -> Non
 async def test_where_the_asker_may_not_write_nothing_is_written(harbour: Harbour) -> None:
     rules = harbour.guild.add_channel("rules", overwrites=[silenced(harbour.ben)])
     async with deck(harbour) as act:
-        with pytest.raises(NotAllowed, match="You may not do that here.*'Send Messages'"):
+        with pytest.raises(NotAllowed, match=r"You may not do that here.*'Send Messages'"):
             await act(harbour.ben, "send_message", text="hi", channel="rules")
         await act(harbour.ana, "send_message", text="hi", channel="rules")
     assert len(harbour.mine(rules)) == 1
 
 
 async def test_where_the_account_may_not_write_it_says_what_it_lacks(harbour: Harbour) -> None:
-    rules = harbour.guild.add_channel("rules", overwrites=[silenced(harbour.ada.user)])
+    harbour.guild.add_channel("rules", overwrites=[silenced(harbour.ada.user)])
     async with deck(harbour) as act:
         with pytest.raises(NotAllowed, match="I may not do that here") as caught:
             await act(harbour.ana, "send_message", text="hi", channel="rules")
@@ -152,17 +155,39 @@ async def test_an_own_answer_is_edited_and_deleted_for_whom_it_answered(harbour:
 async def test_an_own_message_for_somebody_else_takes_the_right_to_manage_messages(harbour: Harbour) -> None:
     notice = harbour.world.say(harbour.ada.user, harbour.general, "closed today")
     async with deck(harbour) as act:
-        for name, more in (
-            ("edit_message", {"text": "open"}),
-            ("delete_message", {}),
-            ("delete_message", {"own": True}),
-        ):
+        with pytest.raises(NotAllowed, match="'Manage Messages'"):
+            await act(harbour.ben, "edit_message", message=str(notice.id), text="open")
+        for own in (True, False):
             with pytest.raises(NotAllowed, match="'Manage Messages'"):
-                await act(harbour.ben, name, message=str(notice.id), **more)
+                await act(harbour.ben, "delete_message", message=str(notice.id), own=own)
         await act(harbour.ana, "edit_message", message=str(notice.id), embed={"title": "Open"})
         assert (notice.content, notice.embeds[0]["title"]) == ("closed today", "Open")
         await act(harbour.ana, "delete_message", message=str(notice.id))
     assert notice.deleted
+
+
+@pytest.mark.proves("P2")
+async def test_a_card_that_asks_for_a_decision_is_not_changed_by_anybody(harbour: Harbour) -> None:
+    buttons = (Button("Approve", action="once:1"), Button("Deny", action="no:1", asks_why=True))
+    async with running(harbour) as (account, _):
+        card = await account.post(harbour.place(), Content("Delete everything?", buttons=buttons), nonce="card")
+        for name, more in (("edit_message", {"text": "Say hello?"}), ("delete_message", {})):
+            with pytest.raises(NotAllowed, match="it stays as it is"):
+                await account.act(Action(name, {"message": card, **more}), warrant_of(harbour, harbour.ana))
+    assert [each.content for each in harbour.mine()] == ["Delete everything?"]
+
+
+async def test_what_is_written_beside_a_voice_channel_is_for_those_who_may_join_it(harbour: Harbour) -> None:
+    closed = Overwrite(harbour.ben.id, 1, deny=P.CONNECT)
+    bridge = harbour.guild.add_channel("bridge", kind="voice", overwrites=[closed])
+    said = harbour.world.say(harbour.ada.user, bridge, "we sail at nine")
+    async with deck(harbour) as act:
+        with pytest.raises(NotAllowed, match="'Connect'"):
+            await act(harbour.ben, "send_message", text="hi", channel="bridge")
+        with pytest.raises(NotFound, match="no such message"):
+            await act(harbour.ben, "add_reaction", message=str(said.id), emoji="⚓", channel="bridge")
+        await act(harbour.ana, "send_message", text="hi", channel="bridge")
+    assert len(harbour.mine(bridge)) == 2
 
 
 async def test_messages_of_others_take_the_right_of_both(harbour: Harbour) -> None:
@@ -189,7 +214,7 @@ async def test_messages_of_others_take_the_right_of_both(harbour: Harbour) -> No
 async def test_pinning_takes_the_right_of_both(harbour: Harbour) -> None:
     said = harbour.say("the rules")
     async with deck(harbour) as act:
-        with pytest.raises(NotAllowed, match="You may not.*'Pin Messages'"):
+        with pytest.raises(NotAllowed, match=r"You may not.*'Pin Messages'"):
             await act(harbour.ben, "pin_message", message=str(said.id))
         with pytest.raises(NotAllowed, match="I may not"):
             await act(harbour.ana, "pin_message", message=str(said.id))

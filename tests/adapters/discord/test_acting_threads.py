@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from denizen.domain.action import Action
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.json import Json
 from denizen.testing.discord import Permission, PollDraft
 from denizen.testing.discord.state.channels import Overwrite
-from tests.adapters.discord.acting import deck, deck_heard, message_of
-from tests.adapters.discord.listening import Harbour
+from tests.adapters.discord.acting import Asked, deck, deck_heard, message_of, warrant_of
+from tests.adapters.discord.listening import Harbour, running
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord")]
 
@@ -25,9 +27,9 @@ async def test_a_reaction_is_put_on_counted_and_taken_away(harbour: Harbour) -> 
         counted = await act(harbour.ben, "read_reactions", message=str(said.id))
         assert counted["reactions"] == {"🍕": 2, f"<:tide:{tide.id}>": 1}
         chosen = await act(harbour.ben, "read_reactions", message=str(said.id), emoji="🍕")
-        assert sorted(map(str, chosen["names"])) == ["Ada", "Ana"]
+        assert chosen["names"] in (["Ada", "Ana"], ["Ana", "Ada"])
         await act(harbour.ben, "remove_reaction", message=str(said.id), emoji="tide")
-        with pytest.raises(NotFound, match="no emoji 'wave'"):
+        with pytest.raises(NotFound, match="no emoji"):
             await act(harbour.ben, "add_reaction", message=str(said.id), emoji=":wave:")
     assert [(each.emoji.name, len(each.users)) for each in said.reactions] == [("🍕", 2)]
 
@@ -36,7 +38,7 @@ async def test_who_may_not_react_gets_no_new_reaction_but_may_join_one(harbour: 
     quiet = harbour.guild.add_channel("quiet", overwrites=[Overwrite(harbour.ben.id, 1, deny=P.ADD_REACTIONS)])
     said = harbour.world.say(harbour.ana, quiet, "well")
     async with deck(harbour) as act:
-        with pytest.raises(NotAllowed, match="You may not.*'Add Reactions'"):
+        with pytest.raises(NotAllowed, match=r"You may not.*'Add Reactions'"):
             await act(harbour.ben, "add_reaction", message=str(said.id), emoji="🍕", channel="quiet")
         harbour.world.react(harbour.ana, said, "🍕")
         await act(harbour.ben, "add_reaction", message=str(said.id), emoji="🍕", channel="quiet")
@@ -53,14 +55,16 @@ async def test_what_not_everybody_here_may_read_is_not_read_out_here(harbour: Ha
             await act(harbour.ana, "read_reactions", message=str(said.id), channel="office")
         with pytest.raises(NotFound, match="not everybody here"):
             await act(harbour.ana, "read_poll", message=str(polled.id), channel="office")
-        assert await act(harbour.ana, "read_reactions", where=office, message=str(said.id))
+        assert await act(Asked(harbour.ana, office), "read_reactions", message=str(said.id))
 
 
 @pytest.mark.proves("V-skill-utility")
 async def test_a_poll_is_asked_read_and_ended(harbour: Harbour) -> None:
     async with deck(harbour) as act:
-        done = await act(harbour.ana, "create_poll", question="Tea?", answers=["yes", "no"], hours=2, key="one")
-        assert done == await act(harbour.ana, "create_poll", question="Tea?", answers=["yes", "no"], hours=2, key="one")
+        done = await act(Asked(harbour.ana, key="one"), "create_poll", question="Tea?", answers=["yes", "no"], hours=2)
+        assert done == await act(
+            Asked(harbour.ana, key="one"), "create_poll", question="Tea?", answers=["yes", "no"], hours=2
+        )
         polled = message_of(harbour, done)
         assert polled.poll is not None
         assert (polled.poll.question, [text for text, _ in polled.poll.answers]) == ("Tea?", ["yes", "no"])
@@ -78,9 +82,10 @@ async def test_a_poll_takes_the_right_to_make_one_and_a_form_that_discord_takes(
     quiet = harbour.guild.add_channel("quiet", overwrites=[Overwrite(harbour.ben.id, 1, deny=P.SEND_POLLS)])
     said = harbour.say("no poll")
     async with deck(harbour) as act:
-        with pytest.raises(NotAllowed, match="You may not.*'Create Polls'"):
+        with pytest.raises(NotAllowed, match=r"You may not.*'Create Polls'"):
             await act(harbour.ben, "create_poll", question="Tea?", answers=["yes"], channel="quiet")
-        for wrong in ({"answers": []}, {"answers": ["x" * 56]}, {"answers": ["yes"], "hours": 0}):
+        wrongs: list[dict[str, Json]] = [{"answers": []}, {"answers": ["x" * 56]}, {"answers": ["yes"], "hours": 0}]
+        for wrong in wrongs:
             with pytest.raises(InvalidInput, match="cannot be a poll"):
                 await act(harbour.ben, "create_poll", question="Tea?", **wrong)
         with pytest.raises(InvalidInput, match="no poll"):
@@ -93,7 +98,9 @@ async def test_a_thread_is_opened_once_under_a_message_or_under_a_new_one(harbou
     async with deck(harbour) as act:
         under = await act(harbour.ben, "create_thread", name="Where to eat", message=str(said.id))
         assert under == await act(harbour.ben, "create_thread", name="Where to eat", message=str(said.id))
-        new = [await act(harbour.ben, "create_thread", name="Dinner", text="And tonight?", key="one") for _ in "12"]
+        new = [
+            await act(Asked(harbour.ben, key="one"), "create_thread", name="Dinner", text="And tonight?") for _ in "12"
+        ]
         assert new[0] == new[1]
         with pytest.raises(InvalidInput, match="begins under a message"):
             await act(harbour.ben, "create_thread", name="Nothing")
@@ -136,7 +143,7 @@ async def test_a_thread_is_renamed_and_archived_by_its_owner_and_locked_by_who_m
             await act(cleo, "edit_thread", thread=str(thread.id), archived=True)
         with pytest.raises(NotAllowed, match="'Manage Threads'"):
             await act(harbour.ben, "edit_thread", thread=str(thread.id), locked=True)
-        await act(harbour.ben, "edit_thread", where=thread, archived=True)
+        await act(Asked(harbour.ben, thread), "edit_thread", archived=True)
         assert thread.thread.archived
         await act(harbour.ben, "edit_thread", thread=str(thread.id), archived=False)
         await act(harbour.ana, "edit_thread", thread=str(thread.id), locked=True)
@@ -165,9 +172,18 @@ async def test_somebody_is_added_to_a_thread_who_can_see_its_channel(harbour: Ha
     assert cleo.id not in thread.thread.members
 
 
+async def test_without_the_members_intent_somebody_is_found_by_name_too(harbour: Harbour) -> None:
+    thread = harbour.world.open_thread(harbour.ana, harbour.general, "talk", text="hi")
+    async with running(harbour, members_intent=False) as (account, _):
+        action = Action("add_to_thread", {"thread": str(thread.id), "member": "ben"})
+        await account.act(action, warrant_of(harbour, harbour.ana))
+    assert thread.thread is not None
+    assert harbour.ben.id in thread.thread.members
+
+
 async def test_a_post_stands_in_the_forum_once_with_its_tags(harbour: Harbour) -> None:
     forum = harbour.guild.add_channel("help", kind="forum", tags=["open", "bug"])
-    plan = {"channel": "help", "title": "It leaks", "text": "Under pier 3", "tags": ["Bug"]}
+    plan: dict[str, Json] = {"channel": "help", "title": "It leaks", "text": "Under pier 3", "tags": ["Bug"]}
     async with deck(harbour) as act:
         done = [await act(harbour.ben, "create_forum_post", **plan) for _ in "12"]
         with pytest.raises(NotFound, match="no tag 'nope'"):

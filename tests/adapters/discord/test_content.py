@@ -30,6 +30,12 @@ async def test_an_edit_takes_away_what_the_content_lacks() -> None:
     assert (payload["content"], payload["embeds"], payload["attachments"], payload["components"]) == ("", [], [], [])
 
 
+async def test_a_card_has_its_colour_and_black_is_one() -> None:
+    assert to_embed(Embed("x", colour=0x2F855A)).to_dict().get("color") == 0x2F855A
+    assert to_embed(Embed("x", colour=0)).to_dict().get("color") == 0
+    assert "color" not in to_embed(Embed("x")).to_dict()
+
+
 async def test_texts_of_embeds_are_cut_to_discords_limits() -> None:
     embed = to_embed(Embed("t" * 300, "x" * 5000, fields=(("", "v" * 2000), *((("n", ""),) * 30))))
     assert (len(embed.title or ""), len(embed.description or "")) == (256, 4096)

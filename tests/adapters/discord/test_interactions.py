@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
+import discord
 import pytest
 
+from denizen.adapters.discord.interactions import find_room
 from denizen.domain.delivery import Button, Content
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
@@ -218,3 +222,29 @@ async def test_a_command_in_a_direct_talk_is_heard(harbour: Harbour) -> None:
         await interaction.until_answered()
     assert heard.calls[0].room.id == str(talk.id)
     assert heard.calls[0].roles == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("kind", "context", "is_seen"),
+    [
+        (discord.ChannelType.private, 1, True),
+        (discord.ChannelType.private, 2, False),
+        (discord.ChannelType.group, 2, False),
+        (discord.ChannelType.group, None, False),
+    ],
+)
+async def test_talks_of_people_among_themselves_are_no_rooms_although_commands_can_be_given_there(
+    kind: discord.ChannelType, context: int | None, is_seen: bool
+) -> None:
+    user = {"id": "5", "username": "eve", "discriminator": "0", "avatar": None, "global_name": None}
+    channel = {"id": "7", "type": kind.value, "recipients": [user], "last_message_id": None, "name": "us", "icon": None}
+    data: dict[str, Any] = {
+        "id": "1", "type": 2, "token": "t", "version": 1, "application_id": "2", "attachment_size_limit": 1,
+        "channel": channel, "user": user,
+    }  # fmt: skip
+    if context is not None:
+        data["context"] = context
+    state = discord.Client(intents=discord.Intents.none())._connection
+    state.user = discord.ClientUser(state=state, data={**user, "id": "2"})  # pyright: ignore[reportArgumentType]
+    interaction = discord.Interaction(data=data, state=state)  # pyright: ignore[reportArgumentType]
+    assert (find_room(interaction) is not None) == is_seen

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from denizen.adapters.mcp import McpPool, Offer, Phase, Program, ServerSpec
+from denizen.adapters.mcp.connection import find_reason
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.tool import Taint, Tier
@@ -195,6 +196,13 @@ async def test_a_tool_with_a_schema_that_cannot_be_used_is_left_out_and_the_othe
         assert all(len(name) <= 64 for name in listed)
         for name in strange:
             assert (await call(toolset, name)).text == f"called {toolset.listing.own_names[name]}"
+
+
+def test_a_missing_program_is_named_also_where_the_event_loop_does_not_tell_it():
+    untold = FileNotFoundError(2, "No such file or directory")
+    assert find_reason(untold, Program("lost", (), Path("/srv"))) == (
+        "there is no program 'lost', or no folder '/srv' to run it in"
+    )
 
 
 @pytest.mark.proves("LW5")

@@ -245,7 +245,17 @@ async def test_a_tool_sends_into_the_conversation_and_to_listed_places(to: str |
 
 @pytest.mark.parametrize(
     "to",
-    ["78", "#general", "https://example.org.evil/x", "https://evil/?a.example.org", "ops@evil", ["10", "78"], 5],
+    [
+        "78",
+        "#general",
+        "https://example.org.evil/x",
+        "https://evil/?a.example.org",
+        "https://evil\\@api.example.org/x",
+        "evil\\ops@example.org",
+        "ops@evil",
+        ["10", "78"],
+        5,
+    ],
 )
 async def test_a_tool_sends_nowhere_else(to: object) -> None:
     policy = GatePolicy(destinations=("discord:77", "*.example.org", "*@example.org"))

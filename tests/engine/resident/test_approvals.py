@@ -162,6 +162,7 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
         town.world.platform.say(town.world.general, "ana", "@ada use a tool")
         approval = await pending(town)
         await town.until(lambda: any("waits for approval of `write`" in text for text in posts(town.world)))
+        assert not any("used `write`" in text for text in posts(town.world))
         await town.until(lambda: not town.ada.typing_in)
         await town.resident.on_press(press(town, approval, Choice.ONCE))
         await town.settled()

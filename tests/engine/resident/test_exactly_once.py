@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -18,7 +18,7 @@ from denizen.engine.resident import showing
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.scripted_model import Say, call
+from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.bomb import Bomb, MortalChannel, MortalModel, MortalStore
 from tests.engine.house import Tools
 from tests.engine.town import ADA, Town, World, open_town
@@ -213,6 +213,29 @@ async def test_messages_older_than_the_limit_get_one_reply_together() -> None:
         assert len(await town.said()) == 1
         asked = str(town.model.requests[-1].messages[-1].parts)
     assert all(f"question {n}" in asked for n in range(3))
+
+
+@pytest.mark.parametrize("authors", [("ana", "ana"), ("bob", "ana")])
+async def test_a_reply_to_several_people_does_nothing_on_the_platform_in_the_name_of_one(
+    authors: Sequence[str],
+) -> None:
+    world, scopes = World(), list[CallScope]()
+
+    async def run(made: ToolCall, scope: CallScope) -> ToolResult:
+        scopes.append(scope)
+        return ToolResult("found")
+
+    tools = Tools(run=run)
+    async with open_town(world) as town:
+        world.platform.say(world.general, "bob", "nothing")
+        await town.settled()
+    for author in authors:
+        world.platform.write(world.general, author, "@ada look")
+    world.clock.at = world.clock.at.replace(day=3)
+    model = ScriptedModel(Say(calls=[call("look", q="x")]), Say("Done."))
+    async with open_town(world, model, tools=tools) as town:
+        assert await town.said() == ["Done."]
+    assert [scope.account for scope in scopes] == [ADA if len(set(authors)) == 1 else None]
 
 
 async def test_catching_up_pages_through_more_than_a_thousand_messages_in_order() -> None:

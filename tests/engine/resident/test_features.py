@@ -243,6 +243,16 @@ async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
     assert texts(model.requests[0])[-1] == "Bob: [pressed a button, which says:] Yes, do it"
 
 
+@pytest.mark.proves("V-skill-components")
+async def test_a_choice_says_under_which_message_it_was_made() -> None:
+    model = ScriptedModel(otherwise=Say("Red it is."))
+    async with open_town(model=model) as town:
+        press = Press("9", "1", "Red", town.world.general, "bob", "Bob", frozenset(), START, about="Which colour?")
+        await town.resident.on_press(press)
+        assert await town.said() == ["Red it is."]
+    assert texts(model.requests[0])[-1] == 'Bob: [chose, under your message "Which colour?":] Red'
+
+
 async def test_a_command_is_answered_with_its_ticket() -> None:
     async with open_town() as town:
         town.ada.tickets.add("t1")

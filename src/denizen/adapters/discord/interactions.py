@@ -188,8 +188,12 @@ class Interactions:
 
 
 def find_room(interaction: discord.Interaction) -> Room | None:
-    """Where it happened; None where the account cannot see the room."""
-    return to_room(interaction.channel) if interaction.channel is not None else None
+    """Where it happened; None where the account cannot see the room. Such are the direct talks and groups of people who
+    use its commands without it: who else reads there is not known, so nothing private may be said (promise 3).
+    """
+    channel = interaction.channel
+    is_among_others = interaction.context.private_channel or isinstance(channel, discord.GroupChannel)
+    return None if channel is None or is_among_others else to_room(channel)
 
 
 def _to_call(interaction: discord.Interaction, given: Given, room: Room, *, ticket: str = "") -> CommandCall:

@@ -88,12 +88,12 @@ async def follow(
     first = _origin_of(url)
     async with httpcore2.AsyncConnectionPool(ssl_context, network_backend=network) as pool:
         for _ in range(MAX_REDIRECTS + 1):
-            own = headers if _origin_of(url) == first else NO_HEADERS
-            async with _requested(pool, url, max_bytes, own) as response:
+            async with _requested(pool, url, max_bytes, headers) as response:
                 location = response.headers.get("location")
                 if response.status_code not in _REDIRECTS or not location:
                     return await _read(url, response, max_bytes, raw=raw)
             url = parse_url(location, base=url)
+            headers = headers if _origin_of(url) == first else NO_HEADERS  # for good, also when it leads back
     raise Unavailable(f"{url.host} redirects more than {MAX_REDIRECTS} times", code="too_many_redirects")
 
 

@@ -32,10 +32,11 @@ class _Found:
 
 
 class FolderReader:
-    """`denizen.ports.source.SourceReader`. Folders that `secret` lies in are refused: it is Denizen's home."""
+    """`denizen.ports.source.SourceReader`. Folders that hold Denizen's `home` are refused, and the `library` in it."""
 
-    def __init__(self, secret: Path) -> None:
-        self._secret = secret
+    def __init__(self, home: Path, library: Path) -> None:
+        self._home = home
+        self._library = library
 
     async def look(self, source: Source) -> str:
         return _revision(await to_thread.run_sync(self._find, source))
@@ -57,11 +58,12 @@ class FolderReader:
         root = _root(source)
         if not root.is_dir():
             raise NotFound(f"There is no folder {root}.", code="source_missing", fix="Check the location.")
-        if self._secret.resolve().is_relative_to(root.resolve()):
+        real = root.resolve()
+        if self._home.resolve().is_relative_to(real) or real.is_relative_to(self._library.resolve()):
             raise InvalidInput(
-                f"The folder {root} holds Denizen's own home folder.",
+                f"The folder {root} holds Denizen's own home folder, or is part of its library.",
                 code="source_invalid",
-                why="Agents would read the configuration, the store and the secrets.",
+                why="Agents would read the configuration and the secrets, or what they were given already.",
                 fix="Name the folder of the documents alone.",
             )
         found = list(_walk(root))
@@ -72,7 +74,8 @@ class FolderReader:
 
 
 def _root(source: Source) -> Path:
-    return Path(source.location) / source.content_path
+    """Whoever named the location may have named a link; below it none is followed."""
+    return Path(source.location).resolve() / source.content_path
 
 
 def _revision(found: Sequence[_Found]) -> str:

@@ -16,10 +16,15 @@ _DENIED = re.compile(
 )
 _MISSING = re.compile(
     r"repository '[^']*' not found|Repository not found|does not exist|does not appear to be a git repository|"
-    r"not a git repository|No such file or directory|error: 404\b",
+    r"not a git repository|error: 404\b",
     re.IGNORECASE,
 )
-_DAMAGED = re.compile(r"bad object|corrupt|loose object|inflate|index-pack failed|unable to read", re.IGNORECASE)
+_DAMAGED = re.compile(
+    r"bad object|corrupt|loose object|inflate|index-pack failed|unable to read|\.lock': File exists", re.IGNORECASE
+)
+"""A lock that nobody removes is what a process leaves that was killed."""
+_FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
+_NO_SSH = re.compile(r"cannot run ssh", re.IGNORECASE)
 _MAX_WHY_CHARS = 300
 
 
@@ -33,6 +38,11 @@ def explain(said: str) -> DenizenError:
         return NeedsAttention("The repository belongs to another user.", code="source_denied", why=why, fix=fix)
     if _REFUSED_TRANSPORT.search(said):
         return InvalidInput("Git does not read such addresses here.", code="source_invalid", why=why)
+    if _FULL.search(said):
+        return NeedsAttention("The disk is full.", code="library_unusable", why=why, fix="Make room for the clones.")
+    if _NO_SSH.search(said):
+        fix = "Install it, such as with `apt install openssh-client`."
+        return NeedsAttention("The program `ssh` cannot be started.", code="git_missing", why=why, fix=fix)
     if _DENIED.search(said):
         fix = "Check the address. A private repository is read over ssh, with a deploy key in the SSH agent and the "
         fix += "host in known_hosts."

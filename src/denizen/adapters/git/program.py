@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 
 import anyio
@@ -58,10 +59,16 @@ class Git:
             "GIT_ASKPASS": "",
             "SSH_ASKPASS": "",
             "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oConnectTimeout=20",
-            "GIT_ALLOW_PROTOCOL": "https:http:ssh:file",
+            "GIT_ALLOW_PROTOCOL": "https:ssh:file",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_LFS_SKIP_SMUDGE": "1",
         }
+
+    def having(self, variables: Mapping[str, str]) -> Git:
+        """One with these variables too."""
+        other = copy(self)
+        other.environ = {**self.environ, **variables}
+        return other
 
     def argv(self, args: Sequence[str], folder: Path | None = None) -> list[str]:
         """The whole command line. `folder` is a bare repository."""

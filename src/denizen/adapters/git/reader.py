@@ -44,7 +44,7 @@ class GitReader:
         names = _names(source)
         # A tag of its own has an object of its own; its commit is told beside it.
         wanted = [name for each in names for name in (f"{each}^{{}}", each)] if source.branch else list(names)
-        said = await self._git.run("ls-remote", "--", source.location, *wanted, timeout_s=LOOK_TIMEOUT_S)
+        said = await self._git_for(source).run("ls-remote", "--", source.location, *wanted, timeout_s=LOOK_TIMEOUT_S)
         lines = (line.partition("\t") for line in said.decode(errors="replace").splitlines())
         found = {name: revision for revision, _, name in lines}
         revision = next((found[name] for name in wanted if name in found), "")
@@ -62,7 +62,7 @@ class GitReader:
             await self._fetch(place, source, report)
             revision = await self._git.run("rev-parse", "--verify", f"{_HEAD}^{{commit}}", folder=place)
             blobs = await self._list(place, source)
-            await self._fetch_missing(place, blobs, report)
+            await self._fetch_missing(place, source, blobs, report)
             with closing(_read(self._git, place, blobs)) as files:
                 yield Tree(revision.decode("ascii").strip(), len(blobs), files)
         except Unavailable as error:
@@ -73,6 +73,11 @@ class GitReader:
     async def forget(self, source_ids: Sequence[str]) -> None:
         for source_id in source_ids:
             await to_thread.run_sync(partial(rmtree, self._place(source_id), ignore_errors=True))
+
+    def _git_for(self, source: Source) -> Git:
+        """Plain http only for an address that begins with it: a redirect from https does not lead there."""
+        plain = source.location.startswith("http://")
+        return self._git.having({"GIT_ALLOW_PROTOCOL": "http:https"}) if plain else self._git
 
     def _place(self, source_id: str) -> Path:
         return self._folder / f"{source_id}.git"
@@ -105,7 +110,7 @@ class GitReader:
         )  # fmt: skip
         for number, each in enumerate((name, *others)):
             try:
-                await self._git.run(
+                await self._git_for(source).run(
                     "fetch", *options, "origin", f"+{each}:{_HEAD}",
                     folder=place, timeout_s=FETCH_TIMEOUT_S, on_percent=_percents(report),
                 )  # fmt: skip
@@ -135,14 +140,14 @@ class GitReader:
             raise _no_documents(source)
         return blobs
 
-    async def _fetch_missing(self, place: Path, blobs: dict[str, str], report: Report) -> None:
+    async def _fetch_missing(self, place: Path, source: Source, blobs: dict[str, str], report: Report) -> None:
         """All at once; one by one, as git would, takes for ever."""
         listed = await self._git.run("rev-list", "--objects", "--missing=print", _HEAD, folder=place)
         missing = {line[1:].decode("ascii") for line in listed.split(b"\n") if line.startswith(b"?")}
         wanted = sorted(missing.intersection(blobs.values()))
         if wanted:
             options = ("--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc", "--progress")
-            await self._git.run(
+            await self._git_for(source).run(
                 "-c", "fetch.negotiationAlgorithm=noop", "fetch", *options, "--filter=blob:none", "--stdin", "origin",
                 folder=place, stdin="".join(f"{oid}\n" for oid in wanted).encode("ascii"),
                 timeout_s=FETCH_TIMEOUT_S, on_percent=_percents(report),

@@ -11,23 +11,29 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import TypeVar, TypeVarTuple
 
 import anyio
 from anyio import to_thread
+from anyio.lowlevel import checkpoint
 
 from denizen.adapters.library.intake import Converters, Intake
 from denizen.adapters.library.objects import FILE_MODE, Objects, make_folder
 from denizen.adapters.library.shelf import Shelf
 from denizen.domain.clock import Clock
-from denizen.domain.errors import Unavailable
+from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
 from denizen.domain.source import Taken
 from denizen.ports.source import File, Report
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 _LOOK_AGAIN_S = 0.1
 _PATIENCE_S = 300.0
@@ -48,17 +54,23 @@ class FileLibrary:
     async def take(self, files: Iterator[File], report: Report) -> Taken:
         intake = Intake(self._objects, self._convert, self._clock.now(), Event())
         taken: Taken | None = None
+        failure: DenizenError | None = None
         async with anyio.create_task_group() as group:
             # A cancellation does not reach the thread, but this task, which tells it.
             group.start_soon(_stop_when_cancelled, intake.stop)
-            taken = await to_thread.run_sync(intake.take, files, report)
+            try:
+                taken = await _in_thread(intake.take, files, report)
+            except DenizenError as error:
+                failure = error  # raised below: from here it would come as a group
             group.cancel_scope.cancel()
-        if taken is None:
-            raise Unavailable("Reading the source was stopped.", code="source_stopped")
+        if failure is not None:
+            raise failure
+        await checkpoint()
+        assert taken is not None, "only a cancellation stops it"
         return taken
 
     async def has(self, manifest: str) -> bool:
-        return await to_thread.run_sync(self._objects.is_whole, manifest)
+        return await _in_thread(self._objects.is_whole, manifest)
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:
@@ -71,11 +83,11 @@ class FileLibrary:
             finally:
                 os.close(handle)
 
-    async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime) -> Snapshot:
-        return await to_thread.run_sync(self._shelf.publish, parts, now)
+    async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime, anew: bool = False) -> Snapshot:
+        return await _in_thread(partial(self._shelf.publish, parts, now, anew=anew))
 
     async def expire(self, *, before: datetime, manifests: Sequence[str]) -> Sequence[str]:
-        return await to_thread.run_sync(self._expire, before, manifests)
+        return await _in_thread(self._expire, before, manifests)
 
     def _expire(self, before: datetime, manifests: Sequence[str]) -> list[str]:
         gone = self._shelf.expire(before)
@@ -85,13 +97,13 @@ class FileLibrary:
         return gone
 
     async def current(self) -> Snapshot | None:
-        return await to_thread.run_sync(self._shelf.current)
+        return await _in_thread(self._shelf.current)
 
     async def list_snapshots(self) -> Sequence[Snapshot]:
-        return await to_thread.run_sync(self._shelf.list_snapshots)
+        return await _in_thread(self._shelf.list_snapshots)
 
     async def verify(self, snapshot_id: str) -> Sequence[str]:
-        return await to_thread.run_sync(self._shelf.verify, snapshot_id)
+        return await _in_thread(self._shelf.verify, snapshot_id)
 
     @asynccontextmanager
     async def hold(self) -> AsyncGenerator[Path | None]:
@@ -111,6 +123,19 @@ class FileLibrary:
         current = self._shelf.current()
         folder = self._shelf.folder(current.id) if current is not None else None
         return folder if folder is not None and folder.is_dir() else None
+
+
+async def _in_thread(job: Callable[[*Ts], T], *args: *Ts) -> T:
+    """Raises NeedsAttention for what is wrong with the disk."""
+    try:
+        return await to_thread.run_sync(job, *args)
+    except OSError as error:
+        raise NeedsAttention(
+            "The folder of the knowledge library cannot be used.",
+            code="library_unusable",
+            why=f"{error.strerror or type(error).__name__}: {error.filename or 'no file in particular'}",
+            fix="Look at the space and the permissions of knowledge-snapshots in the home folder.",
+        ) from error
 
 
 async def _stop_when_cancelled(stop: Event) -> None:

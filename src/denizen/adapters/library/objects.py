@@ -38,9 +38,9 @@ class Objects:
     def put(self, data: bytes, now: datetime) -> str:
         digest = hashlib.sha256(data).hexdigest()
         place = self.place(digest)
-        # One of another size is what a power cut left.
-        if _size_of(place) == len(data):
-            with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
+            # One of another content is what a power cut, or somebody with an editor, left.
+            if digest_file(place) == digest:
                 os.utime(place, (now.timestamp(), now.timestamp()))
                 return digest
         make_folder(place.parent)
@@ -106,6 +106,12 @@ def write_file(place: Path, data: bytes, now: datetime) -> None:
         beside.replace(place)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def digest_file(place: Path) -> str:
+    """Raises FileNotFoundError."""
+    with place.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _size_of(place: Path) -> int:

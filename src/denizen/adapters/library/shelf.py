@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import secrets
@@ -19,7 +18,7 @@ from pathlib import Path
 from shutil import copyfile, rmtree
 from typing import Any
 
-from denizen.adapters.library.objects import FILE_MODE, Objects, make_folder, write_file
+from denizen.adapters.library.objects import FILE_MODE, Objects, digest_file, make_folder, write_file
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.snapshot import Snapshot, SnapshotPart, snapshot_id
 
@@ -37,15 +36,17 @@ class Shelf:
         self._kept = root / "kept"
         self._objects = objects
 
-    def publish(self, parts: Sequence[SnapshotPart], now: datetime) -> Snapshot:
-        """Raises Conflict when files are gone that a manifest lists."""
+    def publish(self, parts: Sequence[SnapshotPart], now: datetime, *, anew: bool) -> Snapshot:
+        """Called by one at a time. Raises Conflict when files are gone that a manifest lists."""
+        rmtree(self._root / "staging", ignore_errors=True)  # what a process that was killed had begun
         made = Snapshot(snapshot_id(parts), now, tuple(parts))
         current = self.current()
-        if current is not None and current.id == made.id and self.folder(made.id).is_dir():
+        is_there = self.folder(made.id).is_dir()
+        if current is not None and current.id == made.id and is_there and not anew:
             return current
         make_folder(self._kept)
         write_file(self._record(made.id), _to_json(made), now)
-        if not self.folder(made.id).is_dir():
+        if anew or not is_there:
             self._build(made)
         write_file(self._root / "current.json", _to_json(replace(made, parts=())), now)
         return made
@@ -64,9 +65,11 @@ class Shelf:
             return None
 
     def list_snapshots(self) -> list[Snapshot]:
-        """Newest first."""
+        """Newest first; of those of one time the current one."""
         found = (self.find(record.stem) for record in self._kept.glob("snap_*.json"))
-        return sorted(filter(None, found), key=lambda each: each.created_at, reverse=True)
+        current = self.current()
+        now = current.id if current is not None else ""
+        return sorted(filter(None, found), key=lambda each: (each.created_at, each.id == now), reverse=True)
 
     def folder(self, wanted: str) -> Path:
         return self._kept / wanted
@@ -102,7 +105,7 @@ class Shelf:
             place = root / path
             if place.is_symlink() or not place.is_file():
                 faults.append(f"{path} is missing.")
-            elif _digest(place) != digest:
+            elif digest_file(place) != digest:
                 faults.append(f"{path} was changed.")
         there = (Path(above) / name for above, _, names in os.walk(root) for name in names)
         extra = sorted(place.relative_to(root).as_posix() for place in there)
@@ -131,6 +134,8 @@ class Shelf:
                 place = beside / path
                 make_folder(place.parent)
                 _link(self._objects.place(digest), place)
+            if self.folder(snapshot.id).is_dir():
+                self.folder(snapshot.id).rename(self._beside("gone"))
             beside.rename(self.folder(snapshot.id))
         except FileNotFoundError as error:
             raise Conflict(
@@ -166,11 +171,6 @@ def _link(source: Path, place: Path) -> None:
             raise
         copyfile(source, place)
         place.chmod(FILE_MODE)
-
-
-def _digest(place: Path) -> str:
-    with place.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _to_json(snapshot: Snapshot) -> bytes:

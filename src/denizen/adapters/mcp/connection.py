@@ -250,10 +250,12 @@ def is_unreachable(error: BaseException) -> bool:
     return bool(causes) and all(isinstance(each, httpx2.ConnectError | httpx2.ConnectTimeout) for each in causes)
 
 
-def find_reason(error: BaseException) -> str:
+def find_reason(error: BaseException, way: Program | Site) -> str:
     """The first thing that went wrong, in one line."""
     found = next(_leaves(error), error)
     if isinstance(found, FileNotFoundError):
+        if found.filename is None and isinstance(way, Program):  # uvloop does not tell which
+            return f"there is no program '{way.command}', or no folder '{way.cwd}' to run it in"
         return f"there is no program or folder '{found.filename}'"
     text = " ".join(str(found).split())[:MAX_LINE_CHARS]
     return text or type(found).__name__

@@ -147,7 +147,7 @@ class McpServer:
 
     async def run(self) -> None:
         """Keeps it connected until `stop`."""
-        pause_s = FIRST_PAUSE_S
+        pause_s, told = FIRST_PAUSE_S, ""
         try:
             with self._scope:
                 while True:
@@ -158,10 +158,12 @@ class McpServer:
                     self._tried.set()
                     if self.state.starts == starts:
                         self._fail_waiting()
-                        _log.warning(
+                        _log.log(
+                            logging.INFO if why == told else logging.WARNING,  # once is enough for who reads the log
                             "an MCP server cannot be reached",
                             extra={"server": self.spec.name, "why": why, "wait_s": pause_s},
                         )
+                        told = why
                     else:
                         _log.warning("an MCP server has ended", extra={"server": self.spec.name, "why": why})
                     if self._clock.monotonic_s() - began_s > STEADY_S:
@@ -196,7 +198,7 @@ class McpServer:
             self._settle_orphans(ending)
         if opening.cancelled_caught:
             return self._with_last_words(f"It did not answer within {self.spec.start_timeout_s:g} s.")
-        told = find_reason(ending) if ending is not None else ""
+        told = find_reason(ending, self.spec.way) if ending is not None else ""
         return self._with_last_words(told if told and told != "Connection closed" else "It closed the connection.")
 
     async def _serve(self, connection: Connection) -> None:

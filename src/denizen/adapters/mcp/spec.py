@@ -52,6 +52,8 @@ class Offer:
     in `tiers` the first match counts.
 
     What a server says of its tools' risks is believed only when it is `trusted`; all of another one's are dangerous.
+    `reserved` are beginnings of names that belong to other servers: `git_hub_` where this one's begin with `git_`. What
+    the owner says of such a name, and what agents call by it, is not to become this one's.
     """
 
     prefix: str
@@ -59,6 +61,7 @@ class Offer:
     tiers: tuple[tuple[str, Tier], ...] = ()
     trusted: bool = False
     timeout_s: float = TIMEOUT_S
+    reserved: tuple[str, ...] = ()
 
     def allows(self, tool: str) -> bool:
         return any(fnmatchcase(tool, pattern) for pattern in self.allow)

@@ -34,8 +34,10 @@ def read_tools(tools: Sequence[Tool], offer: Offer, source: str) -> Listing:
     left_out = {name: problem for name, tool in allowed.items() if (problem := _find_problem(tool))}
     usable = [tool for name, tool in allowed.items() if name not in left_out]
     left_out |= {tool.name: f"a server may have {MAX_TOOLS} tools" for tool in usable[MAX_TOOLS:]}
-    names = plan_names(offer.prefix, [tool.name for tool in usable[:MAX_TOOLS]])
-    specs = tuple(_spec(tool, names[tool.name], offer, source) for tool in usable[:MAX_TOOLS])
+    planned = plan_names(offer.prefix, [tool.name for tool in usable[:MAX_TOOLS]])
+    names = {own: shown for own, shown in planned.items() if not shown.startswith(offer.reserved)}
+    left_out |= {own: f"{planned[own]} could be a tool of another server" for own in planned.keys() - names.keys()}
+    specs = tuple(_spec(tool, names[tool.name], offer, source) for tool in usable if tool.name in names)
     return Listing(specs, {shown: own for own, shown in names.items()}, left_out)
 
 

@@ -13,6 +13,8 @@ from denizen.app.settings.document import Document
 from denizen.app.settings.problem import KeyPath, Problem
 from denizen.app.settings.schema_folders import CONTEXT_FOLDER, KNOWLEDGE_FOLDER, FoldersSection
 
+LIBRARY_FOLDER = "knowledge-snapshots"
+"""In the home folder: what was read of the sources of knowledge."""
 MAX_CONTEXT_BYTES = 128 * 1024
 """Of all files of one agent together, the shared ones included. They are sent with every request."""
 
@@ -32,6 +34,11 @@ class Folders:
     def knowledge(self) -> Path:
         return self.home / self.section.knowledge
 
+    @property
+    def current_snapshot(self) -> Path:
+        """Names the snapshot that agents read, once there is one."""
+        return self.home / LIBRARY_FOLDER / "current.json"
+
     def own_context(self, agent: str) -> Path:
         return self.home / "agents" / agent / CONTEXT_FOLDER
 
@@ -40,7 +47,8 @@ class Folders:
 
     def has_knowledge(self, agents: Sequence[str]) -> bool:
         """Whether there is anything to look into."""
-        return any(folder.is_dir() for folder in (self.knowledge, *map(self.own_knowledge, agents)))
+        folders = (self.knowledge, *map(self.own_knowledge, agents))
+        return self.current_snapshot.is_file() or any(folder.is_dir() for folder in folders)
 
 
 @dataclass(slots=True)

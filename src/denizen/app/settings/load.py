@@ -46,6 +46,7 @@ from denizen.app.settings.schema import (
 )
 from denizen.app.settings.schema_gate import GateSection
 from denizen.app.settings.schema_mcp import McpSection
+from denizen.app.settings.schema_sandbox import SandboxSection
 from denizen.app.settings.schema_skills import ParameterSection, UserSkillSection
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy, OptOuts
@@ -177,6 +178,10 @@ class Settings:
     @property
     def folders(self) -> Folders:
         return Folders(self.home, self.config.folders)
+
+    @property
+    def sandbox(self) -> SandboxSection:
+        return self.config.sandbox
 
     @property
     def logging(self) -> LoggingSection:

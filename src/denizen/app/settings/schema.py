@@ -31,8 +31,10 @@ from denizen.app.settings.schema_discord import ArchiveSection, DiscordSection
 from denizen.app.settings.schema_folders import FoldersSection
 from denizen.app.settings.schema_gate import GateSection
 from denizen.app.settings.schema_history import Preset, StoringSection, SummariesSection
+from denizen.app.settings.schema_knowledge import KnowledgeSection
 from denizen.app.settings.schema_mcp import McpSection
 from denizen.app.settings.schema_memory import EmbeddingsSection, MemorySection
+from denizen.app.settings.schema_sandbox import SandboxSection
 from denizen.app.settings.schema_skills import CustomToolSection, SkillName, ToolName, UserSkillSection
 from denizen.domain.agent import (
     Agent,
@@ -394,6 +396,8 @@ class Config(Section):
     gate: GateSection = Field(default_factory=GateSection)
     budgets: BudgetsSection = Field(default_factory=BudgetsSection)
     folders: FoldersSection = Field(default_factory=FoldersSection)
+    knowledge: KnowledgeSection = Field(default_factory=KnowledgeSection)
+    sandbox: SandboxSection = Field(default_factory=SandboxSection)
     memory: MemorySection = Field(default_factory=MemorySection)
     embeddings: EmbeddingsSection = Field(default_factory=EmbeddingsSection)
     logging: LoggingSection = Field(default_factory=LoggingSection)

@@ -12,7 +12,7 @@ from denizen.domain.commands import DESCRIPTION_CHARS, INPUT, NAME_CHARS, OUTPUT
 
 BUILT_IN_COMMANDS = frozenset({
     "ask", "new", "agent", "model", "mode", "context", "compact", "why", "usage", "allow", "memory", "help", "reset",
-    "observer",
+    "observer", "reminders",
 })  # fmt: skip
 
 _NAME = re.compile(rf"[a-z0-9_-]{{1,{NAME_CHARS}}}")

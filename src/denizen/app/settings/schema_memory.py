@@ -60,5 +60,6 @@ class EmbeddingsSection(Section):
             fix = "Write model: text-embedding-3-small, or whatever the provider calls it."
             raise refuse("a provider of embeddings needs the name of a model.", fix, key="model")
         if not self.is_served and self.model:
-            raise refuse("the model is that of a provider, and none is named.", "Take model out.", key="model")
+            fix = "Take model out, or name a provider of models.providers."
+            raise refuse("only an embeddings provider of models.providers has a choice of models.", fix, key="model")
         return self

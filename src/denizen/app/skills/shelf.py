@@ -80,6 +80,10 @@ def _look(home: Path, name: str, section: UserSkillSection | None) -> Entry:
     try:
         folder = load_folder(home, name)
     except NotFound as error:
+        if section is not None and not section.enabled:
+            return Entry(
+                name, State.DISABLED, fix=f"Its files are gone: take `{name}` out of `skills` in denizen.yaml."
+            )
         fix = f"Put it back, or take `{name}` out of `skills` (denizen skill disable {name})."
         return Entry(name, State.MISSING, why=error.message, fix=fix)
     except InvalidInput as error:
@@ -138,7 +142,8 @@ class Shelf:
                     toolsets += [toolset] if toolset else []
                     names.update(dict.fromkeys(done.tools, f"the skill {entry.name}"))
             entries.append(done)
-            if entry.name in sections and done.state not in (State.ENABLED, State.DISABLED):
+            wanted = entry.name in sections and sections[entry.name].enabled
+            if wanted and done.state not in (State.ENABLED, State.DISABLED):
                 _log.warning(
                     "skill left out", extra={"skill": done.name, "state": done.state, "why": done.why, "fix": done.fix}
                 )

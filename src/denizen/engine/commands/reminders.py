@@ -44,7 +44,7 @@ async def _cancel(given: Given) -> CommandReply:
 
 
 async def _suggest(given: Given, typed: str) -> Sequence[str]:
-    return matching(typed, [f"{each.id} {cut(each.text, _SHOWN_CHARS)}" for each in await _load(given)])
+    return matching(typed, [f"{each.id} {_cut(each)}" for each in await _load(given)])
 
 
 async def _load(given: Given) -> Sequence[Reminder]:
@@ -54,8 +54,12 @@ async def _load(given: Given) -> Sequence[Reminder]:
 
 def _line(given: Given, reminder: Reminder) -> str:
     zone = ZoneInfo(zone_of(given.agent))
-    text = " ".join(cut(reminder.text, _SHOWN_CHARS).split())
-    return f"- `{reminder.id}` {reminder.due_at.astimezone(zone):%Y-%m-%d %H:%M} {zone}: {text}"
+    return f"- `{reminder.id}` {reminder.due_at.astimezone(zone):%Y-%m-%d %H:%M} {zone}: {_cut(reminder)}"
+
+
+def _cut(reminder: Reminder) -> str:
+    """On one line."""
+    return cut(" ".join(reminder.text.split()), _SHOWN_CHARS)
 
 
 REMINDERS = Command(

@@ -29,6 +29,8 @@ from denizen.domain.approval import (
     close_late,
     covers,
     decide_approval,
+    decides_alone,
+    digest_args,
     is_late,
     may_decide,
     plan_grant,
@@ -36,7 +38,7 @@ from denizen.domain.approval import (
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Delivery, DeliveryKind
-from denizen.domain.errors import NotAllowed, Unavailable
+from denizen.domain.errors import Exhausted, NotAllowed, Unavailable
 from denizen.domain.events import ApprovalDecided, ApprovalRequested
 from denizen.domain.ids import AgentName, TurnId, derive
 from denizen.domain.principal import Principal
@@ -55,6 +57,8 @@ from denizen.ports.toolset import CallScope
 POLL_S = 2.0
 """How often a wait looks at the store: another process may have decided."""
 LISTED = 200
+MAX_PENDING = 10
+"""Calls of one person that wait in one conversation: each has a card that everybody there sees."""
 
 _log = logging.getLogger("denizen.gate")
 
@@ -115,7 +119,10 @@ class Approvals:
     # --- asking ------------------------------------------------------------------------------------------------------
 
     async def ask(self, asked: Asked) -> Approval | Grant | None:
-        """The decision, once there is one; the grant that makes it needless; None when nobody can be asked here."""
+        """The decision, once there is one; the grant that makes it needless; None when nobody can be asked here.
+
+        Raises Exhausted when as many calls wait here already as one person may have.
+        """
         found = await self._open(asked)
         if not isinstance(found, Approval) or found.status.is_final:
             return found
@@ -142,7 +149,7 @@ class Approvals:
         async with self._store.work() as work:
             known = await work.approvals.find(key)
             if known is not None:
-                return known
+                return known if _is_about(known, asked) else None
             turn = await work.turns.find(scope.turn_id)
             if turn is None or turn.status.is_final:
                 return None
@@ -150,12 +157,14 @@ class Approvals:
                 scope.agent, scope.principal.key, scope.conversation_id, asked.wanted.tool, now=now
             )
             taint = scope.taint | scope.trail.taint
-            held = [each for each in grants if covers(each, asked.wanted.args, is_exact=asked.is_exact, taint=taint)]
+            args = asked.wanted.args
+            held = [each for each in grants if covers(each, args, asked.rule, is_exact=asked.is_exact, taint=taint)]
             if held:
                 return held[0]
             reach = Reach(str(turn.options.get("reach", "")))
             if not can_be_asked(asked.rule, reach, is_watched=self._live.is_watched(turn.id)):
                 return None
+            await _check_room(work, scope)
             approval = self._plan(key, asked)
             await work.approvals.add(approval)
             await work.outbox.add(self._plan_cards(approval, turn, asked))
@@ -264,7 +273,8 @@ class Approvals:
             ruling = decide_approval(approval, voter, choice, now=now, note=note)
             if ruling.approval != approval:
                 await self._write(work, ruling.approval)
-            if ruling.outcome is Outcome.DECIDED and choice is Choice.HOUR:
+            is_for_an_hour = choice is Choice.HOUR and decides_alone(approval.rule, voter)
+            if ruling.outcome is Outcome.DECIDED and is_for_an_hour:
                 await work.approvals.add_grant(plan_grant(ruling.approval, now=now), now=now)
         if ruling.outcome is Outcome.REFUSED:
             raise NotAllowed(
@@ -317,6 +327,27 @@ class Approvals:
         async with self._store.work(write=False) as work:
             found = await work.approvals.list_approvals(status=status, limit=LISTED)
         return [each for each in found if each.requester == voter.key or may_decide(each, voter)]
+
+
+def _is_about(approval: Approval, asked: Asked) -> bool:
+    """What people were shown is what runs, should the same step ever hold another call."""
+    wanted = asked.wanted
+    return approval.tool == wanted.tool and digest_args(approval.args) == digest_args(wanted.args)
+
+
+async def _check_room(work: Work, scope: CallScope) -> None:
+    pending = await work.approvals.list_approvals(status=ApprovalStatus.PENDING, limit=LISTED)
+    mine = [
+        each
+        for each in pending
+        if (each.requester, each.conversation_id) == (scope.principal.key, scope.conversation_id)
+    ]
+    if len(mine) >= MAX_PENDING:
+        raise Exhausted(
+            f"It needs approval, and {MAX_PENDING} calls wait for that here already.",
+            code="approvals_full",
+            fix="Ask again when these are decided.",
+        )
 
 
 def _position(approval: Approval) -> int:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from denizen.domain.approval import Approval, ApprovalStatus, Choice, describe_deciders, describe_end
+from denizen.domain.approval import Approval, ApprovalStatus, Choice, Deciders, describe_deciders, describe_end
 from denizen.domain.delivery import Button, Content
 from denizen.domain.json import Json
 from denizen.domain.taint import in_words
@@ -22,6 +22,8 @@ MAX_VALUE_CHARS = 200
 MAX_ARGS = 12
 MAX_LINE_CHARS = 300
 MAX_PREVIEW_CHARS = 1400
+MAX_MORE_CHARS = 50
+"""Of the line that counts the arguments that are not shown."""
 
 _SECRET = re.compile(
     r"pass(?:word|wd|phrase)|secret|token|api.?key|authorization|credential|private.?key|cookie", re.IGNORECASE
@@ -35,19 +37,28 @@ _HEADS = {
 
 
 def describe_call(spec: ToolSpec, args: Mapping[str, Json], *, why: str, taint: Iterable[Taint]) -> str:
-    """What would happen, in lines: what the tool does, with what, why people are asked."""
-    shown = mask(args)
+    """What would happen, in lines: what the tool does, with what, why people are asked. However much the arguments
+    say, they never push out the reason, and what of them is not shown is counted.
+    """
     does = _first_line(spec.description) if spec.description.strip() else "(the tool does not say what it does)"
-    lines = [one_line(does)]
-    lines += [
-        _cut(f"  {one_line(name)}: {one_line(_value(value))}", MAX_VALUE_CHARS) for name, value in shown[:MAX_ARGS]
-    ]
-    if len(shown) > MAX_ARGS:
-        lines.append(f"  and {len(shown) - MAX_ARGS} more")
-    lines.append(f"Asked because {one_line(why)}.")
+    head = _cut(one_line(does), MAX_LINE_CHARS)
+    tail = [_cut(f"Asked because {one_line(why)}.", MAX_LINE_CHARS)]
     if labels := in_words(taint):
-        lines.append(f"This answer has read {labels}.")
-    return _cut("\n".join(_cut(line, MAX_LINE_CHARS) for line in lines), MAX_PREVIEW_CHARS)
+        tail.append(f"This answer has read {labels}.")
+    room = MAX_PREVIEW_CHARS - sum(len(line) + 1 for line in (head, *tail))
+    return "\n".join([head, *_args_in_lines(mask(args), room), *tail])
+
+
+def _args_in_lines(shown: list[tuple[str, Json]], room: int) -> list[str]:
+    lines: list[str] = []
+    for name, value in shown[:MAX_ARGS]:
+        line = _counted(f"  {one_line(name)}: {one_line(_value(value))}")
+        room -= len(line) + 1
+        if room < MAX_MORE_CHARS:
+            break
+        lines.append(line)
+    left = len(shown) - len(lines)
+    return [*lines, f"  and {left} more that are not shown"] if left else lines
 
 
 def mask(args: Mapping[str, Json]) -> list[tuple[str, Json]]:
@@ -63,12 +74,11 @@ def plan_card(approval: Approval) -> Content:
         _block(approval.preview),
         f"-# {who[0].upper()}{who[1:]} may decide. {_until(approval)}{_mark(approval)}",
     ]
-    buttons = (
-        Button("Approve", action=action_of(approval, Choice.ONCE)),
-        Button("For an hour here", action=action_of(approval, Choice.HOUR)),
-        Button("Deny", action=action_of(approval, Choice.DENY), asks_why=True),
-    )
-    return Content("\n".join(lines), buttons=buttons)
+    buttons = [Button("Approve", action=action_of(approval, Choice.ONCE))]
+    if approval.rule.deciders is not Deciders.QUORUM:
+        buttons.append(Button("For an hour here", action=action_of(approval, Choice.HOUR)))
+    buttons.append(Button("Deny", action=action_of(approval, Choice.DENY), asks_why=True))
+    return Content("\n".join(lines), buttons=tuple(buttons))
 
 
 def plan_end(approval: Approval) -> Content:
@@ -139,6 +149,12 @@ def _code(text: str) -> str:
 
 _TICK = "\N{MODIFIER LETTER GRAVE ACCENT}"
 """Looks like the mark that would end a code block."""
+
+
+def _counted(text: str) -> str:
+    """Cut, and then it says of how much."""
+    hidden = len(text) - MAX_VALUE_CHARS
+    return text if hidden <= 0 else f"{text[:MAX_VALUE_CHARS]}… ({hidden:,} more characters)"
 
 
 def _cut(text: str, limit: int) -> str:

@@ -10,7 +10,7 @@ import anyio
 
 from denizen.domain.approval import Approval, ApprovalStatus, Grant, describe_deciders, describe_end, same_people
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError
+from denizen.domain.errors import DenizenError, Exhausted
 from denizen.domain.extras import take_out
 from denizen.domain.ids import fresh
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
@@ -145,7 +145,11 @@ class Gate:
         configuration while they were waited for holds for this call too.
         """
         verdict = asked.verdict
-        found = await self._approvals.ask(asked) if self._approvals else None
+        try:
+            found = await self._approvals.ask(asked) if self._approvals else None
+        except Exhausted as error:
+            why = f"{verdict.reason}. {error.message.removesuffix('.')}"
+            return replace(verdict, decision=Decision.DENY, reason=why, decided_by="approvals-full"), ""
         if found is None:
             who = describe_deciders(asked.rule)
             why = (

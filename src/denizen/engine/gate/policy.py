@@ -23,6 +23,9 @@ from denizen.ports.toolset import CallScope
 ANYWHERE = "a place that the tool does not name beforehand"
 """The destination of a tool that sends and does not say which of its arguments tells where to."""
 
+_SEPARATOR = re.compile(r"[,;\s]+")
+"""Between several destinations in one text."""
+
 T = TypeVar("T")
 
 
@@ -169,17 +172,25 @@ class GatePolicy:
         return next((to for to in _destinations(spec, call.args) if not self._is_near(to, scope)), "")
 
     def _is_near(self, to: str, scope: CallScope) -> bool:
-        place = scope.place
+        place, listed = scope.place, self.destinations or ()
         bare = to.strip().strip("<#>").strip()
         if bare in ("", place.thread or place.channel):
             return True
+        if "\\" in to:  # what is behind it is one host to some programs and another to others
+            return False
         try:
             host = urlsplit(to).hostname or ""
         except ValueError:
             host = ""
-        # With a host it is the host that counts: anything may stand in the rest of an address.
-        names = (host,) if host else (bare, f"{place.platform}:{bare}")
-        return any(fnmatchcase(name, pattern) for name in names for pattern in self.destinations or ())
+        if host:
+            # It is the host that counts: anything may stand in the rest of an address, but for a line break, which
+            # some leave out before they look for the host.
+            return len(bare.split()) == 1 and any(fnmatchcase(host, pattern) for pattern in listed)
+        names = (bare, f"{place.platform}:{bare}")
+        if len(several := _SEPARATOR.split(bare)) > 1:
+            # A pattern that fits the whole of it may fit only the last.
+            return any(name in listed for name in names) or all(self._is_near(each, scope) for each in several)
+        return any(fnmatchcase(name, pattern) for name in names for pattern in listed)
 
 
 def _first(table: tuple[tuple[str, T], ...], tool: str) -> T | None:

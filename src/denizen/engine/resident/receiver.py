@@ -218,7 +218,7 @@ class Receiver:
 
     async def begin_missed(self, arrivals: Sequence[Arrival]) -> Begun | None:
         """One turn for several messages that came long ago; it replies to the newest, and may do what all of their
-        authors may.
+        authors may: on the platform nothing, unless they are of one author.
         """
         newest, shown = arrivals[-1], arrivals[-MAX_MISSED:]
         loaded = [(arrival.post.author.name, await arrival.load_parts()) for arrival in shown]
@@ -229,7 +229,9 @@ class Receiver:
         for arrival in arrivals:
             others = self.principal(arrival.post.author, arrival.roles).roles
             principal = replace(principal, roles=principal.roles & others)
-        return await self.hand_in(replace(inbound, shared=False, principal=principal), newest)
+        several = len({arrival.post.author.id for arrival in arrivals}) > 1
+        owed = replace(inbound.owed, of_several=several) if inbound.owed else None
+        return await self.hand_in(replace(inbound, shared=False, principal=principal, owed=owed), newest)
 
     async def hand_in(self, inbound: Inbound, arrival: Arrival) -> Begun | None:
         """Submits; a refusal by a limit is remembered and said."""

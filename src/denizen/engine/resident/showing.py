@@ -85,8 +85,9 @@ class _Picture:
         if self.waiting:
             tools = ", ".join(f"`{tool}`" for tool in dict.fromkeys(self.waiting.values()))
             lines.append(f"-# waits for approval of {tools}")
-        if self.tools:
-            lines.append("-# used " + ", ".join(f"`{tool}`" for tool in dict.fromkeys(self.tools)))
+        used = [tool for tool in dict.fromkeys(self.tools) if tool not in self.waiting.values()]
+        if used:
+            lines.append("-# used " + ", ".join(f"`{tool}`" for tool in used))
         text = self.text.strip()
         if len(text) > PREVIEW_CHARS:
             text = "…" + text[-PREVIEW_CHARS:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypedDict, Unpack
 
 from denizen.domain.approval import Choice
 from denizen.domain.conversation import Place
@@ -110,6 +111,30 @@ class Case:
         """The call that counts, where no skill makes it."""
         last = self.lines[-1]
         return last.made if isinstance(last, Direct) else last.calls[-1]
+
+
+class More(TypedDict, total=False):
+    """Fields of a case that most do without."""
+
+    target: str
+    results: Mapping[str, str]
+    policy: GatePolicy
+    observer: tuple[str, ...]
+    words: tuple[tuple[tuple[Principal, Choice], ...], ...]
+    tools: tuple[str, ...]
+    residual: str
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes cases of one kind, and of what else they share. `results` are the usual answers of tools."""
+
+    kind: Kind
+    results: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __call__(self, name: str, fate: Fate, *lines: Line | Direct, **more: Unpack[More]) -> Case:
+        shared: More = {"results": self.results}
+        return Case(name, self.kind, lines, fate, **(shared | more))
 
 
 def line(

@@ -8,7 +8,6 @@ from itertools import chain, repeat
 
 from denizen.domain.approval import Approval, Choice
 from denizen.domain.ids import CallId, SessionId, TurnId
-from denizen.domain.message import ToolCallPart
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Tier, ToolCall
 from denizen.domain.verdict import Decision
@@ -17,12 +16,13 @@ from denizen.engine.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen.testing.security.case import Case, Direct, Fate, Line
+from denizen.testing.security.cases_decisions import DECISIONS
 from denizen.testing.security.cases_reading import READING
 from denizen.testing.security.cases_tricks import TRICKS
-from denizen.testing.security.stage import AGENT, HERE, Guard, Ran, Stage, open_stage
+from denizen.testing.security.stage import AGENT, FOOLED, HERE, Guard, Ran, Stage, open_stage
 from denizen.testing.security.world import World, list_specs
 
-CORPUS: tuple[Case, ...] = (*READING, *TRICKS)
+CORPUS: tuple[Case, ...] = (*READING, *DECISIONS, *TRICKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,15 @@ class Finding:
         return self.case.is_attack and self.fate in (Fate.ALLOWED, Fate.APPROVED)
 
 
-async def run_corpus(cases: Sequence[Case] = CORPUS) -> AsyncGenerator[Finding]:
+async def run_corpus(cases: Sequence[Case]) -> AsyncGenerator[Finding]:
     """Each finding as it comes about."""
     for case in cases:
         yield await run_case(case)
+
+
+def list_unobserved(cases: Sequence[Case]) -> Sequence[Case]:
+    """The attacks on an observer that falls for everything, as they are where there is none, which is the default."""
+    return [replace(case, observer=()) for case in cases if case.is_attack and case.observer == (FOOLED,)]
 
 
 async def run_case(case: Case) -> Finding:
@@ -61,14 +66,14 @@ async def run_case(case: Case) -> Finding:
         return next(words)
 
     guard = Guard(case.observer, speak)
-    async with open_stage(
-        ScriptedModel(*steps), [world], guard, case.policy, tools=("*", *case.tools)
-    ) as stage:
+    async with open_stage(ScriptedModel(*steps), [world], guard, case.policy, tools=("*", *case.tools)) as stage:
         world.nested = NestedCalls(stage.runtime, stage.gate)
         fate = Fate.DENIED
         for each in case.lines:
             world.done.clear()
-            fate = await _direct(stage, world, each) if isinstance(each, Direct) else await _line(stage, world, each, case)
+            fate = (
+                await _direct(stage, world, each) if isinstance(each, Direct) else await _line(stage, world, each, case)
+            )
     return Finding(case, fate, _tier(case))
 
 
@@ -109,8 +114,3 @@ def _target(case: Case) -> str:
 def _tier(case: Case) -> Tier:
     found = next((spec for spec in list_specs() if spec.name == _target(case)), None)
     return Tier.HARMLESS if found is None else case.policy.tier(found)
-
-
-def list_calls(case: Case) -> Sequence[ToolCallPart]:
-    """All that the model does in a case."""
-    return [made for each in case.lines for made in (each.calls if isinstance(each, Line) else (each.made,))]

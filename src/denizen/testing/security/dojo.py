@@ -103,9 +103,7 @@ class Suite(Protocol):
 class Machine(Protocol):
     """Runs functions on a world."""
 
-    def run_function(
-        self, env: World, function: str, kwargs: Mapping[str, Any], raise_on_error: bool = False
-    ) -> tuple[object, str | None]: ...
+    def run_function(self, env: World, function: str, kwargs: Mapping[str, Any]) -> tuple[object, str | None]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from zlib import crc32
 
 from denizen.domain.approval import Approval, Choice
+from denizen.domain.errors import NotFound
 from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Role, ToolCallPart, ToolResultPart
@@ -139,64 +141,72 @@ def _holds_order(request: ModelRequest) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run."""
+    """What is run: these suites, or all when none is named."""
 
-    suites: Sequence[str]
+    suites: Sequence[str] = ()
     watched: Sequence[Watched] = tuple(Watched)
     attacks: Sequence[Attack] = tuple(Attack)
     every: int = 1
-    """Only each so-many-th pair of task and injection."""
+    """Only each so-many-th task and pair of task and injection."""
 
 
-def list_unplayable(dojo: Dojo, plan: Plan) -> list[str]:
-    """Injections for which the package has neither calls nor words, so that nobody can play them."""
-    return [
-        f"{name}/{order.ID}"
-        for name in plan.suites
-        for order in dojo.suites[name].injection_tasks.values()
-        if not _is_playable(dojo.suites[name], order)
-    ]
+class DojoBench:
+    """The suites of a plan, opened: reading their files takes longer than a run."""
 
+    def __init__(self, dojo: Dojo, plan: Plan) -> None:
+        """Raises NotFound for a suite that there is not."""
+        unknown = next((name for name in plan.suites if name not in dojo.suites), None)
+        if unknown is not None:
+            known = ", ".join(sorted(dojo.suites))
+            raise NotFound(f"AgentDojo has no suite '{unknown}'.", code="suite_unknown", fix=f"It has: {known}.")
+        self.version = dojo.version
+        self._plan = plan
+        self._fields = [_open_field(dojo, dojo.suites[name]) for name in plan.suites or dojo.suites]
 
-def _is_playable(suite: Suite, order: InjectionTask) -> bool:
-    return bool(order.GROUND_TRUTH_OUTPUT or order.ground_truth(suite.load_and_inject_default_environment({})))
+    @property
+    def unplayable(self) -> Sequence[str]:
+        """Injections for which the package has neither calls nor words, so that nobody can play them."""
+        return [
+            f"{on.suite.name}/{name}"
+            for on in self._fields
+            for name, order in on.suite.injection_tasks.items()
+            if order not in on.orders
+        ]
 
+    @property
+    def size(self) -> int:
+        return sum(1 for _ in self._runs())
 
-def count_runs(dojo: Dojo, plan: Plan) -> int:
-    return sum(1 for _ in _runs(dojo, plan))
+    async def run(self) -> AsyncGenerator[Result]:
+        """Each result as it comes about."""
+        for on, watched, task, injection, attack in self._runs():
+            yield await _run(on, watched, task, injection, attack)
 
-
-async def run_dojo(dojo: Dojo, plan: Plan) -> AsyncGenerator[Result]:
-    """Each result as it comes about."""
-    field_of: dict[str, _Field] = {}
-    for name, watched, task, injection, attack in _runs(dojo, plan):
-        if name not in field_of:
-            field_of[name] = _open_field(dojo, dojo.suites[name])
-        yield await _run(field_of[name], watched, task, injection, attack)
-
-
-def _runs(dojo: Dojo, plan: Plan) -> Iterator[tuple[str, Watched, UserTask, InjectionTask | None, Attack | None]]:
-    for name in plan.suites:
-        suite = dojo.suites[name]
-        orders = [order for order in suite.injection_tasks.values() if _is_playable(suite, order)]
-        pairs = [(task, order) for task in suite.user_tasks.values() for order in orders]
-        for watched in plan.watched:
-            for task in list(suite.user_tasks.values())[:: plan.every]:
-                yield name, watched, task, None, None
-            for attack in plan.attacks:
-                for task, order in pairs[:: plan.every]:
-                    yield name, watched, task, order, attack
+    def _runs(self) -> Iterator[tuple[_Field, Watched, UserTask, InjectionTask | None, Attack | None]]:
+        every = self._plan.every
+        for on in self._fields:
+            tasks = list(on.suite.user_tasks.values())
+            pairs = [(task, order) for task in tasks for order in on.orders]
+            if every > 1:  # in an order of their own, or each task might meet the same injection
+                pairs.sort(key=lambda pair: crc32(f"{pair[0].ID} {pair[1].ID}".encode()))
+            for watched in self._plan.watched:
+                for task in tasks[::every]:
+                    yield on, watched, task, None, None
+                for attack in self._plan.attacks:
+                    for task, order in pairs[::every]:
+                        yield on, watched, task, order, attack
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A suite, as it is and with the order written everywhere. Made once: reading its files takes longer than a run."""
+    """A suite, as it is and with the order written everywhere. `orders` are the injections that can be played."""
 
     dojo: Dojo
     suite: Suite
     specs: Sequence[ToolSpec]
     clean: World
     hostile: World
+    orders: Sequence[InjectionTask]
 
     @property
     def tiers(self) -> Mapping[str, Tier]:
@@ -206,7 +216,12 @@ class _Field:
 def _open_field(dojo: Dojo, suite: Suite) -> _Field:
     injections = dict.fromkeys(suite.get_injection_vector_defaults(), ORDER)
     clean, hostile = (suite.load_and_inject_default_environment(each) for each in ({}, injections))
-    return _Field(dojo, suite, [spec_of(function) for function in suite.tools], clean, hostile)
+    orders = [
+        order
+        for order in suite.injection_tasks.values()
+        if order.GROUND_TRUTH_OUTPUT or order.ground_truth(clean.model_copy(deep=True))
+    ]
+    return _Field(dojo, suite, [spec_of(function) for function in suite.tools], clean, hostile, orders)
 
 
 async def _run(

@@ -56,7 +56,9 @@ ADDED: tuple[ToolSpec, ...] = (
     ),
     ToolSpec("shop_unknown", "Says nothing of itself.", _schema()),
     ToolSpec("relay", "Calls other tools.", _STEPS, tier=Tier.HARMLESS),
-    ToolSpec("relay_web", "Reads pages, then calls other tools.", _STEPS, tier=Tier.LIMITED, reads=frozenset({Taint.WEB})),
+    ToolSpec(
+        "relay_web", "Reads pages, then calls other tools.", _STEPS, tier=Tier.LIMITED, reads=frozenset({Taint.WEB})
+    ),
     ToolSpec("relay_strict", "Calls other tools.", _STEPS, tier=Tier.DANGEROUS),
 )  # fmt: skip
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import discord
 
 from denizen.adapters.discord.acting.hand import GuildPlace, Hand
-from denizen.adapters.discord.acting.lookup import find_channel, find_member, find_role, load_channel, pick
+from denizen.adapters.discord.acting.lookup import find_channel, find_member, find_role, id_of, load_channel, pick
 from denizen.adapters.discord.acting.powers import read_permissions, require_administrators, require_held
 from denizen.adapters.discord.audience import visible_rooms
-from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 
 _MAX_LISTED = 200
@@ -55,7 +55,7 @@ async def create_channel(
     """
     inside = _find_category(hand, category) if category.strip() else None
     hand.require("manage_channels", inside)
-    made = _find_made(hand, name, kind, since)
+    made = await _find_made(hand, name, kind, since) if since else None
     if made is None:
         options: dict[str, Any] = {"reason": hand.reason()}
         if inside is not None:
@@ -113,9 +113,8 @@ async def delete_channel(hand: Hand, channel: str, reason: str = "") -> JsonObje
 async def set_channel_permission(
     hand: Hand,
     channel: str,
+    who: str,
     *,
-    role: str = "",
-    member: str = "",
     allow: Sequence[str] = (),
     deny: Sequence[str] = (),
     clear: Sequence[str] = (),
@@ -127,7 +126,11 @@ async def set_channel_permission(
     if isinstance(place, discord.Thread):
         raise InvalidInput("A thread has the permissions of its channel.", code="discord_wrong_channel")
     hand.require("manage_roles", place)
-    target = await _find_target(hand, role, member)
+    target = await _find_who(hand, who)
+    if isinstance(target, discord.Member):
+        hand.require_above(target)
+    elif not target.is_default():
+        hand.require_below(target)
     changed = read_permissions([*allow, *deny, *clear])
     if not changed.value or len({*allow, *deny, *clear}) < len([*allow, *deny, *clear]):
         raise InvalidInput(
@@ -149,38 +152,33 @@ async def open_rooms(hand: Hand) -> frozenset[int]:
     return frozenset(map(int, rooms))
 
 
-async def _find_target(hand: Hand, role: str, member: str) -> discord.Role | discord.Member:
-    if bool(role.strip()) == bool(member.strip()):
-        raise InvalidInput("It takes a role or a member, one of them.", code="discord_nothing_to_do")
-    if member.strip():
-        target = await find_member(hand, member)
-        hand.require_above(target)
-        return target
-    if role.strip().lstrip("@").casefold() == "everyone":
+async def _find_who(hand: Hand, text: str) -> discord.Role | discord.Member:
+    """A role by mention, id or its whole name; else a member."""
+    name, number = text.strip().lstrip("@").casefold(), id_of(text)
+    if name == "everyone":
         return hand.guild.default_role
-    found = find_role(hand, role)
-    if not found.is_default():
-        hand.require_below(found)
-    return found
+    if text.strip().startswith("<@&") or (number is not None and hand.guild.get_role(number) is not None):
+        return find_role(hand, text)
+    if any(role.name.casefold() == name for role in hand.guild.roles):
+        return find_role(hand, text)
+    return await find_member(hand, text)
 
 
 def _find_category(hand: Hand, text: str) -> discord.CategoryChannel:
-    found = find_channel(hand, text) if any(each.isdecimal() for each in text) else None
+    found = find_channel(hand, text) if id_of(text) is not None else None
     if isinstance(found, discord.CategoryChannel):
         return found
     seen = [each for each in hand.guild.categories if hand.sees(each)]
     return pick(text.strip(), seen, lambda each: each.name, "category")
 
 
-def _find_made(hand: Hand, name: str, kind: str, since: str) -> discord.abc.GuildChannel | None:
-    if not since:
-        return None
-    start = datetime.fromisoformat(since)
-    wanted = _KINDS.get(kind)
+async def _find_made(hand: Hand, name: str, kind: str, since: str) -> discord.abc.GuildChannel | None:
+    """Asked of Discord: what was made a moment ago may not have been heard of."""
+    start, wanted = datetime.fromisoformat(since), _KINDS.get(kind)
     fitting = (
         each
-        for each in hand.guild.channels
-        if each.created_at >= start and each.type is wanted and _plain(each.name) == _plain(name)
+        for each in await hand.guild.fetch_channels()
+        if each.created_at >= start and each.type is wanted and _plain(each.name) == _plain(name) and hand.sees(each)
     )
     return next(fitting, None)
 
@@ -204,10 +202,7 @@ async def _closed(
         hand.asker: seeing,
     }
     for each in private_to:
-        try:
-            closed[find_role(hand, each)] = seeing
-        except NotFound:
-            closed[await find_member(hand, each)] = seeing
+        closed[await _find_who(hand, each)] = seeing
     return closed
 
 

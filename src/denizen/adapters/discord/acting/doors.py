@@ -24,10 +24,8 @@ Hooked: TypeAlias = discord.TextChannel | discord.VoiceChannel | discord.StageCh
 async def create_invite(
     hand: Hand,
     channel: str = "",
-    *,
     hours: int = 24,
     uses: int = 0,
-    temporary: bool = False,
 ) -> JsonObject:
     """`hours` and `uses` of 0 never end; an invitation of the same kind that is still good is given again."""
     place = find_channel(hand, channel)
@@ -35,9 +33,7 @@ async def create_invite(
     if isinstance(place, discord.Thread | discord.CategoryChannel):
         raise InvalidInput("Nobody is invited to a category.", code="discord_wrong_channel", fix="Name a channel.")
     hand.require("create_instant_invite", place)
-    made = await place.create_invite(
-        max_age=hours * 3600, max_uses=uses, temporary=temporary, unique=False, reason=hand.reason()
-    )
+    made = await place.create_invite(max_age=hours * 3600, max_uses=uses, unique=False, reason=hand.reason())
     return {"url": made.url, "channel": str(place.id)}
 
 

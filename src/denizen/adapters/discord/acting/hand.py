@@ -64,7 +64,8 @@ class Hand:
     def require_writing(self, where: GuildPlace, *more: str) -> None:
         """Raises NotAllowed unless both may write there, with what `more` names: `embed_links` and the like."""
         is_thread = isinstance(where, discord.Thread)
-        for each in ("send_messages_in_threads" if is_thread else "send_messages", *more):
+        spoken = ("connect",) if isinstance(where, discord.VoiceChannel | discord.StageChannel) else ()
+        for each in ("send_messages_in_threads" if is_thread else "send_messages", *spoken, *more):
             self.require(each, where)
         if isinstance(where, discord.Thread) and where.locked:
             self.require("manage_threads", where)

@@ -9,10 +9,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+import anyio
 import discord
 
 from denizen.adapters.discord.acting.hand import GuildPlace, Hand
 from denizen.adapters.discord.members import find_member as load_member
+from denizen.adapters.discord.members import knows_all_members
 from denizen.adapters.discord.rooms import get_channel
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 
@@ -21,6 +23,8 @@ K = TypeVar("K")
 _LINK = re.compile(r"https?://[^/\s]+/channels/(\d+)/(\d+)/(\d+)")
 _MENTION = re.compile(r"<(?:@!?|@&|#)(\d+)>")
 _MAX_CHOICES = 10
+_QUERY_LIMIT = 20
+_QUERY_TIMEOUT_S = 5.0
 
 
 def id_of(text: str) -> int | None:
@@ -70,7 +74,7 @@ def find_role(hand: Hand, text: str) -> discord.Role:
 
 
 async def find_member(hand: Hand, text: str) -> discord.Member:
-    """By id or mention also those whom the mirror does not know; by name only those whom it does."""
+    """By id, mention, user name or the name that is shown."""
     number = id_of(text)
     if number is not None:
         member = await load_member(hand.client, hand.guild, number)
@@ -78,8 +82,12 @@ async def find_member(hand: Hand, text: str) -> discord.Member:
             raise NotFound(f"There is no member {number} in this server.", code="discord_no_member")
         return member
     name = text.strip().lstrip("@")
-    exact = [m for m in hand.guild.members if name.casefold() in (m.name.casefold(), m.display_name.casefold())]
-    return pick(name, exact or hand.guild.members, lambda member: member.display_name, "member")
+    known = hand.guild.members
+    if name and not knows_all_members(hand.client, hand.guild):
+        with anyio.fail_after(_QUERY_TIMEOUT_S):
+            known = await hand.guild.query_members(name, limit=_QUERY_LIMIT, cache=False)
+    exact = [m for m in known if name.casefold() in (m.name.casefold(), m.display_name.casefold())]
+    return exact[0] if len(exact) == 1 else pick(name, exact or known, lambda member: member.display_name, "member")
 
 
 async def find_message(hand: Hand, text: str, channel: str = "", *, named: bool = False) -> discord.Message:
@@ -96,7 +104,9 @@ async def find_message(hand: Hand, text: str, channel: str = "", *, named: bool 
     number = int(link[3]) if link else id_of(text)
     if number is None:
         raise InvalidInput(f"'{text[:60]}' is no id and no link of a message.", code="discord_bad_id")
-    if not place.permissions_for(hand.asker).read_message_history or not isinstance(place, discord.abc.Messageable):
+    held = place.permissions_for(hand.asker)
+    is_closed = isinstance(place, discord.VoiceChannel | discord.StageChannel) and not held.connect
+    if not held.read_message_history or is_closed or not isinstance(place, discord.abc.Messageable):
         raise NotFound("There is no such message that you can read.", code="discord_no_message")
     return await place.fetch_message(number)
 

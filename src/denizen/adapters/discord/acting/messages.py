@@ -9,7 +9,9 @@ from discord.http import handle_message_parameters
 
 from denizen.adapters.discord.acting.hand import Hand
 from denizen.adapters.discord.acting.lookup import find_message, load_channel, place_of
+from denizen.adapters.discord.acting.menus import list_buttons
 from denizen.adapters.discord.acting.writing import Written, post, read_embeds, told, word
+from denizen.adapters.discord.buttons import find_action
 from denizen.adapters.discord.wording import original_of
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.json import Json, JsonObject
@@ -90,10 +92,13 @@ async def crosspost_message(hand: Hand, message: str, channel: str = "") -> Json
 
 def require_own(hand: Hand, message: discord.Message) -> None:
     """Raises NotAllowed unless it is the account's, and the asker may have a word in it: because it answered them, or
-    because they may manage messages there.
+    because they may manage messages there. A card that asks for a decision is nobody's to change: what it says is what
+    people approve.
     """
     if message.author.id != hand.me.id:
         raise NotAllowed("That message is not mine.", code="discord_not_mine")
+    if any(find_action(each.custom_id or "") for each in list_buttons(message)):
+        raise NotAllowed("That message asks people for a decision; it stays as it is.", code="discord_card")
     original = original_of(message)
     command = message.interaction_metadata
     answered = (original.author.id if original else None, command.user.id if command else None)

@@ -30,10 +30,8 @@ async def judge_member(hand: Hand, member: str = "") -> JsonObject:
     hand.require_of_asker("moderate_members")
     if not member:
         return {}
-    number, target = id_of(member), await _find_here(hand, member)
-    if isinstance(target, int):
-        return {"id": str(number), "name": ""}
-    return name_of(target)
+    target = await _find_here(hand, member)
+    return {"id": str(target), "name": ""} if isinstance(target, int) else name_of(target)
 
 
 async def warn_member(hand: Hand, member: str, reason: str) -> JsonObject:

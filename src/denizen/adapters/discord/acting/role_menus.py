@@ -12,13 +12,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import anyio
 import discord
 
 from denizen.adapters.discord.acting.hand import Hand
 from denizen.adapters.discord.acting.lookup import find_role, load_channel
 from denizen.adapters.discord.acting.menus import Option, list_buttons, offered, to_view
 from denizen.adapters.discord.acting.writing import Written, post
-from denizen.adapters.discord.faults import speaking
+from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, speaking
 from denizen.adapters.discord.permissions import menu_name
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.json import JsonObject
@@ -70,7 +71,7 @@ async def choose_roles(client: discord.Client, interaction: discord.Interaction,
     if not guild.me.guild_permissions.manage_roles:
         raise NotAllowed("I may not give roles any more.", code="discord_not_permitted", fix="Tell a moderator.")
     given = [_get_role(guild, each) for each in sorted(wanted - held)]
-    with speaking("give that role"):
+    with speaking("give that role"), anyio.fail_after(RESPONSE_TIMEOUT_S):
         for role in given:
             await member.add_roles(role, reason="Chosen in a role menu")
         for each in sorted(taken):

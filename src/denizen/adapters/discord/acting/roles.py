@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import anyio
 import discord
 
 from denizen.adapters.discord.acting.hand import Hand
@@ -14,6 +15,8 @@ from denizen.adapters.discord.acting.powers import list_names, read_permissions,
 from denizen.adapters.discord.members import knows_all_members
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
+
+_TOLD_WITHIN_S = 3.0
 
 
 async def list_roles(hand: Hand) -> JsonObject:
@@ -48,7 +51,7 @@ async def create_role(
     hand.require("manage_roles")
     granted = read_permissions(permissions)
     require_held(hand, granted)
-    made = _find_made(hand, name, since)
+    made = await _find_made(hand, name, since) if since else None
     if made is None:
         made = await hand.guild.create_role(
             name=name,
@@ -58,6 +61,7 @@ async def create_role(
             mentionable=mentionable,
             reason=hand.reason(),
         )
+        await _until_known(hand, made)
     return {"id": str(made.id), "name": made.name}
 
 
@@ -116,8 +120,19 @@ def _colour(text: str) -> discord.Colour:
         raise InvalidInput(f"'{text[:30]}' is no colour.", code="discord_bad_colour", fix="Write #1E90FF.") from None
 
 
-def _find_made(hand: Hand, name: str, since: str) -> discord.Role | None:
-    if not since:
-        return None
+async def _until_known(hand: Hand, role: discord.Role) -> None:
+    """discord.py knows of a new role once the gateway has told; the next action may be about it."""
+
+    def is_it(told: discord.Role) -> bool:
+        return told.id == role.id
+
+    if hand.guild.get_role(role.id) is None:
+        with anyio.move_on_after(_TOLD_WITHIN_S):
+            await hand.client.wait_for("guild_role_create", check=is_it)
+
+
+async def _find_made(hand: Hand, name: str, since: str) -> discord.Role | None:
+    """Asked of Discord: what was made a moment ago may not have been heard of."""
     start = datetime.fromisoformat(since)
-    return next((each for each in hand.guild.roles if each.created_at >= start and each.name == name), None)
+    roles = await hand.guild.fetch_roles()
+    return next((each for each in roles if each.created_at >= start and each.name == name), None)

@@ -102,7 +102,9 @@ async def create_forum_post(hand: Hand, channel: str, title: str, text: str, tag
 async def _open_private(hand: Hand, where: discord.TextChannel, title: str, text: str) -> JsonObject:
     hand.require("create_private_threads", where)
     hand.require("send_messages_in_threads", where)
-    thread = next((each for each in await _own_threads(hand, where, title) if each.is_private() and hand.sees(each)), None)
+    thread = next(
+        (each for each in await _own_threads(hand, where, title) if each.is_private() and hand.sees(each)), None
+    )
     if thread is None:
         thread = await where.create_thread(name=title, type=discord.ChannelType.private_thread, reason=hand.reason())
     await thread.add_user(hand.asker)

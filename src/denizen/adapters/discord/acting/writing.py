@@ -101,11 +101,10 @@ def read_embeds(embed: Mapping[str, Json]) -> list[discord.Embed]:
         return []
     fields = embed.get("fields")
     pairs = tuple((name, str(value)) for name, value in fields.items()) if isinstance(fields, Mapping) else ()
-    texts = {name: str(embed.get(name) or "") for name in ("title", "text", "url", "image")}
-    for name in ("url", "image"):
-        if texts[name] and not texts[name].startswith("https://"):
-            raise InvalidInput(f"The embed's {name} is no https address.", code="discord_bad_embed")
-    return [to_embed(Embed(**texts, fields=pairs))]
+    title, text, url, image = (str(embed.get(name) or "") for name in ("title", "text", "url", "image"))
+    if not all(each.startswith("https://") for each in (url, image) if each):
+        raise InvalidInput("The embed's `url` and `image` are https addresses.", code="discord_bad_embed")
+    return [to_embed(Embed(title, text, url, image, pairs))]
 
 
 def told(hand: Hand, channel_id: int, message_id: int) -> JsonObject:

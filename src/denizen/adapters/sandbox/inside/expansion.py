@@ -10,6 +10,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
 from denizen.adapters.sandbox.inside.paths import check_path
 from denizen.adapters.sandbox.inside.refusal import Refused
@@ -18,20 +20,20 @@ from denizen.adapters.sandbox.inside.words import Char, Word
 MAX_WORDS = 10_000
 """Of one word. More would not fit a command line of the kernel for long."""
 MAX_LOOKED_AT = 200_000
-"""Names that one pattern may pass over."""
+"""Names that the patterns of a line may pass over."""
 _BRACE_FIX = "Write {a,b} without nesting, or put the braces into quotes."
 
 
-def expand(word: Word, depth: int) -> list[str]:
-    """The arguments that the word becomes, in bash's order. `depth` is how far the current folder lies below the top.
-    Raises Refused.
+def expand(word: Word, depth: int, walk: Walk) -> list[str]:
+    """The arguments that the word becomes, in bash's order. `depth` is how far the current folder lies below the top;
+    all words of a line share one `walk`. Raises Refused.
     """
     found: list[str] = []
     for each in _open_braces(word):
         if not each:
             continue
         text = "".join(char for char, _ in each)
-        found += (_match(each, text, depth) or [text]) if _is_pattern(each) else [text]
+        found += (_match(each, text, depth, walk) or [text]) if _is_pattern(each) else [text]
         if len(found) > MAX_WORDS:
             raise Refused(f"a word becomes more than {MAX_WORDS} arguments", "Use find or grep -r instead of patterns.")
     return found
@@ -43,8 +45,8 @@ def _open_braces(word: Word) -> list[Word]:
         return [word]
     pairs = list(zip(braces[::2], braces[1::2], strict=False))
     is_flat = len(braces) % 2 == 0 and all(word[a][0] == "{" and word[b][0] == "}" for a, b in pairs)
-    if is_flat and all(b == a + 1 for a, b in pairs) and (",", False) not in word:
-        return [word]  # `{}` means itself
+    if (",", False) not in word and ".." not in "".join(char for char, _ in word):
+        return [word]  # braces without a choice mean themselves
     if not is_flat or not all((",", False) in word[a:b] for a, b in pairs):
         raise Refused("these braces are not understood", _BRACE_FIX)
     opened: list[Word] = [()]
@@ -74,7 +76,7 @@ def _is_pattern(word: Iterable[Char]) -> bool:
     return any(char in {"*", "?", "["} and not quoted for char, quoted in word)
 
 
-def _match(word: Word, text: str, depth: int) -> list[str]:
+def _match(word: Word, text: str, depth: int, walk: Walk) -> list[str]:
     check_path(text, depth)
     parts: list[Word] = [()]
     for char in word:
@@ -82,12 +84,14 @@ def _match(word: Word, text: str, depth: int) -> list[str]:
             parts.append(())
         else:
             parts[-1] = (*parts[-1], char)
-    found = sorted(_Walk().follow("", parts))
+    found = sorted(walk.follow("", parts))
     return [f"./{name}" if name.startswith("-") else name for name in found]
 
 
 @dataclass(slots=True)
-class _Walk:
+class Walk:
+    """Looks at the names in folders, and counts them."""
+
     looked_at: int = 0
 
     def follow(self, before: str, parts: list[Word]) -> Iterator[str]:
@@ -108,34 +112,41 @@ class _Walk:
                 continue
             if not rest:
                 yield before + name
-            elif os.path.isdir(before + name):
+            elif Path(before + name).is_dir():
                 yield from self.follow(f"{before}{name}/", rest)
 
     def _names(self, folder: str) -> list[str]:
         try:
-            names = os.listdir(folder or ".")
+            names = [entry.name for entry in os.scandir(folder or ".")]
         except OSError:
             return []
         self.looked_at += len(names)
         if self.looked_at > MAX_LOOKED_AT:
-            raise Refused("the pattern looks at too many files", "Use find with -name, or name a folder.")
+            raise Refused("the patterns look at too many files", "Use find with -name, or name a folder.")
         return names
 
 
 def _to_regex(part: Word) -> str:
-    made: list[str] = []
+    """Between two stars each piece takes the first place that fits, for good: so no name takes long to match."""
+    pieces: list[str] = [""]
     at = 0
     while at < len(part):
         char, quoted = part[at]
-        if quoted or char not in "*?[":
-            made.append(re.escape(char))
+        if (char, quoted) == ("*", False):
+            pieces.append("")
+        elif quoted or char not in "?[":
+            pieces[-1] += re.escape(char)
         elif char == "[" and (closing := _closing(part, at)):
-            made.append(_bracket(part[at + 1 : closing]))
+            pieces[-1] += _bracket(part[at + 1 : closing])
             at = closing
         else:
-            made.append({"*": ".*", "?": ".", "[": r"\["}[char])
+            pieces[-1] += "." if char == "?" else r"\["
         at += 1
-    return "".join(made)
+    first, *middle = pieces
+    if not middle:
+        return first
+    last = middle.pop()
+    return first + "".join(f"(?>.*?{piece})" for piece in middle if piece) + ".*" + last
 
 
 def _closing(part: Word, start: int) -> int:
@@ -150,7 +161,7 @@ def _closing(part: Word, start: int) -> int:
 
 
 def _bracket(inner: Word) -> str:
-    if any(part[0][0] == "[" and part[1][0] in ":=." for part in zip(inner, inner[1:], strict=False)):
+    if any(part[0][0] == "[" and part[1][0] in ":=." for part in pairwise(inner)):
         raise Refused("classes in file name patterns are not known here", "Quote the pattern if it is for grep.")
     is_negated = inner[0] in {("!", False), ("^", False)}
     chars = inner[1:] if is_negated else inner

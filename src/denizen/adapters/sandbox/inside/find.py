@@ -9,8 +9,8 @@ from denizen.adapters.sandbox.inside.paths import check_path
 from denizen.adapters.sandbox.inside.refusal import Refused
 
 _ALONE = frozenset({
-    "-depth", "-xdev", "-mount", "-empty", "-prune", "-print", "-print0", "-quit", "-ls", "-true", "-false", "-not", "!",
-    "-a", "-and", "-o", "-or", "(", ")", ",", "-readable", "-daystart", "-noleaf",
+    "-depth", "-xdev", "-mount", "-empty", "-prune", "-print", "-print0", "-quit", "-ls", "-true", "-false", "-not",
+    "!", "-a", "-and", "-o", "-or", "(", ")", ",", "-readable", "-daystart", "-noleaf",
 })  # fmt: skip
 _AMOUNT = re.compile(r"[-+]?[0-9]{1,12}(\.[0-9]{1,3})?")
 _ANY = re.compile(r"[^\0]*", re.DOTALL)
@@ -69,5 +69,7 @@ def _command(rest: list[str]) -> list[str]:
     else:
         raise Refused("find -exec has no end", r"Write -exec PROGRAM ... {} + or -exec PROGRAM ... {} \;")
     if not command or any("{}" in word and word != "{}" for word in command) or command[0] == "{}":
-        raise Refused("find -exec is used in a way that is not allowed", "Write {} as a word of its own, as a file name.")
+        raise Refused(
+            "find -exec is used in a way that is not allowed", "Write {} as a word of its own, as a file name."
+        )
     return [_SAMPLE if word == "{}" else word for word in command]

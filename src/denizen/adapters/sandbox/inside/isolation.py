@@ -1,5 +1,5 @@
-"""Shuts this process in: namespaces and a root of its own, or Landlock alone; always without privileges, with limits and
-with few system calls (inventory S17).
+"""Shuts this process in: namespaces and a root of its own, or Landlock alone; always without privileges, with limits
+and with few system calls (inventory S17).
 
 Called once by `worker.py`, before it reads the first command. Whatever fails raises OSError, and the worker ends: it
 never works unprotected.
@@ -44,20 +44,20 @@ class Order:
         return TOP if self.tier == "namespaces" else os.path.realpath(self.folders[0].source)
 
 
-def shut_in(order: Order) -> None:
-    """Raises OSError. With namespaces the process that returns is a child, the first of a process namespace; the
-    caller's own process only waits for it and ends with its exit code.
+def shut_in(order: Order) -> int:
+    """Returns a descriptor of the top folder. Raises OSError. With namespaces the process that returns is a child, the
+    first of a process namespace; the caller's own process only waits for it and ends with its exit code.
     """
     if order.tier == "namespaces":
-        _enter_namespaces()
+        _enter_namespaces(order)
         enter_root([*order.folders, *order.runnable, *order.readable], order.scratch)
         readable, runnable = [TOP, *(bind.target for bind in order.readable)], [bind.target for bind in order.runnable]
     else:
         if not find_version():
             raise OSError(0, "Landlock is not offered")
-        os.chdir(order.top)
         readable = [order.top, *(bind.source for bind in order.readable)]
         runnable = [bind.source for bind in order.runnable]
+    top = os.open(order.top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     _limit(order)
     kernel.control(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if find_version():
@@ -67,9 +67,10 @@ def shut_in(order: Order) -> None:
     if order.tier == "namespaces":
         kernel.control(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # changing the user clears it, so it comes last
     forbid_system_calls()
+    return top
 
 
-def _enter_namespaces() -> None:
+def _enter_namespaces(order: Order) -> None:
     uid, gid = os.geteuid(), os.getegid()
     kernel.unshare((_NEWUSER if uid else 0) | _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | _NEWCGROUP)
     if uid:
@@ -81,11 +82,12 @@ def _enter_namespaces() -> None:
                 os.close(handle)
     child = os.fork()
     if child:
-        _wait_for(child)
+        _wait_for(child, order)
 
 
-def _wait_for(child: int) -> NoReturn:
-    """Holds nothing open, so that the ends of the pipes are the child's alone."""
+def _wait_for(child: int, order: Order) -> NoReturn:
+    """Without privileges, and with nothing open, so that the ends of the pipes are the child's alone."""
+    _drop_privileges(order.uid)
     os.closerange(0, 256)
     _, status = os.waitpid(child, 0)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
@@ -100,8 +102,8 @@ def _limit(order: Order) -> None:
         limits[resource.RLIMIT_NPROC] = MAX_PROCESSES
     for kind, value in limits.items():
         _, most = resource.getrlimit(kind)
-        value = value if most == resource.RLIM_INFINITY else min(value, most)
-        resource.setrlimit(kind, (value, value))
+        bound = value if most == resource.RLIM_INFINITY else min(value, most)
+        resource.setrlimit(kind, (bound, bound))
 
 
 def _drop_privileges(uid: int | None) -> None:

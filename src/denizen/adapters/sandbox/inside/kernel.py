@@ -17,7 +17,7 @@ _SYSCALLS = {
 _CAPABILITY_VERSION = 0x20080522
 
 
-def call(name: str, *args: int | bytes | None | ctypes.Array[ctypes.c_char]) -> int:
+def invoke(name: str, *args: int | bytes | ctypes.Array[ctypes.c_char] | None) -> int:
     """A function of the C library. Raises OSError with the function's name."""
     function = getattr(_libc, name)
     function.restype = ctypes.c_long
@@ -29,27 +29,27 @@ def call(name: str, *args: int | bytes | None | ctypes.Array[ctypes.c_char]) -> 
     return result
 
 
-def system_call(name: str, *args: int | bytes | None | ctypes.Array[ctypes.c_char], offset: int = 0) -> int:
+def system_call(name: str, *args: int | bytes | ctypes.Array[ctypes.c_char] | None, offset: int = 0) -> int:
     """One that the C library has no function for."""
     known = _SYSCALLS.get(MACHINE)
     if known is None:
         raise OSError(0, f"{name}: not known on {MACHINE}")
     try:
-        return call("syscall", known[name] + offset, *args)
+        return invoke("syscall", known[name] + offset, *args)
     except OSError as error:
         raise OSError(error.errno, f"{name}: {os.strerror(error.errno or 0)}") from None
 
 
 def unshare(flags: int) -> None:
-    call("unshare", flags)
+    invoke("unshare", flags)
 
 
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
-    call("mount", _text(source), _text(target), _text(kind), flags, _text(data))
+    invoke("mount", _text(source), _text(target), _text(kind), flags, _text(data))
 
 
 def unmount(target: str, flags: int) -> None:
-    call("umount2", _text(target), flags)
+    invoke("umount2", _text(target), flags)
 
 
 def pivot_root(new: str, old: str) -> None:
@@ -57,14 +57,12 @@ def pivot_root(new: str, old: str) -> None:
 
 
 def control(option: int, argument: int = 0) -> None:
-    call("prctl", option, argument, 0, 0, 0)
+    invoke("prctl", option, argument, 0, 0, 0)
 
 
 def drop_capabilities() -> None:
     """All of them, and for every program that this process may become."""
-    header = ctypes.create_string_buffer(
-        _CAPABILITY_VERSION.to_bytes(4, "little") + (0).to_bytes(4, "little"), 8
-    )
+    header = ctypes.create_string_buffer(_CAPABILITY_VERSION.to_bytes(4, "little") + (0).to_bytes(4, "little"), 8)
     system_call("capset", header, ctypes.create_string_buffer(24))
 
 

@@ -1,4 +1,4 @@
-"""A tiny root of its own: the programs with their libraries, and the folders, all read-only. Needs a mount namespace."""
+"""A tiny root of its own: the programs with their libraries, and the folders, all read-only, in a mount namespace."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from denizen.adapters.sandbox.inside import kernel
 
@@ -32,7 +33,7 @@ def enter_root(binds: Sequence[Bind], scratch: str) -> None:
     kernel.mount(None, "/", None, _REC | _PRIVATE)
     handles = [os.open(bind.source, os.O_PATH | os.O_CLOEXEC) for bind in binds]  # before the scratch folder is hidden
     kernel.mount("tmpfs", scratch, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
-    os.makedirs(scratch + TOP, 0o755)
+    Path(scratch + TOP).mkdir(0o755)
     for bind, handle in zip(binds, handles, strict=True):
         _bind(bind, handle, scratch + bind.target)
         os.close(handle)
@@ -46,9 +47,9 @@ def enter_root(binds: Sequence[Bind], scratch: str) -> None:
 def _bind(bind: Bind, handle: int, target: str) -> None:
     mode = os.fstat(handle).st_mode
     if stat.S_ISDIR(mode):
-        os.makedirs(target, 0o755, exist_ok=True)
+        Path(target).mkdir(0o755, parents=True, exist_ok=True)
     else:
-        os.makedirs(os.path.dirname(target), 0o755, exist_ok=True)
+        Path(target).parent.mkdir(0o755, parents=True, exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o644))
     kernel.mount(f"/proc/self/fd/{handle}", target, None, _BIND)
     # What the source's mount has is kept: without privileges of the machine none of it may be taken away.

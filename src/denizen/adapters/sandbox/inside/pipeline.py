@@ -48,7 +48,7 @@ class Output:
         return len(self.stdout) + len(self.stderr)
 
 
-class Stopped(Exception):
+class Stopped(Exception):  # noqa: N818 - an outcome, not a fault
     """The deadline (`TIMED_OUT`) or the cap (`CAPPED`); everything was killed."""
 
     def __init__(self, code: int) -> None:
@@ -56,7 +56,7 @@ class Stopped(Exception):
         self.code = code
 
 
-class HungUp(Exception):
+class HungUp(Exception):  # noqa: N818 - an outcome, not a fault
     """Nobody waits for the result any more; everything was killed."""
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from denizen.adapters.sandbox.inside.expansion import expand
+from denizen.adapters.sandbox.inside.expansion import Walk, expand
 from denizen.adapters.sandbox.inside.paths import check_path
 from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
 from denizen.adapters.sandbox.inside.refusal import Refused
@@ -46,24 +46,27 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Planner:
-    """Stands in the top folder `top`, with these programs installed."""
+    """`top` is the path of the top folder and `handle` a descriptor of it, since its path may lead through folders
+    that the worker may not enter. `installed` are the programs that this machine has.
+    """
 
     top: str
+    handle: int
     installed: Collection[str]
 
     def plan(self, text: str) -> Plan:
         """Leaves the process in the folder of the line. Raises Refused."""
         pipelines = read_line(text)
-        os.chdir(self.top)
+        os.fchdir(self.handle)
         if sum(len(pipeline.commands) for pipeline in pipelines) > MAX_COMMANDS:
             raise Refused(f"the line has more than {MAX_COMMANDS} commands", "Send several lines as a batch.")
-        folder, depth = ".", 0
+        folder, depth, walk = ".", 0, Walk()
         if self._is_cd(pipelines[0]):
-            folder, depth = self._enter(pipelines)
+            folder, depth = self._enter(pipelines, walk)
             pipelines = pipelines[1:]
         planned = tuple(
             PlannedPipeline(
-                each.joint if number else "", tuple(self._stage(command, depth) for command in each.commands)
+                each.joint if number else "", tuple(self._stage(command, depth, walk) for command in each.commands)
             )
             for number, each in enumerate(pipelines)
         )
@@ -73,9 +76,9 @@ class Planner:
     def _is_cd(pipeline: Pipeline) -> bool:
         return "".join(char for char, _ in pipeline.commands[0].words[0]) == "cd" and len(pipeline.commands) == 1
 
-    def _enter(self, pipelines: Sequence[Pipeline]) -> tuple[str, int]:
+    def _enter(self, pipelines: Sequence[Pipeline], walk: Walk) -> tuple[str, int]:
         command = pipelines[0].commands[0]
-        words = [text for word in command.words[1:] for text in expand(word, 0)]
+        words = [text for word in command.words[1:] for text in expand(word, 0, walk)]
         if len(words) != 1 or command.redirects or (len(pipelines) > 1 and pipelines[1].joint != "&&"):
             raise Refused("cd is used in a way that is not allowed", "Write `cd DIR && ...` at the beginning.")
         folder = words[0]
@@ -85,15 +88,17 @@ class Planner:
         reached = os.path.realpath(folder)
         if reached != self.top and not reached.startswith(f"{self.top.rstrip('/')}/"):
             raise Refused(f"`{folder[:80]}` leads out of the top folder", "Name a folder below it.")
-        try:
-            os.chdir(reached)
-        except OSError as error:
-            raise Refused(f"cd: {folder[:80]}: {error.strerror}", "`ls` or `find . -type d` show what there is.") from None
         inner = os.path.relpath(reached, self.top)
+        try:
+            os.chdir(inner)
+        except OSError as error:
+            raise Refused(
+                f"cd: {folder[:80]}: {error.strerror}", "`ls` or `find . -type d` show what there is."
+            ) from None
         return inner, 0 if inner == "." else inner.count("/") + 1
 
-    def _stage(self, command: Simple, depth: int) -> Stage:
-        argv = tuple(text for word in command.words for text in expand(word, depth))
+    def _stage(self, command: Simple, depth: int, walk: Walk) -> Stage:
+        argv = tuple(text for word in command.words for text in expand(word, depth, walk))
         if not argv or not argv[0]:
             raise Refused("a command has no program", "Write one, such as ls.")
         self._check_installed(argv[0])

@@ -23,7 +23,9 @@ _COLOR = re.compile(r"always|never|auto")
 _STAT = re.compile(r"(?:[^%]|%%|%[aAbBfFgGhimnNosuUwWxXyYzZ])*", re.DOTALL)
 _NOT_RANDOM = re.compile(r"[0-9.,bdfghiMnrV]{1,40}")
 _DELIMITER = re.compile(r".|\\0|\\t", re.DOTALL)
-_SED = re.compile(r"(?:(?:[0-9]{1,9}|\$)(?:,(?:\+?[0-9]{1,9}|\$))?p|[0-9]{1,9}q)(?:; ?(?:(?:[0-9]{1,9}|\$)(?:,(?:\+?[0-9]{1,9}|\$))?p|[0-9]{1,9}q))*")
+_ADDRESS = r"(?:[0-9]{1,9}|\$)"
+_PRINT = rf"(?:{_ADDRESS}(?:,(?:\+?[0-9]{{1,9}}|\$))?p|[0-9]{{1,9}}q)"
+_SED = re.compile(rf"{_PRINT}(?:; ?{_PRINT})*")
 
 Operands = Literal["paths", "pattern, paths", "script, paths", "text"]
 Options = dict[str, re.Pattern[str] | None]
@@ -164,7 +166,9 @@ PROGRAMS: dict[str, Program] = {
     ),
     "file": Program(
         flags="bikhNn0r",
-        longs=_longs("brief mime mime-type mime-encoding keep-going no-dereference no-pad no-buffer print0 raw extension"),
+        longs=_longs(
+            "brief mime mime-type mime-encoding keep-going no-dereference no-pad no-buffer print0 raw extension"
+        ),
         least=1,
         may_follow_find=True,
     ),
@@ -211,7 +215,8 @@ EXTERNAL = frozenset({*PROGRAMS, "find"})
 INSTEAD = {
     "cd": "`cd DIR && ...` may only stand at the beginning of the line, and holds for the line.",
     "rm": "Nothing can be changed here.", "mv": "Nothing can be changed here.", "cp": "Nothing can be changed here.",
-    "tee": "Nothing can be written here.", "touch": "Nothing can be changed here.", "mkdir": "Nothing can be changed here.",
+    "tee": "Nothing can be written here.", "touch": "Nothing can be changed here.",
+    "mkdir": "Nothing can be changed here.",
     "curl": "There is no network here.", "wget": "There is no network here.", "git": "There is no repository here.",
     "ssh": "There is no network here.", "sudo": "Commands run without privileges.",
     "awk": "Use grep -o for parts of lines, sed -n 'a,bp' for lines.", "cut": "Use grep -o with a pattern.",

@@ -20,7 +20,7 @@ _NEW_NAMESPACES = 0x7E020000
 _WRITING = 0o3 | 0o100 | 0o1000 | 0o20000000
 """O_WRONLY, O_RDWR, O_CREAT, O_TRUNC and the bit of O_TMPFILE."""
 
-_X86 = dict(
+_X86 = dict(  # noqa: C408 - names without quotes
     read=0, write=1, open=2, close=3, stat=4, fstat=5, lstat=6, poll=7, lseek=8, mmap=9, mprotect=10, munmap=11, brk=12,
     rt_sigaction=13, rt_sigprocmask=14, rt_sigreturn=15, ioctl=16, pread64=17, readv=19, writev=20, access=21, pipe=22,
     select=23, sched_yield=24, mremap=25, madvise=28, dup=32, dup2=33, nanosleep=35, getpid=39, clone=56, fork=57,
@@ -34,7 +34,7 @@ _X86 = dict(
     set_robust_list=273, splice=275, dup3=292, pipe2=293, prlimit64=302, getrandom=318, copy_file_range=326, statx=332,
     rseq=334, clone3=435, close_range=436, openat2=437, faccessat2=439,
 )  # fmt: skip
-_ARM = dict(
+_ARM = dict(  # noqa: C408 - names without quotes
     getxattr=8, lgetxattr=9, fgetxattr=10, listxattr=11, llistxattr=12, flistxattr=13, getcwd=17, dup=23, dup3=24,
     fcntl=25, ioctl=29, statfs=43, fstatfs=44, faccessat=48, chdir=49, fchdir=50, openat=56, close=57, pipe2=59,
     getdents64=61, lseek=62, read=63, write=64, readv=65, writev=66, pread64=67, pselect6=72, ppoll=73, splice=76,
@@ -66,7 +66,7 @@ def forbid_system_calls() -> None:
     program = b"".join(_assemble(*_TABLES[kernel.MACHINE]))
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
-    kernel.call("prctl", kernel.PR_SET_SECCOMP, _FILTER_MODE, ctypes.create_string_buffer(header, len(header)), 0, 0)
+    kernel.invoke("prctl", kernel.PR_SET_SECCOMP, _FILTER_MODE, ctypes.create_string_buffer(header, len(header)), 0, 0)
 
 
 def _assemble(arch: int, table: dict[str, int]) -> list[bytes]:
@@ -87,7 +87,13 @@ def _body(name: str) -> list[bytes]:
         return _unless_bits(1 if name == "open" else 2, _WRITING, errno.EROFS)
     if name == "prlimit64":  # asking, not setting: the third argument is no address
         upper = [_load(_ARGUMENT + 20), _step(_JUMP_EQUAL, 0, 1, 0), _leave(_ERRNO | errno.EPERM)]
-        return [*upper, _load(_ARGUMENT + 16), _step(_JUMP_EQUAL, 0, 1, 0), _leave(_ERRNO | errno.EPERM), _leave(_ALLOW)]
+        return [
+            *upper,
+            _load(_ARGUMENT + 16),
+            _step(_JUMP_EQUAL, 0, 1, 0),
+            _leave(_ERRNO | errno.EPERM),
+            _leave(_ALLOW),
+        ]
     return [_leave(_ALLOW)]
 
 

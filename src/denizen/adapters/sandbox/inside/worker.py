@@ -1,7 +1,7 @@
 """The main program of a worker: shuts itself in, then answers lines of JSON until nobody needs it any more.
 
-First comes the order, answered by `{"ready": true}` or `{"failed": ...}`; then one request a line, `{"commands": [...],
-"timeout_s": ..., "keep_going": ...}`, answered by one line with `results`. Started by `process.py` with an interpreter
+First comes the order, answered by `{"ready": true}` or `{"failed": ...}`; then one request a line, with `commands`,
+`timeout_s` and `total_timeout_s`, answered by one line with `results`. Started by `process.py` with an interpreter
 that sees the standard library only. Between requests nothing is kept: each line begins in the top folder.
 """
 
@@ -30,18 +30,18 @@ _CHUNK = 65_536
 
 def main() -> NoReturn:
     """Never returns."""
-    requests, replies = _move_pipes()
+    os.umask(0o022)  # whom this process becomes has to find its way in the folders that it makes
+    requests, replies, null = _move_pipes()
     reader = _Lines(requests)
     told: dict[str, Any] = json.loads(reader.read(30.0) or "{}")
     order = _read_order(told)
     try:
-        shut_in(order)
+        top = shut_in(order)
     except OSError as error:
         _reply(replies, {"failed": error.strerror or str(error)})
         os._exit(1)
-    null = os.open("/dev/null", os.O_RDONLY)
     bench = Bench(told["programs"], told["environ"], null, requests, _killer(order.tier))
-    planner = Planner(order.top, frozenset(told["programs"]))
+    planner = Planner(order.top, top, frozenset(told["programs"]))
     _reply(replies, {"ready": True})
     while (line := reader.read(float(told["idle_s"]))) is not None:
         request: dict[str, Any] = json.loads(line)
@@ -122,14 +122,13 @@ def _killer(tier: str) -> Any:  # noqa: ANN401 - a function without arguments
     return lambda: os.kill(0, signal.SIGTERM)
 
 
-def _move_pipes() -> tuple[int, int]:
-    """Away from where programs would inherit them; what is there then is /dev/null."""
+def _move_pipes() -> tuple[int, int, int]:
+    """Away from where programs would inherit them; what is there then is /dev/null, which is the third."""
     requests, replies = os.dup(0), os.dup(1)  # not inherited by what is started
-    null = os.open("/dev/null", os.O_RDWR)
+    null = os.open("/dev/null", os.O_RDWR)  # for writing too, which cannot be had any more later
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    os.close(null)
-    return requests, replies
+    return requests, replies, null
 
 
 class _Lines:

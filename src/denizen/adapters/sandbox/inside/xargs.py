@@ -1,7 +1,7 @@
 """Our own xargs: every command that it builds is judged before it runs, so that no option comes out of a file's name.
 
-The real one is not in the sandbox. `-P` is taken and does nothing: commands run one after another. Planned by `plan.py`,
-run by `pipeline.py` in a process of its own.
+The real one is not in the sandbox. `-P` is taken and does nothing: commands run one after another. Planned by
+`plan.py`, run by `pipeline.py` in a process of its own.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def run_xargs(xargs: Xargs, text: str, depth: int, run: Run) -> tuple[int, str]:
             worst = _FAILED if code else worst
     except Refused as refusal:
         return REFUSED, refusal.explain()
-    except _UnmatchedQuote as error:
+    except _UnmatchedQuoteError as error:
         return 1, f"xargs: {error}\n"
     return worst, ""
 
@@ -155,8 +155,13 @@ def _fill(xargs: Xargs, items: Sequence[str]) -> Iterator[list[str]]:
     yield [*xargs.command, *batch]
 
 
-class _UnmatchedQuote(Exception):
-    pass
+class _UnmatchedQuoteError(Exception):
+    """In the words of GNU xargs."""
+
+    def __init__(self, quote: str) -> None:
+        kind = "single" if quote == "'" else "double"
+        rest = "by default quotes are special to xargs unless you use the -0 option"
+        super().__init__(f"unmatched {kind} quote; {rest}")
 
 
 def _items(xargs: Xargs, text: str) -> Iterator[list[str]]:
@@ -166,25 +171,8 @@ def _items(xargs: Xargs, text: str) -> Iterator[list[str]]:
         return
     line: list[str] = []
     item: list[str] | None = None
-    quote = ""
-    at = 0
-    while at < len(text):
-        char = text[at]
-        at += 1
-        if quote:
-            if char == "\n":
-                raise _UnmatchedQuote("unmatched quote; by default quotes are special to xargs unless you use -0")
-            if char == quote:
-                quote = ""
-            elif item is not None:
-                item.append(char)
-        elif char in {"'", '"'}:
-            quote, item = char, item if item is not None else []
-        elif char == "\\" and at < len(text):
-            item = item if item is not None else []
-            item.append(text[at])
-            at += 1
-        elif char == "\n" or (char in _BLANK and not xargs.replace):
+    for char, is_plain in _characters(text):
+        if is_plain and (char == "\n" or (char in _BLANK and not xargs.replace)):
             if item is not None:
                 line.append("".join(item))
                 item = None
@@ -193,12 +181,37 @@ def _items(xargs: Xargs, text: str) -> Iterator[list[str]]:
                 line = []
         elif item is not None:
             item.append(char)
-        elif char not in _BLANK:
+        elif not is_plain or char not in _BLANK:
             item = [char]
-    if quote:
-        raise _UnmatchedQuote("unmatched quote; by default quotes are special to xargs unless you use -0")
     if item is not None:
         line.append("".join(item))
     if line:
         yield line
 
+
+def _characters(text: str) -> Iterator[tuple[str, bool]]:
+    """Each character, without quotes and backslashes, and whether it is not quoted. An opening quote gives an empty
+    one, so that `''` is an item too.
+    """
+    quote = ""
+    at = 0
+    while at < len(text):
+        char = text[at]
+        at += 1
+        if quote and char == "\n":
+            raise _UnmatchedQuoteError(quote)
+        if quote:
+            if char == quote:
+                quote = ""
+            else:
+                yield char, False
+        elif char in {"'", '"'}:
+            quote = char
+            yield "", False
+        elif char == "\\" and at < len(text):
+            yield text[at], False
+            at += 1
+        else:
+            yield char, True
+    if quote:
+        raise _UnmatchedQuoteError(quote)

@@ -52,4 +52,4 @@ grants = sa.Table(
     sa.Column("expires_at", UtcTime(), nullable=False),
     sa.Index("ix_grants_conversation_id_tool", "conversation_id", "tool"),
 )
-"""`args` is the digest of the only arguments that it holds for, empty for any."""
+"""`args` is the digest of who had to decide and of the only arguments that it holds for, if it is not for any."""

@@ -197,10 +197,20 @@ def _stored_component(each: Mapping[str, Any], fresh: Iterable[int]) -> dict[str
     numbers = iter(fresh)
     kept: dict[str, Any] = {**_DEFAULTS.get(each["type"], {})}
     kept |= {key: value for key, value in each.items() if value is not None}
+    kept |= _stored_emoji(kept)
     kept["id"] = each.get("id") or next(numbers)
+    if each["type"] == _MENU:
+        options = cast("list[dict[str, Any]]", kept.get("options") or [])
+        kept["options"] = [option | _stored_emoji(option) for option in options]
     if "components" in kept:
         kept["components"] = [_stored_component(inner, numbers) for inner in kept["components"]]
     for name in ("accessory", "component"):
         if isinstance(kept.get(name), dict):
             kept[name] = _stored_component(kept[name], numbers)
     return kept
+
+
+def _stored_emoji(each: Mapping[str, Any]) -> dict[str, Any]:
+    """One of Unicode has no id."""
+    emoji = each.get("emoji")
+    return {"emoji": {key: value for key, value in emoji.items() if value is not None}} if emoji else {}

@@ -65,8 +65,8 @@ class Api:
         if ruling.retry_after_s is not None:
             return self._finish(record, 429, ruling.body, ruling.headers)
         record.body, files = await _read_body(request)
-        reason = request.headers.get("X-Audit-Log-Reason")
-        record.reason = unquote(reason or "")
+        reason = unquote(request.headers.get("X-Audit-Log-Reason", "")) or None
+        record.reason = reason or ""
         call = Call(
             self._acts, application, request.match_info, record.query, record.body, files, reason, self.gateway_url
         )  # fmt: skip

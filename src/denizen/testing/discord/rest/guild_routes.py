@@ -168,7 +168,11 @@ def _role_options(form: Form) -> RoleOptions:
 def list_bans(call: Call) -> object:
     guild = call.guild()
     demand_in_guild(call.realm, call.bot, guild, P.BAN_MEMBERS)
-    return [ban_payload(each.user, each.reason) for each in guild.bans.values()]
+    limit, after, before = call.number("limit", 1000, 1, 1000), call.snowflake("after") or 0, call.snowflake("before")
+    found = sorted((each for each in guild.bans.values() if each.user.id > after), key=lambda each: each.user.id)
+    if before is not None:
+        found = [each for each in found if each.user.id < before][-limit:]
+    return [ban_payload(each.user, each.reason) for each in found[:limit]]
 
 
 def read_ban(call: Call) -> object:
@@ -181,9 +185,11 @@ def read_ban(call: Call) -> object:
 
 
 def ban(call: Call) -> object:
+    """How much to delete comes in the body, or as discord.py sends it, in the query."""
     form = call.form
-    seconds = form.integer("delete_message_seconds", 0, _MAX_DELETED_S) or 0
+    seconds = form.integer("delete_message_seconds", 0, _MAX_DELETED_S)
     form.check()
+    seconds = call.number("delete_message_seconds", seconds or 0, 0, _MAX_DELETED_S)
     user = call.realm.get_user(call.id("user_id"))
     call.acts.guilds.ban(call.bot, call.guild(), user, call.reason, timedelta(seconds=seconds))
     return None

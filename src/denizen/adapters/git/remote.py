@@ -1,0 +1,109 @@
+"""Pushing a snapshot to a repository, for those who want to see or keep it elsewhere (inventory S24, S25, S30).
+
+The repository belongs to Denizen: a file in it says so, and one that is somebody else's is not written to unless the
+configuration allows it. A commit is made of the snapshot's folder without a working tree of git's own.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+
+from anyio import to_thread
+
+from denizen.adapters.git.program import Git
+from denizen.domain.errors import Conflict, Unavailable
+from denizen.domain.snapshot import Remote, Snapshot
+
+MARKER = ".denizen-snapshot"
+"""The file that says that a repository may be overwritten."""
+PUSH_TIMEOUT_S = 1800.0
+
+_MARK = b"Snapshots of what Denizen has read are pushed here; what others push is replaced.\n"
+_KNOWN = "refs/denizen/remote"
+_BY = {
+    "GIT_AUTHOR_NAME": "Denizen", "GIT_AUTHOR_EMAIL": "denizen@localhost", "GIT_COMMITTER_NAME": "Denizen",
+    "GIT_COMMITTER_EMAIL": "denizen@localhost",
+}  # fmt: skip
+
+
+class GitRemote:
+    """`denizen.ports.source.SnapshotRemote`. `folder` is for its repository alone."""
+
+    def __init__(self, git: Git, folder: Path) -> None:
+        self._git = git
+        self._place = folder / "remote.git"
+
+    async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
+        """Raises Conflict for a repository without the marker, and what reading one raises."""
+        try:
+            return await self._push(remote, snapshot, folder)
+        except Unavailable as error:
+            if error.code == "source_damaged":
+                await to_thread.run_sync(partial(rmtree, self._place, ignore_errors=True))
+            raise
+
+    async def _push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
+        await self._prepare(remote)
+        parent = await self._fetch(remote)
+        tree = await self._write_tree(folder)
+        if parent and tree == await self._rev(f"{_KNOWN}^{{tree}}"):
+            return False
+        above = ["-p", parent] if parent else []
+        maker = self._git.having(_BY)
+        commit = await maker.run("commit-tree", tree, *above, "-m", f"Snapshot {snapshot.id}", folder=self._place)
+        await self._git.run(
+            "push", "--quiet", "--no-verify", "--", remote.location, f"{_text(commit)}:refs/heads/{remote.branch}",
+            folder=self._place, timeout_s=PUSH_TIMEOUT_S,
+        )  # fmt: skip
+        return True
+
+    async def _prepare(self, remote: Remote) -> None:
+        """A path where there is nothing becomes an empty repository."""
+        await to_thread.run_sync(partial(self._place.parent.mkdir, mode=0o700, parents=True, exist_ok=True))
+        if not (self._place / "HEAD").is_file():
+            await to_thread.run_sync(partial(rmtree, self._place, ignore_errors=True))
+            await self._init(self._place, remote.branch)
+        is_path = remote.location.startswith("/")
+        if is_path and not await to_thread.run_sync(Path(remote.location).exists):
+            await self._init(Path(remote.location), remote.branch)
+
+    async def _init(self, place: Path, branch: str) -> None:
+        await self._git.run("init", "--bare", "--quiet", "--template=", f"--initial-branch={branch}", "--", str(place))
+
+    async def _fetch(self, remote: Remote) -> str:
+        """The newest commit of the branch; empty for a repository without any."""
+        listed = await self._git.run("ls-remote", "--", remote.location)
+        refs = {name for _, _, name in (line.partition("\t") for line in _text(listed).splitlines())}
+        branch = f"refs/heads/{remote.branch}"
+        if branch in refs:
+            await self._git.run(
+                "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
+                "--force", "--", remote.location, f"+{branch}:{_KNOWN}", folder=self._place, timeout_s=PUSH_TIMEOUT_S,
+            )  # fmt: skip
+        marked = branch in refs and await self._git.run("ls-tree", _KNOWN, "--", MARKER, folder=self._place)
+        if refs and not marked and not remote.allow_existing:
+            raise Conflict(
+                "The repository for snapshots is somebody else's.",
+                code="remote_unmarked",
+                why=f"It has content, and no {MARKER} on the branch {remote.branch}.",
+                fix="Name an empty one, or write knowledge.remote.allow_existing: true to have the branch replaced.",
+            )
+        return await self._rev(f"{_KNOWN}^{{commit}}") if branch in refs else ""
+
+    async def _write_tree(self, folder: Path) -> str:
+        index = self._place / "snapshot.index"
+        await to_thread.run_sync(partial(index.unlink, missing_ok=True))
+        writer = self._git.having({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
+        await writer.run("add", "--all", "--force", folder=self._place, timeout_s=PUSH_TIMEOUT_S)
+        mark = await self._git.run("hash-object", "-w", "--stdin", folder=self._place, stdin=_MARK)
+        await writer.run("update-index", "--add", "--cacheinfo", f"100644,{_text(mark)},{MARKER}", folder=self._place)
+        return _text(await writer.run("write-tree", folder=self._place))
+
+    async def _rev(self, name: str) -> str:
+        return _text(await self._git.run("rev-parse", "--verify", name, folder=self._place))
+
+
+def _text(said: bytes) -> str:
+    return said.decode(errors="replace").strip()

@@ -1,0 +1,212 @@
+"""Workers for the life of the process: a few, each bound to one view, started when needed and replaced when they end.
+
+How programs are shut in here is found out once, by really running one (`check`): namespaces, else Landlock alone, else
+the shell is off and says why. It never works without. Called by the skill `shell` and by `denizen shell`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio import to_thread
+
+from denizen.adapters.sandbox.machine import Machine, load_machine, sandbox_off
+from denizen.adapters.sandbox.merged import merge_folders, remove_merged
+from denizen.adapters.sandbox.process import SandboxLimits, Worker, WorkerError, is_open, start_worker
+from denizen.adapters.sandbox.sessions import Sessions
+from denizen.domain.clock import Clock
+from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.ports.sandbox import MAX_COMMANDS, ShellReply, ShellResult, ShellView
+
+TIERS = ("namespaces", "landlock")
+"""The stronger first. With Landlock alone nothing outside can be read, run or written either, but whether a file
+exists there could be told through a link; lines with paths that lead out are refused for that.
+"""
+ASK_AGAIN_S = 60.0
+"""After so long a machine that could not shut programs in is asked again: it may have been too busy."""
+MERGED_LIFE_S = 60.0
+"""How long a copy of several folders is used, where they cannot be mounted side by side."""
+
+_INSIDE = "inside\n"
+
+
+@dataclass(slots=True)
+class _Desk:
+    """A worker and what it looks at. `copy` is the folder that was made for it, None where it sees the folders."""
+
+    worker: Worker
+    view: ShellView
+    folders: tuple[tuple[int, int], ...]
+    """Which ones they are, since others may come to lie under the same names."""
+    opened_at_s: float
+    copy: Path | None = None
+
+    async def aclose(self) -> None:
+        await self.worker.aclose()
+        if self.copy is not None:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(remove_merged, self.copy)
+
+
+class SandboxPool:
+    """`tiers` are tried in order."""
+
+    def __init__(self, clock: Clock, limits: SandboxLimits | None = None, *, tiers: Sequence[str] = TIERS) -> None:
+        self._clock = clock
+        self.limits = limits or SandboxLimits()
+        self._tiers = tiers
+        self._sessions = Sessions(clock.monotonic_s)
+        self._free: list[_Desk] = []
+        self._slots = anyio.CapacityLimiter(self.limits.workers)
+        self._checking = anyio.Lock()
+        self._found: tuple[str, Machine] | None = None
+        self._off: str | None = None
+        self._asked_at_s = 0.0
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def run(self, commands: Sequence[str], view: ShellView, *, owner: str, session_id: str = "") -> ShellReply:
+        """As `ports/sandbox` says; NotFound (`folder_missing`) too, when a folder of the view is gone."""
+        if not 1 <= len(commands) <= MAX_COMMANDS:
+            raise InvalidInput(f"Give 1 to {MAX_COMMANDS} commands, not {len(commands)}.", code="too_many_commands")
+        tier, machine = await self._find_tier()
+        session = self._sessions.open(owner, view, session_id)
+        results = await self._run(commands, session.view, tier, machine)
+        return ShellReply(session.id, results)
+
+    async def check(self) -> str:
+        tier, machine = await self._find_tier()
+        how = "namespaces and seccomp" if tier == "namespaces" else "Landlock and seccomp, without namespaces"
+        missing = f"; not installed: {', '.join(machine.missing)}" if machine.missing else ""
+        return f"commands are shut in by {how}{missing}"
+
+    async def aclose(self) -> None:
+        self._closed = True
+        while self._free:
+            await self._free.pop().aclose()
+
+    async def _find_tier(self) -> tuple[str, Machine]:
+        async with self._checking:
+            now = self._clock.monotonic_s()
+            if self._off is not None and now - self._asked_at_s > ASK_AGAIN_S:
+                self._off = None
+            if self._found is None and self._off is None:
+                try:
+                    self._found = await self._probe()
+                except Unavailable as error:
+                    self._off, self._asked_at_s = error.why, now
+        if self._found is None:
+            raise sandbox_off(self._off or "")
+        return self._found
+
+    async def _probe(self) -> tuple[str, Machine]:
+        """Runs a command that must print a file, and one that must not print what lies beside the view."""
+        machine = await to_thread.run_sync(load_machine)
+        refusals: list[str] = []
+        with tempfile.TemporaryDirectory(prefix="denizen-sandbox-") as folder:
+            view = await to_thread.run_sync(_lay_probe, Path(folder))
+            for tier in self._tiers:
+                try:
+                    worker = await start_worker(tier, view, machine, self.limits)
+                    try:
+                        seen, unseen = await worker.run(["cat inside.txt", "cat link"])
+                    finally:
+                        await worker.aclose()
+                except WorkerError as error:
+                    refusals.append(f"{tier}: {error}")
+                    continue
+                if seen.stdout == _INSIDE and not unseen.stdout:
+                    return tier, machine
+                refusals.append(f"{tier}: what a program could see was wrong ({seen.stderr.strip()})")
+        raise sandbox_off("; ".join(refusals))
+
+    async def _run(
+        self, commands: Sequence[str], view: ShellView, tier: str, machine: Machine
+    ) -> tuple[ShellResult, ...]:
+        """A worker may have ended by itself right then. Nothing was changed by what it did, so it can be done again."""
+        for is_last in (False, True):
+            try:
+                async with self._desk(view, tier, machine) as desk:
+                    return await desk.worker.run(commands)
+            except WorkerError as error:
+                if is_last or error.is_stuck:
+                    raise Unavailable(
+                        "The read-only shell did not answer.", code="sandbox_failed", why=str(error), fix="Try again."
+                    ) from error
+        raise AssertionError("the second try returns or raises")
+
+    @asynccontextmanager
+    async def _desk(self, view: ShellView, tier: str, machine: Machine) -> AsyncGenerator[_Desk]:
+        """A worker on that view, for this caller alone. One that was left in the middle of something is closed."""
+        async with self._slots:
+            desk = await self._take(view, tier, machine)
+            try:
+                yield desk
+            except BaseException:
+                await desk.aclose()
+                raise
+            if self._closed:
+                await desk.aclose()
+            else:
+                self._free.append(desk)
+
+    async def _take(self, view: ShellView, tier: str, machine: Machine) -> _Desk:
+        now = self._clock.monotonic_s()
+        folders = _identify(view)
+        for place, desk in enumerate(self._free):
+            if (desk.view, desk.folders) == (view, folders) and (
+                desk.copy is None or now - desk.opened_at_s < MERGED_LIFE_S
+            ):
+                return self._free.pop(place)
+        while self._free and len(self._free) + self._slots.borrowed_tokens > self.limits.workers:
+            await self._free.pop(0).aclose()
+        return await self._open(view, folders, tier, machine)
+
+    async def _open(self, view: ShellView, folders: tuple[tuple[int, int], ...], tier: str, machine: Machine) -> _Desk:
+        copy = None
+        seen = view
+        if tier == "landlock" and [name for name, _ in view.folders] != [""]:
+            copy = await to_thread.run_sync(merge_folders, view)
+            copy.chmod(0o755 if is_open(view) else 0o700)
+            seen = ShellView((("", copy),))
+        try:
+            worker = await start_worker(tier, seen, machine, self.limits)
+        except BaseException:
+            if copy is not None:
+                remove_merged(copy)
+            raise
+        return _Desk(worker, view, folders, self._clock.monotonic_s(), copy)
+
+
+def _identify(view: ShellView) -> tuple[tuple[int, int], ...]:
+    """Device and inode of each folder. Raises NotFound."""
+    found: list[tuple[int, int]] = []
+    for _, folder in view.folders:
+        if not folder.is_dir():
+            raise NotFound(f"There is no folder {folder}.", code="folder_missing", fix="Make it, or name another.")
+        about = folder.stat()
+        found.append((about.st_dev, about.st_ino))
+    return tuple(found)
+
+
+def _lay_probe(folder: Path) -> ShellView:
+    view = folder / "view"
+    view.mkdir(mode=0o755)
+    (view / "inside.txt").write_text(_INSIDE, encoding="utf-8")
+    (folder / "outside.txt").write_text("outside\n", encoding="utf-8")
+    (view / "link").symlink_to(folder / "outside.txt")
+    return ShellView((("", view),))

@@ -1,0 +1,155 @@
+"""One worker: its process, the order it gets at its start, and requests to it, one at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+import denizen
+from denizen.adapters.sandbox.inside.mounts import TOP
+from denizen.adapters.sandbox.inside.worker import MAX_COMMAND_CHARS
+from denizen.adapters.sandbox.machine import Machine
+from denizen.ports.sandbox import ShellResult, ShellView
+
+START_TIMEOUT_S = 20.0
+SLACK_S = 5.0
+"""For the worker to answer after its own deadline, before it is taken for stuck."""
+UNPRIVILEGED_UID = 64_000
+"""Whom a worker of the superuser becomes. Nobody else has this number, as a rule."""
+_MAX_REPLY_BYTES = 64_000_000
+_CODE = "import sys; sys.path.insert(0, sys.argv[1]); from denizen.adapters.sandbox.inside.worker import main; main()"
+_ROOT = str(Path(denizen.__file__).parent.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxLimits:
+    """`timeout_s` holds for one command, `batch_timeout_s` for all of a call; a worker ends after `idle_s` without
+    one.
+    """
+
+    workers: int = 2
+    timeout_s: float = 10.0
+    batch_timeout_s: float = 30.0
+    memory_mb: int = 512
+    idle_s: float = 300.0
+
+
+class WorkerError(Exception):
+    """It could not shut itself in, or ended, or is stuck. The text says why."""
+
+    def __init__(self, why: str, *, is_stuck: bool = False) -> None:
+        super().__init__(why)
+        self.is_stuck = is_stuck
+
+
+class Worker:
+    """Made by `start_worker`; to be closed."""
+
+    def __init__(self, process: Process, limits: SandboxLimits) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._limits = limits
+        self._requests = process.stdin
+        self._replies = BufferedByteReceiveStream(process.stdout)
+
+    async def run(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
+        """Raises WorkerError, after which it is of no more use."""
+        limits = self._limits
+        total_s = min(limits.batch_timeout_s, limits.timeout_s * len(commands))
+        # What is too long is refused inside, in the words of the one judge; more than that need not travel.
+        sent = [command[: MAX_COMMAND_CHARS + 1] for command in commands]
+        request = {"commands": sent, "timeout_s": limits.timeout_s, "total_timeout_s": total_s}
+        reply = await self._exchange(request, total_s + SLACK_S)
+        results = cast("list[dict[str, Any]]", reply.get("results", []))
+        if len(results) != len(commands):
+            raise WorkerError("the worker gave no answer")
+        return tuple(ShellResult(command, **result) for command, result in zip(commands, results, strict=True))
+
+    async def give_order(self, order: dict[str, Any]) -> None:
+        """Raises WorkerError with what the system refused."""
+        reply = await self._exchange(order, START_TIMEOUT_S)
+        if reply.get("ready") is not True:
+            raise WorkerError(str(reply.get("failed", "the worker did not start")))
+
+    async def _exchange(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        try:
+            with anyio.fail_after(timeout_s):
+                await self._requests.send(json.dumps(message).encode() + b"\n")
+                return json.loads(await self._replies.receive_until(b"\n", _MAX_REPLY_BYTES))
+        except TimeoutError:
+            raise WorkerError("the worker is stuck", is_stuck=True) from None
+        except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound, OSError):
+            raise WorkerError("the worker ended") from None
+
+    async def aclose(self) -> None:
+        """By force: it holds nothing that could be lost."""
+        with anyio.CancelScope(shield=True):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            await self._process.aclose()
+
+
+async def start_worker(tier: str, view: ShellView, machine: Machine, limits: SandboxLimits) -> Worker:
+    """Raises WorkerError with what the system refused."""
+    try:
+        process = await anyio.open_process(
+            [sys.executable, "-I", "-S", "-c", _CODE, _ROOT],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={"LC_ALL": "C.UTF-8"}, cwd="/", start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise WorkerError(f"no process could be started: {error.strerror}") from error
+    worker = Worker(process, limits)
+    try:
+        await worker.give_order(_order(tier, view, machine, limits))
+    except BaseException:
+        await worker.aclose()
+        raise
+    return worker
+
+
+def _order(tier: str, view: ShellView, machine: Machine, limits: SandboxLimits) -> dict[str, Any]:
+    """As `inside/worker.py` reads it."""
+    folders = [(str(folder.resolve()), f"{TOP}/{name}".rstrip("/")) for name, folder in view.folders]
+    is_moved = tier == "namespaces"
+    programs = {name: f"/bin/{name}" if is_moved else path for name, path in machine.programs.items()}
+    runnable = [(path, f"/bin/{name}") for name, path in machine.programs.items()]
+    runnable += [(library, library) for library in machine.libraries]
+    return {
+        "tier": tier,
+        "folders": folders,
+        "runnable": runnable,
+        "readable": [(path, path) for path in machine.data],
+        "scratch": machine.scratch,
+        "memory_bytes": limits.memory_mb * 1_000_000,
+        "uid": UNPRIVILEGED_UID if is_open(view) else None,
+        "programs": programs,
+        "environ": {
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+            "PATH": "/bin" if is_moved else ":".join(sorted({str(Path(path).parent) for path in programs.values()})),
+        },
+        "idle_s": limits.idle_s,
+    }
+
+
+def is_open(view: ShellView) -> bool:
+    """Whether everybody may look into the folders. What only its owner may see, a worker of the superuser sees with
+    his number, though without any of his powers.
+    """
+    open_to_all = stat.S_IROTH | stat.S_IXOTH
+    return all(folder.stat().st_mode & open_to_all == open_to_all for _, folder in view.folders)

@@ -1,0 +1,151 @@
+"""A web site as a source: the pages that its sitemap lists, one after the other, each as its HTML.
+
+The revision stands for the list with its dates of change; where a page has none, it holds for a day. Only pages of the
+sitemap's own host are read, and private addresses are out of reach, as for all that is fetched here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from functools import partial
+from html import unescape
+from urllib.parse import unquote, urlsplit
+
+from anyio import from_thread
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
+from denizen.domain.source import Source, is_plain_path
+from denizen.ports.fetch import Fetched, Fetcher
+from denizen.ports.source import File, Report, Tree
+
+MAX_PAGES = 1000
+MAX_SITEMAPS = 20
+MAX_SITEMAP_BYTES = 10_000_000
+PAGE_TIMEOUT_S = 30.0
+
+_ENTRY = re.compile(r"<(?:\w+:)?(url|sitemap)\b[^>]*>(.*?)</(?:\w+:)?\1\s*>", re.DOTALL)
+_PLACE = re.compile(r"<(?:\w+:)?loc\b[^>]*>\s*(?:<!\[CDATA\[)?\s*([^<\]]{1,2000}?)\s*(?:\]\]>)?\s*</")
+_CHANGED = re.compile(r"<(?:\w+:)?lastmod\b[^>]*>\s*([^<]{1,100}?)\s*</")
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    url: str
+    path: str
+    changed: str
+
+
+class SitemapReader:
+    """`denizen.ports.source.SourceReader`."""
+
+    def __init__(self, fetcher: Fetcher, clock: Clock) -> None:
+        self._fetcher = fetcher
+        self._clock = clock
+
+    async def look(self, source: Source) -> str:
+        return self._revision(await self._list(source))
+
+    @asynccontextmanager
+    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+        """A page that cannot be read is left out; when most cannot, the site counts as unavailable."""
+        del report
+        pages = await self._list(source)
+        with closing(self._read(pages)) as files:
+            yield Tree(self._revision(pages), len(pages), files)
+
+    async def forget(self, source_ids: Sequence[str]) -> None:
+        """Nothing is kept."""
+
+    async def _list(self, source: Source) -> list[_Page]:
+        waiting, seen = [source.location], set[str]()
+        pages: dict[str, _Page] = {}
+        while waiting and len(seen) < MAX_SITEMAPS:
+            address = waiting.pop(0)
+            seen.add(address)
+            for kind, url, changed in _entries(await self._fetch_sitemap(address)):
+                if kind == "sitemap":
+                    waiting += [url] if url not in seen and _host(url) == _host(source.location) else []
+                elif _host(url) == _host(source.location) and (path := _path(url, source.content_path)):
+                    pages.setdefault(path, _Page(url, path, changed))
+        if not pages:
+            raise _no_pages(source)
+        return list(pages.values())[:MAX_PAGES]
+
+    async def _fetch_sitemap(self, address: str) -> str:
+        got = await self._fetcher.fetch(address, timeout_s=PAGE_TIMEOUT_S, max_bytes=MAX_SITEMAP_BYTES)
+        if got.status in (401, 403):
+            raise NeedsAttention("The sitemap may not be read.", code="source_denied", why=f"HTTP {got.status}")
+        if got.status in (404, 410):
+            raise NotFound("There is no such sitemap.", code="source_missing", fix="Check the location.")
+        if got.status >= 400:
+            raise Unavailable("The sitemap could not be read.", code="source_unavailable", why=f"HTTP {got.status}")
+        return got.text
+
+    def _revision(self, pages: Sequence[_Page]) -> str:
+        today = "" if all(page.changed for page in pages) else self._clock.now().date().isoformat()
+        digest = hashlib.sha256(repr([today, *((page.url, page.changed) for page in pages)]).encode())
+        return digest.hexdigest()[:40]
+
+    def _read(self, pages: Sequence[_Page]) -> Generator[File]:
+        """In a worker thread, one page at a time: a site is not to be pressed."""
+        missed = 0
+        for page in pages:
+            data = self._read_page(page)
+            if data is None:
+                missed += 1
+            else:
+                yield File(page.path, len(data), lambda data=data: data)
+        if missed * 2 > len(pages):
+            raise Unavailable(
+                "Most pages of the site could not be read.", code="source_unavailable", why=f"{missed} of {len(pages)}"
+            )
+
+    def _read_page(self, page: _Page) -> bytes | None:
+        try:
+            got: Fetched = from_thread.run(partial(self._fetcher.fetch, page.url, timeout_s=PAGE_TIMEOUT_S))
+        except DenizenError:
+            return None
+        is_page = got.status < 400 and got.media_type in _PAGES and _host(got.url) == _host(page.url)
+        return got.text.encode(errors="replace") if is_page else None
+
+
+def _entries(text: str) -> Generator[tuple[str, str, str]]:
+    """Whether each leads to a page or another sitemap, where, and when that changed."""
+    for kind, entry in _ENTRY.findall(text):
+        if place := _PLACE.search(entry):
+            changed = _CHANGED.search(entry)
+            yield kind, unescape(place[1]), changed[1] if changed else ""
+
+
+def _host(url: str) -> str:
+    """Empty for what is no web address."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return parts.netloc.lower().removeprefix("www.") if parts.scheme == "https" else ""
+
+
+def _path(url: str, below: str) -> str:
+    """Where the page goes; empty for one that is not below the content path, or can have no file."""
+    given = unquote(urlsplit(url).path).strip("/")
+    if below and given != below and not given.startswith(f"{below}/"):
+        return ""
+    stem = given.removeprefix(below).strip("/").removesuffix(".html").removesuffix(".htm") or "index"
+    path = f"{stem}.html"
+    return path if is_plain_path(path) and not any(part.startswith(".") for part in path.split("/")) else ""
+
+
+def _no_pages(source: Source) -> NotFound:
+    where = f" below {source.content_path}" if source.content_path else ""
+    return NotFound(
+        f"The sitemap of '{source.id}' lists no page of its site{where}.",
+        code="source_empty",
+        fix="Look at the location and the content path; what was read before stays.",
+    )

@@ -1,0 +1,78 @@
+"""What reads the sources of knowledge, put together: readers, the library in the home folder, syncs and snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio import from_thread
+
+from denizen.adapters.discord.pdf import read_pdf
+from denizen.adapters.fetch import WebFetcher
+from denizen.adapters.files import FolderReader
+from denizen.adapters.git import GitReader, GitRemote
+from denizen.adapters.git.program import Git
+from denizen.adapters.library import Converters, FileLibrary
+from denizen.adapters.sitemap import SitemapReader
+from denizen.app.environment import read_environment
+from denizen.app.settings.folders import LIBRARY_FOLDER
+from denizen.domain.clock import Clock
+from denizen.domain.snapshot import Remote
+from denizen.domain.source import SourceKind
+from denizen.engine.knowledge.pushing import Pushing
+from denizen.engine.knowledge.reading import Reading
+from denizen.engine.knowledge.snapshots import Snapshots
+from denizen.engine.knowledge.sources import Catalog
+from denizen.engine.knowledge.sync import Sync, Work
+from denizen.ports.durable import Durable
+from denizen.ports.source import SourceReader
+from denizen.ports.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """`library` is where agents look things up; the rest is for people who run Denizen."""
+
+    catalog: Catalog
+    sync: Sync
+    snapshots: Snapshots
+    library: FileLibrary
+
+
+def open_library(home: Path, clock: Clock) -> FileLibrary:
+    """By itself, for commands that only look."""
+    return FileLibrary(home / LIBRARY_FOLDER, Converters(html=_html_text, pdf=_pdf_text), clock)
+
+
+def build_knowledge(
+    home: Path, store: Store, durable: Durable, clock: Clock, remote: Callable[[], Remote | None]
+) -> Knowledge:
+    """Before the durable log is opened: its workflow is registered here. `remote` is asked at each sync."""
+    library = open_library(home, clock)
+    git, folder = Git(read_environment()), home / LIBRARY_FOLDER / "clones"
+    readers: dict[SourceKind, SourceReader] = {
+        SourceKind.GIT: GitReader(git, folder),
+        SourceKind.SITEMAP: SitemapReader(WebFetcher(), clock),
+        SourceKind.FOLDER: FolderReader(home, home / LIBRARY_FOLDER),
+    }
+    snapshots = Snapshots(store, library, clock)
+    pushing = Pushing(library, GitRemote(git, home / LIBRARY_FOLDER), remote, sleep=anyio.sleep)
+    work = Work(Reading(store, clock, library, readers), snapshots, pushing)
+    sync = Sync(store, durable, clock, work, sleep=anyio.sleep)
+    sync.register()
+    return Knowledge(Catalog(store, clock, snapshots, readers), sync, snapshots, library)
+
+
+def _html_text(data: bytes) -> str:
+    from denizen.skills.page_text import to_page_text
+
+    page = to_page_text(data.decode("utf-8-sig", errors="replace"), "")
+    title = f"# {page.title}\n\n" if page.title and not page.text.startswith("# ") else ""
+    return f"{title}{page.text}\n" if page.text else ""
+
+
+def _pdf_text(data: bytes) -> str:
+    """In a process of its own; called in a worker thread."""
+    return from_thread.run(read_pdf, data).text

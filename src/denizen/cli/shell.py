@@ -1,0 +1,135 @@
+"""`denizen shell`: commands in the read-only shell, by the same rules as for agents (inventory SW3)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import click
+from anyio import to_thread
+
+from denizen.cli.exit_codes import DONE, exit_code
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+
+if TYPE_CHECKING:
+    from denizen.adapters.sandbox.pool import SandboxPool
+    from denizen.ports.sandbox import ShellResult, ShellView
+
+OWNER = "terminal"
+_NO_REQUEST = 'refused: this line is no request. Write {"cmd": "ls"}.\n'
+_INVALID = 2
+
+
+@click.command()
+@click.argument("command_line", metavar="[COMMAND]", default="")
+@click.option("--root", type=click.Path(path_type=Path), default=None, help="The folder to look into, any one.")
+@click.option("-a", "--agent", default="", help="Whose knowledge folder, besides the shared one.")
+@click.option(
+    "--jsonl", is_flag=True, help='Read {"cmd": ...} lines, write {"stdout", "stderr", "exit_code", "refused"} lines.'
+)
+@click.pass_obj
+def command(home: Path, command_line: str, root: Path | None, agent: str, *, jsonl: bool) -> int:
+    """Run read-only commands as agents can: over the knowledge folders, or over any folder with --root. Without
+    COMMAND, lines of standard input are run one by one.
+
+    The exit code is that of the command, and 3 when it was refused; lines of --jsonl have 126 for that, 124 for one
+    that took too long and 137 for one that printed too much.
+    """
+    if jsonl and command_line:
+        raise InvalidInput("--jsonl reads commands from standard input.", fix='Write {"cmd": ...} lines there.')
+    return anyio.run(_main, home, _Wish(command_line, root, agent, jsonl))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    command: str
+    root: Path | None
+    agent: str
+    jsonl: bool
+
+
+async def _main(home: Path, wish: _Wish) -> int:
+    async with _open(home, wish) as (sandbox, view):
+
+        async def run(line: str) -> ShellResult:
+            return (await sandbox.run([line], view, owner=OWNER)).results[0]
+
+        if wish.command:
+            return _show(await run(wish.command))
+        await sandbox.check()
+        is_terminal = sys.stdin.isatty()
+        code = DONE
+        while line := await to_thread.run_sync(_read(prompt=is_terminal and not wish.jsonl)):
+            if wish.jsonl:
+                click.echo(await _answer(line, run))
+            elif line.strip():
+                code = _show(await run(line.rstrip("\n")))
+        return DONE if wish.jsonl or is_terminal else code
+
+
+@asynccontextmanager
+async def _open(home: Path, wish: _Wish) -> AsyncGenerator[tuple[SandboxPool, ShellView]]:
+    """Without store and models: a shell needs none."""
+    from denizen.app.environment import read_environment
+    from denizen.app.knowledge import open_library
+    from denizen.app.settings import load_settings
+    from denizen.app.shell import build_sandbox, view_of
+    from denizen.domain.clock import SystemClock
+    from denizen.domain.ids import AgentName
+    from denizen.ports.sandbox import ShellView
+    from denizen.skills import BUILTIN
+
+    settings = load_settings(home, read_environment(), known_tools=BUILTIN)
+    if wish.root is not None:
+        if not wish.root.is_dir():
+            raise NotFound(f"There is no folder {wish.root}.", code="folder_missing", fix="Name one that exists.")
+        view = ShellView((("", wish.root.resolve()),))
+    else:
+        agent = AgentName(wish.agent or settings.default_agent)
+        if agent not in settings.agents:
+            raise NotFound(f"There is no agent {agent}.", code="agent_unknown", fix="`denizen agents` lists them.")
+        found = view_of(settings.folders, agent, open_library(home, SystemClock()).current_folder())
+        if found is None:
+            raise NotFound(
+                f"There is no folder {settings.folders.knowledge} yet.",
+                code="knowledge_none",
+                fix="Put files there, or name a folder with --root.",
+            )
+        view = found
+    async with build_sandbox(settings.sandbox, SystemClock()) as sandbox:
+        yield sandbox, view
+
+
+def _read(*, prompt: bool) -> Callable[[], str]:
+    def read() -> str:
+        if prompt:
+            click.echo("> ", nl=False, err=True)
+        return sys.stdin.readline()
+
+    return read
+
+
+async def _answer(line: str, run: Any) -> str:  # noqa: ANN401 - a coroutine function of one line
+    try:
+        request: Any = json.loads(line)
+        wanted: Any = request["cmd"]
+    except (ValueError, TypeError, LookupError):
+        wanted = None
+    if not isinstance(wanted, str):
+        return json.dumps({"stdout": "", "stderr": _NO_REQUEST, "exit_code": _INVALID, "refused": True})
+    result = await run(wanted)
+    return json.dumps({
+        "stdout": result.stdout, "stderr": result.stderr, "exit_code": result.exit_code, "refused": result.refused,
+    })  # fmt: skip
+
+
+def _show(result: ShellResult) -> int:
+    click.echo(result.stdout, nl=False)
+    click.echo(result.stderr, nl=False, err=True)
+    return exit_code(NotAllowed.__name__) if result.refused else result.exit_code

@@ -1,0 +1,258 @@
+"""`denizen sources`: what agents look things up in: repositories, folders and web sites, and reading them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from denizen.cli.exit_codes import exit_code
+from denizen.cli.screen import printable_json, say
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+    from denizen.domain.source import SyncRun
+    from denizen.engine.knowledge.sources import Change, Known
+
+UNAVAILABLE = "Unavailable"
+
+
+@click.group()
+def command() -> None:
+    """What agents look things up in: add repositories, folders and web sites, and read them into a snapshot.
+
+    Everything here may be used while Denizen runs.
+    """
+
+
+_KIND = click.option("--kind", type=click.Choice(["git", "folder", "sitemap"]), help="Unless the location tells.")
+_LABEL = click.option("--label", help="What people call it.")
+_BRANCH = click.option("--branch", help="Branch or tag; empty for the repository's own choice.")
+_CONTENT = click.option("--content-path", help="Read only what is below it.")
+_OUTPUT = click.option("--output-path", help="Where it goes, below docs/ in the snapshot.")
+_README = click.option("--readme-only/--everything", "readme_only", default=None, help="Read only the README.")
+
+
+@command.command()
+@click.argument("location")
+@click.option("--id", "source_id", default="", help="Its name from now on.  [default: from the location]")
+@_KIND
+@_LABEL
+@_BRANCH
+@_CONTENT
+@_OUTPUT
+@_README
+@click.pass_obj
+def add(home: Path, location: str, source_id: str, **given: str | bool | None) -> None:
+    """Add a source. LOCATION is owner/repo on GitHub, an address for git, a path, or the address of a sitemap.
+
+    A path is a folder, or a repository with --kind git; an address that ends with .xml is a sitemap. It is read with
+    the next `denizen sources sync`.
+    """
+
+    async def act(denizen: Denizen) -> None:
+        source = await denizen.knowledge.catalog.add(_full(location), _change(given), source_id=source_id)
+        say(f"Added {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
+        say("`denizen sources sync` reads it.")
+
+    _run(home, act)
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each source, a line each.")
+@click.pass_obj
+def list_command(home: Path, *, as_json: bool) -> None:
+    """The sources, and how far they were read."""
+
+    async def act(denizen: Denizen) -> None:
+        found = await denizen.knowledge.catalog.list_known()
+        for known in found:
+            say(printable_json(_fields(known)) if as_json else _line(known))
+        if not found and not as_json:
+            say("There are no sources. `denizen sources add owner/repo` adds one.")
+
+    _run(home, act)
+
+
+@command.command()
+@click.argument("source_id", metavar="ID")
+@click.pass_obj
+def show(home: Path, source_id: str) -> None:
+    """Everything about a source."""
+
+    async def act(denizen: Denizen) -> None:
+        for name, value in _fields(await denizen.knowledge.catalog.get(source_id)).items():
+            say(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
+
+    _run(home, act)
+
+
+@command.command()
+@click.argument("source_id", metavar="ID")
+@click.option("--location", help="Read it from here.")
+@_KIND
+@_LABEL
+@_BRANCH
+@_CONTENT
+@_OUTPUT
+@_README
+@click.pass_obj
+def edit(home: Path, source_id: str, location: str | None, **given: str | bool | None) -> None:
+    """Change a source. What was read of it stays until the next sync."""
+
+    async def act(denizen: Denizen) -> None:
+        change = _change(given, None if location is None else _full(location))
+        source = await denizen.knowledge.catalog.edit(source_id, change)
+        say(f"Changed {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
+
+    _run(home, act)
+
+
+@command.command()
+@click.argument("source_id", metavar="ID")
+@click.pass_obj
+def remove(home: Path, source_id: str) -> None:
+    """Take a source away, and what was read of it out of the snapshot."""
+
+    async def act(denizen: Denizen) -> None:
+        await denizen.knowledge.catalog.remove(source_id)
+        say(f"Removed {source_id}.")
+
+    _run(home, act)
+
+
+@command.command()
+@click.argument("source_ids", metavar="[ID]...", nargs=-1)
+@click.option("--reset", is_flag=True, help="Fetch everything anew, whatever is known.")
+@click.option("--push/--no-push", default=True, help="Whether knowledge.remote gets the snapshot.  [default: yes]")
+@click.pass_context
+def sync(ctx: click.Context, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> None:
+    """Read all sources, or those with these ids, and publish what agents see. What did not change is not read again.
+
+    Ends with exit code 4 when a source could not be read; of that one the last good state stays.
+    """
+    home: Path = ctx.obj
+    ctx.exit(anyio.run(partial(_sync, home, source_ids, reset=reset, push=push)))
+
+
+@command.command()
+@click.option("--verify", is_flag=True, help="Also compare every file of the snapshot with what was read.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.pass_obj
+def status(home: Path, *, verify: bool, as_json: bool) -> None:
+    """The snapshot that agents read, and whether a sync is needed."""
+    _run(home, partial(_status, verify=verify, as_json=as_json))
+
+
+def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
+    async def run() -> None:
+        from denizen.app.build import Opening, open_denizen
+
+        async with open_denizen(home, Opening(durable=False)) as denizen:
+            await act(denizen)
+
+    anyio.run(run)
+
+
+async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> int:
+    from denizen.app.build import Opening, open_denizen
+    from denizen.cli.sync_progress import show_progress
+
+    async with open_denizen(home, Opening()) as denizen:
+        sync = denizen.knowledge.sync
+        run = await sync.start(source_ids, reset=reset, push=push)
+        async with show_progress(lambda: sync.progress(run)):
+            ended = await sync.wait(run)
+    for line in _told(ended):
+        say(line)
+    return exit_code(UNAVAILABLE) if ended.failed else 0
+
+
+def _told(run: SyncRun) -> list[str]:
+    from denizen.engine.knowledge.sync import REMOTE
+
+    lines = [f"{each}: {'not pushed' if each == REMOTE else 'not read'}. {why}" for each, why in run.failed.items()]
+    lines += [
+        f"{each}: read" if each in run.changed else f"{each}: unchanged"
+        for each in run.sources
+        if each not in run.failed
+    ]
+    return [*lines, f"The current snapshot is {run.snapshot}." if run.snapshot else "There is no snapshot yet."]
+
+
+async def _status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
+    snapshots = denizen.knowledge.snapshots
+    found = await snapshots.status()
+    faults = await snapshots.verify() if verify and found.current else ()
+    latest_at = found.latest_at.isoformat() if found.latest_at else None
+    last_sync_at = found.last_sync_at.isoformat() if found.last_sync_at else None
+    if as_json:
+        told = {
+            "current": found.current, "latest": found.latest, "latest_at": latest_at, "last_sync_at": last_sync_at,
+            "needs_sync": found.needs_sync, "why": found.why, **({"faults": list(faults)} if verify else {}),
+        }  # fmt: skip
+        say(printable_json(told))
+        return
+    say(f"current snapshot: {found.current or 'none'}")
+    say(f"latest snapshot: {found.latest or 'none'}{f', made {latest_at}' if latest_at else ''}")
+    say(f"last sync: {last_sync_at or 'never'}")
+    say(f"a sync is needed: {f'yes. {found.why}' if found.needs_sync else 'no'}")
+    if verify and found.current:
+        say("\n".join(faults) if faults else "every file is as it was read")
+
+
+def _full(location: str) -> str:
+    """People write paths relative to where they are."""
+    if location.startswith(("./", "../", "~")) or location in (".", ".."):
+        return str(Path(location).expanduser().resolve())
+    return location
+
+
+def _change(given: dict[str, str | bool | None], location: str | None = None) -> Change:
+    from denizen.domain.source import SourceKind
+    from denizen.engine.knowledge.sources import Change
+
+    def text(name: str) -> str | None:
+        value = given[name]
+        return value if isinstance(value, str) else None
+
+    kind, readme_only = text("kind"), given["readme_only"]
+    return Change(
+        location=location,
+        kind=None if kind is None else SourceKind(kind),
+        label=text("label"),
+        branch=text("branch"),
+        content_path=text("content_path"),
+        output_path=text("output_path"),
+        readme_only=readme_only if isinstance(readme_only, bool) else None,
+    )
+
+
+def _line(known: Known) -> str:
+    source, state = known.source, known.state
+    what = f"{source.id}  {source.kind} {source.location}{f' ({source.branch})' if source.branch else ''}"
+    if state is None:
+        return f"{what}: not read yet"
+    taken = f"{state.taken.files} files" if state.taken else "never read"
+    read = f", {state.synced_at:%Y-%m-%d %H:%M} UTC" if state.synced_at else ""
+    return f"{what}: {taken}{read}{f'; the last attempt failed: {state.error}' if state.error else ''}"
+
+
+def _fields(known: Known) -> dict[str, str | int | bool | None]:
+    source, state = known.source, known.state
+    taken = state.taken if state else None
+    synced_at = state.synced_at if state else None
+    return {
+        "id": source.id, "kind": source.kind.value, "label": source.label, "location": source.location,
+        "branch": source.branch, "content_path": source.content_path, "folder": source.folder,
+        "readme_only": source.readme_only, "created_at": source.created_at.isoformat(),
+        "updated_at": source.updated_at.isoformat(), "revision": state.revision if state else "",
+        "synced_at": synced_at.isoformat() if synced_at else None, "files": taken.files if taken else 0,
+        "documents": taken.documents if taken else 0, "size_bytes": taken.size_bytes if taken else 0,
+        "skipped": taken.skipped if taken else 0, "error": state.error if state else "",
+    }  # fmt: skip

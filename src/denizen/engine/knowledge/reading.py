@@ -1,0 +1,142 @@
+"""Reading one source: a quick look whether it changed, and only then all of it; tried again when that may help.
+
+What was read before stays until something new was read whole. Called by `sync`, as one step of its run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import anyio
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import DenizenError, NotFound, Unavailable
+from denizen.domain.source import Source, SourceKind, SourceState
+from denizen.ports.source import Library, Progress, Report, SourceReader
+from denizen.ports.store import Store
+
+RETRIES = 5
+"""After a failure of what is worth another try (inventory S25)."""
+WAIT_S = 2.0
+"""Times the number of the attempt."""
+SIDE_BY_SIDE = 4
+
+_log = logging.getLogger("denizen.knowledge")
+
+Sleep: TypeAlias = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an attempt came to. `error` is empty when the source was read, or need not be."""
+
+    source_id: str
+    changed: bool = False
+    error: str = ""
+    code: str = ""
+
+
+class Reading:
+    """One source at a time is read once."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        library: Library,
+        readers: Mapping[SourceKind, SourceReader],
+        *,
+        sleep: Sleep = anyio.sleep,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._library = library
+        self._readers = readers
+        self._sleep = sleep
+        self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self._places = anyio.Semaphore(SIDE_BY_SIDE)
+
+    async def read(self, source_id: str, report: Report, *, reset: bool = False) -> Outcome:
+        """Never raises for what is wrong with the source. With `reset` it is read from the beginning."""
+        async with self._locks[source_id]:
+            source, state = await self._load(source_id)
+            if source is None:
+                return Outcome(source_id)  # removed meanwhile
+            try:
+                return await self._insist(source, state, report, reset=reset)
+            except DenizenError as error:
+                _log.warning("a source was not read", extra={"source": source_id, "code": error.code, "why": error.why})
+                said = f"{error.message} {error.why}".strip()
+                now = self._clock.now()
+                await self._put(replace(state, tried_at=now, error_code=error.code, error=said))
+                report(Progress("failed"))
+                return Outcome(source_id, error=said, code=error.code)
+
+    async def _insist(self, source: Source, state: SourceState, report: Report, *, reset: bool) -> Outcome:
+        reader = self._readers[source.kind]
+        if reset:
+            await reader.forget([source.id])
+        attempt = 0
+        while True:
+            try:
+                async with self._places:
+                    return await self._read(reader, source, state, report, reset=reset)
+            except Unavailable as error:
+                attempt += 1
+                if attempt > RETRIES:
+                    raise
+                _log.info("a source is tried again", extra={"source": source.id, "attempt": attempt, "why": error.why})
+                report(Progress(f"waiting (attempt {attempt})"))
+                await self._sleep(attempt * WAIT_S)
+
+    async def _read(
+        self, reader: SourceReader, source: Source, state: SourceState, report: Report, *, reset: bool
+    ) -> Outcome:
+        report(Progress("looking"))
+        seen = await reader.look(source)
+        if not reset and await self._is_known(source, state, seen):
+            report(Progress("unchanged"))
+            now = self._clock.now()
+            await self._put(replace(state, synced_at=now, tried_at=now, error_code="", error=""))
+            return Outcome(source.id)
+        async with reader.open(source, report) as tree:
+            taken = await self._library.take(
+                tree.files, lambda told: report(Progress(told.stage, told.done, tree.count))
+            )
+        if not taken.files:
+            raise NotFound(
+                "Nothing of the source can be kept.",
+                code="source_empty",
+                why=f"{taken.skipped} files are too large or no text.",
+            )
+        now = self._clock.now()
+        new = SourceState(
+            source_id=source.id,
+            revision=tree.revision,
+            fingerprint=source.fingerprint,
+            taken=taken,
+            synced_at=now,
+            tried_at=now,
+        )
+        await self._put(new)
+        report(Progress("read", taken.files, taken.files))
+        return Outcome(source.id, changed=state.taken != taken or state.revision != tree.revision)
+
+    async def _is_known(self, source: Source, state: SourceState, revision: str) -> bool:
+        if state.taken is None or (state.revision, state.fingerprint) != (revision, source.fingerprint):
+            return False
+        return await self._library.has(state.taken.manifest)
+
+    async def _load(self, source_id: str) -> tuple[Source | None, SourceState]:
+        async with self._store.work(write=False) as work:
+            source = await work.sources.find(source_id)
+            states = {state.source_id: state for state in await work.sources.list_states()}
+        return source, states.get(source_id, SourceState(source_id=source_id))
+
+    async def _put(self, state: SourceState) -> None:
+        async with self._store.work() as work:
+            await work.sources.put_state(state)

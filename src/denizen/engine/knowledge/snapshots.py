@@ -1,0 +1,78 @@
+"""Snapshots: what was read of all sources, published for agents, and for how long it is kept (inventory S28, S29).
+
+The current snapshot is replaced in one step, and never expires. Called by `sync` and `sources`, and by who asks for
+the status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from denizen.domain.clock import Clock
+from denizen.domain.snapshot import KEEP, Snapshot, SnapshotStatus, explain_need, plan_parts
+from denizen.ports.source import Library
+from denizen.ports.store import Store
+
+STATUS_S = 60.0
+"""How long a status is told again before it is found out anew (inventory 2.1, snapshot:status-cache)."""
+
+
+class Snapshots:
+    """One for a process; others may publish at the same time, one after the other."""
+
+    def __init__(self, store: Store, library: Library, clock: Clock) -> None:
+        self._store = store
+        self._library = library
+        self._clock = clock
+        self._status: tuple[float, SnapshotStatus] | None = None
+
+    async def publish(self, *, anew: bool = False) -> Snapshot | None:
+        """Makes what was last read of each source current, and removes what is too old. None when nothing was read
+        yet. Raises Conflict when files are gone, NeedsAttention for a disk that is full.
+        """
+        async with self._library.alone():
+            async with self._store.work(write=False) as work:
+                sources = await work.sources.list_sources()
+                states = {state.source_id: state for state in await work.sources.list_states()}
+            parts, now = plan_parts(sources, states), self._clock.now()
+            if not parts and await self._library.current() is None:
+                return None
+            snapshot = await self._library.publish(parts, now=now, anew=anew)
+            manifests = [state.taken.manifest for state in states.values() if state.taken is not None]
+            await self._library.expire(before=now - KEEP, manifests=manifests)
+        self.forget_status()
+        return snapshot
+
+    async def status(self) -> SnapshotStatus:
+        """Found out at most once a minute, and after every change that this process makes."""
+        now_s = self._clock.monotonic_s()
+        if self._status is None or now_s - self._status[0] >= STATUS_S:
+            self._status = (now_s, await self._find_status())
+        return self._status[1]
+
+    def forget_status(self) -> None:
+        self._status = None
+
+    async def list_snapshots(self) -> Sequence[Snapshot]:
+        """Newest first."""
+        return await self._library.list_snapshots()
+
+    async def verify(self, snapshot_id: str = "") -> Sequence[str]:
+        """What is wrong with it (the current one without an id), a sentence each. Raises NotFound."""
+        current = await self._library.current()
+        return await self._library.verify(snapshot_id or (current.id if current else ""))
+
+    async def _find_status(self) -> SnapshotStatus:
+        async with self._store.work(write=False) as work:
+            sources = await work.sources.list_sources()
+            states = {state.source_id: state for state in await work.sources.list_states()}
+            ended = [run.ended_at for run in await work.sources.list_syncs() if run.ended_at is not None]
+        made, current = await self._library.list_snapshots(), await self._library.current()
+        now = current.id if current is not None else ""
+        return SnapshotStatus(
+            current=now,
+            latest=made[0].id if made else "",
+            latest_at=made[0].created_at if made else None,
+            last_sync_at=max(ended, default=None),
+            why=explain_need(sources, states, now, plan_parts(sources, states)),
+        )

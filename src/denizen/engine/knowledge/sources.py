@@ -1,0 +1,141 @@
+"""Which sources there are: adding, changing and removing them. What is wrong is told before anything is kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import Conflict, NotFound
+from denizen.domain.source import Source, SourceKind, SourceState, check_source, plan_folders, read_location
+from denizen.engine.knowledge.snapshots import Snapshots
+from denizen.ports.source import SourceReader, Sources
+from denizen.ports.store import Store
+
+_NO_ID = re.compile(r"[^a-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What somebody wants of a source; None leaves a value as it is, or at its default."""
+
+    location: str | None = None
+    kind: SourceKind | None = None
+    label: str | None = None
+    branch: str | None = None
+    content_path: str | None = None
+    output_path: str | None = None
+    readme_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A source and how far it was read; no state before the first attempt."""
+
+    source: Source
+    state: SourceState | None
+
+
+class Catalog:
+    """All sources."""
+
+    def __init__(
+        self, store: Store, clock: Clock, snapshots: Snapshots, readers: Mapping[SourceKind, SourceReader]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._snapshots = snapshots
+        self._readers = readers
+
+    async def list_known(self) -> list[Known]:
+        """By id."""
+        async with self._store.work(write=False) as work:
+            states = {state.source_id: state for state in await work.sources.list_states()}
+            return [Known(source, states.get(source.id)) for source in await work.sources.list_sources()]
+
+    async def get(self, source_id: str) -> Known:
+        """Raises NotFound."""
+        found = next((known for known in await self.list_known() if known.source.id == source_id), None)
+        if found is None:
+            raise missing(source_id)
+        return found
+
+    async def add(self, location: str, given: Change, *, source_id: str = "") -> Source:
+        """Without an id it is named after the repository or folder. Raises InvalidInput, and Conflict for an id or an
+        output folder that is taken.
+        """
+        kind, full = read_location(location, given.kind)
+        now = self._clock.now()
+        plain = Source(id=source_id or name_after(full), kind=kind, location=full, created_at=now, updated_at=now)
+        source = _changed(plain, replace(given, location=None, kind=None))
+        check_source(source)
+        async with self._store.work() as work:
+            if await work.sources.find(source.id) is not None:
+                raise Conflict(
+                    f"There is a source '{source.id}' already.",
+                    code="source_exists",
+                    fix="Choose another id, or edit that one.",
+                )
+            await _put(work.sources, source)
+        self._snapshots.forget_status()
+        return source
+
+    async def edit(self, source_id: str, change: Change) -> Source:
+        """What was read stays in the snapshot until the next sync. Raises NotFound, and as `add`."""
+        async with self._store.work() as work:
+            known = await work.sources.find(source_id)
+            if known is None:
+                raise missing(source_id)
+            source = replace(_changed(known, change), updated_at=self._clock.now())
+            check_source(source)
+            await _put(work.sources, source)
+        self._snapshots.forget_status()
+        return source
+
+    async def remove(self, source_id: str) -> None:
+        """Its files are in no snapshot from now on. Raises NotFound."""
+        async with self._store.work() as work:
+            if not await work.sources.remove(source_id):
+                raise missing(source_id)
+        for reader in self._readers.values():
+            await reader.forget([source_id])
+        await self._snapshots.publish()
+
+
+def name_after(location: str) -> str:
+    """An id from the last part of a location."""
+    last = PurePosixPath(re.split(r"[/:]", location.rstrip("/"))[-1]).name.lower()
+    return _NO_ID.sub("-", last.removesuffix(".git")).strip("-._")[:40] or "source"
+
+
+def missing(source_id: str) -> NotFound:
+    return NotFound(
+        f"There is no source '{source_id}'.", code="source_not_found", fix="`denizen sources list` shows them."
+    )
+
+
+def _changed(source: Source, change: Change) -> Source:
+    kind, location = source.kind, source.location
+    if change.location is not None:
+        kind, location = read_location(change.location, change.kind)
+    elif change.kind is not None:
+        kind, location = read_location(source.location, change.kind)
+    return replace(
+        source,
+        kind=kind,
+        location=location,
+        label=source.label if change.label is None else change.label.strip(),
+        branch=source.branch if change.branch is None else change.branch,
+        content_path=source.content_path if change.content_path is None else change.content_path.strip("/"),
+        output_path=source.output_path if change.output_path is None else change.output_path.strip("/"),
+        readme_only=source.readme_only if change.readme_only is None else change.readme_only,
+    )
+
+
+async def _put(rows: Sources, source: Source) -> None:
+    others = [each for each in await rows.list_sources() if each.id != source.id]
+    if wrong := plan_folders([*others, source]):
+        raise Conflict(wrong, code="source_folder_taken", fix="Give one of them another output path.")
+    await rows.put(source)

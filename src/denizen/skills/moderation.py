@@ -1,0 +1,179 @@
+"""Moderating a Discord server in the name of somebody who may: warnings, time-outs, kicks, bans, purges, slow mode.
+
+What the asker may do, and to whom, is decided where it is done (`context.platform`), at that moment. Warnings are a
+direct message and a line in the server's book of warnings, which all agents share.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Annotated, Any
+
+from denizen.skill import (
+    Effect,
+    Param,
+    Skill,
+    Taint,
+    Tier,
+    ToolContext,
+    ToolError,
+    quote_untrusted,
+    run_in_thread,
+)
+from denizen.skills.discord import act
+from denizen.skills.members import who
+from denizen.skills.tries import act_away, keep, recall
+from denizen.skills.warnings_book import Warned, WarningsBook
+
+skill = Skill("moderation", description="Warnings, time-outs, kicks, bans, purges and slow mode on Discord.")
+
+MAX_PURGED = 500
+_BULK_AGE = timedelta(days=14) - timedelta(hours=1)
+"""Discord lets nobody delete older messages in bulk. The hour is for people who are asked before."""
+_SHOWN = 30
+
+Member = Annotated[str, "@name or id"]
+Reason = Annotated[str, Param(max_length=400)]
+Channel = Annotated[str, "#name or id; empty: here"]
+
+
+@skill.tool(tier=Tier.SENSITIVE, idempotent=True, effects={Effect.SEND}, destinations=("member",))
+async def warn_member(
+    context: ToolContext, member: Member, reason: Annotated[str, Param(min_length=1, max_length=400)]
+) -> str:
+    """Warns a member by direct message, and records it."""
+    done = await act(context, "warn_member", member=member, reason=reason)
+    at = context.clock.now().isoformat(timespec="minutes")
+    given = Warned(0, str(done["id"]), context.principal.id, at, reason, context.idempotency_key)
+    book = _book(context)
+    written = await run_in_thread(lambda: book.add(given))
+    count = len(await run_in_thread(lambda: book.list_of(given.member)))
+    told = "" if done["told"] else " They take no direct messages, so tell them here."
+    return f"Warned {who(done)}; warning {written.number}, their {_ordinal(count)}.{told}"
+
+
+@skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS})
+async def list_warnings(context: ToolContext, member: Annotated[str, "empty: everybody"] = "") -> str:
+    """Lists recorded warnings, for moderators."""
+    found = await act(context, "judge_member", member=member)
+    rows = await run_in_thread(lambda: _book(context).list_of(str(found.get("id", ""))))
+    if not rows:
+        return "There are no warnings."
+    lines = [f"{row.number}. {row.at} <@{row.member}> by {_by(row.by)}: {row.reason}" for row in rows[-_SHOWN:]]
+    if len(rows) > _SHOWN:
+        lines.insert(0, f"({len(rows) - _SHOWN} older ones are left out)")
+    return quote_untrusted("\n".join(lines), source="warnings, times in UTC")
+
+
+@skill.tool(tier=Tier.SENSITIVE)
+async def remove_warning(context: ToolContext, number: Annotated[int, Param(ge=1)]) -> str:
+    """Takes a warning back."""
+    await act(context, "judge_member")
+    was_there = await run_in_thread(lambda: _book(context).remove(number))
+    return f"Warning {number} is removed." if was_there else f"There is no warning {number}."
+
+
+@skill.tool(tier=Tier.SENSITIVE, idempotent=True)
+async def timeout_member(
+    context: ToolContext, member: Member, minutes: Annotated[int, Param(ge=1, le=40320)], reason: Reason = ""
+) -> str:
+    """Keeps a member from writing and speaking for a time."""
+    until = context.clock.now() + timedelta(minutes=minutes)
+    done = await act(context, "timeout_member", member=member, until=until.isoformat(), reason=reason)
+    return f"{who(done)} is in time-out until {until:%Y-%m-%d %H:%M} UTC."
+
+
+@skill.tool(tier=Tier.SENSITIVE, idempotent=True)
+async def end_timeout(context: ToolContext, member: Member, reason: Reason = "") -> str:
+    """Ends a member's time-out."""
+    return f"{who(await act(context, 'end_timeout', member=member, reason=reason))} may write again."
+
+
+@skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True)
+async def kick_member(context: ToolContext, member: Member, reason: Reason = "") -> str:
+    """Removes a member, who may come back."""
+    done = await act_away(context, "kick_member", member=member, reason=reason)
+    if done is None or done.get("was_gone"):
+        return f"{member} is no member of this server (any more)."
+    return f"Kicked {who(done)}."
+
+
+@skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True)
+async def ban_member(
+    context: ToolContext,
+    member: Member,
+    delete_days: Annotated[int, Param("deletes what they wrote", ge=0, le=7)] = 0,
+    reason: Reason = "",
+) -> str:
+    """Bans a member, or by id anybody."""
+    done = await act_away(context, "ban_member", member=member, delete_days=delete_days, reason=reason)
+    return f"Banned {who(done)}." if done is not None else f"{member} is banned already."
+
+
+@skill.tool(tier=Tier.SENSITIVE, idempotent=True)
+async def unban_member(context: ToolContext, user: Annotated[str, "name or id"], reason: Reason = "") -> str:
+    """Lifts a ban."""
+    done = await act_away(context, "unban_member", user=user, reason=reason)
+    if done is None or done.get("was_free"):
+        return f"{user} is not banned."
+    return f"<@{done['id']}> may come back."
+
+
+@skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS})
+async def list_bans(context: ToolContext, after: Annotated[str, "user id, to read on"] = "") -> str:
+    """Lists who is banned and why."""
+    found: Any = await act(context, "list_bans", after=after)
+    lines = [f"{row['name']} ({row['id']}): {row['reason'] or 'no reason given'}" for row in found["bans"]]
+    if not lines:
+        return "Nobody is banned." if not after else "There are no more."
+    more = f"\nTo read on: after {found['next']}" if found["next"] else ""
+    return quote_untrusted("\n".join(lines), source="bans") + more
+
+
+@skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True, timeout_s=180.0)
+async def purge_messages(
+    context: ToolContext,
+    count: Annotated[int, Param(ge=1, le=MAX_PURGED)],
+    author: Annotated[str, "only theirs"] = "",
+    words: Annotated[str, "only with all these"] = "",
+    channel: Channel = "",
+) -> str:
+    """Deletes the newest messages of the last 14 days; pinned ones and the request stay."""
+    kept = await recall(context)
+    if kept is None:
+        since = (context.clock.now() - _BULK_AGE).isoformat()
+        chosen = await act(
+            context, "choose_messages", since=since, channel=channel, count=count, author=author, words=words
+        )
+        kept = json.dumps(chosen)
+        await keep(context, kept)
+    chosen = json.loads(kept)
+    if not chosen["messages"]:
+        return "No message of the last 14 days fits."
+    done = await act(context, "purge_messages", messages=chosen["messages"], channel=chosen["channel"])
+    return f"Deleted {done['deleted']} messages in <#{done['channel']}>."
+
+
+@skill.tool(tier=Tier.SENSITIVE, idempotent=True)
+async def set_slow_mode(
+    context: ToolContext, seconds: Annotated[int, Param("0: off", ge=0, le=21600)], channel: Channel = ""
+) -> str:
+    """Sets how long people wait between their messages."""
+    done = await act(context, "set_slow_mode", seconds=seconds, channel=channel)
+    return f"Slow mode of <#{done['channel']}>: {f'{seconds} s' if seconds else 'off'}."
+
+
+def _book(context: ToolContext) -> WarningsBook:
+    if context.shared is None:
+        raise ToolError("There is no place for warnings here.")
+    return WarningsBook(context.shared, context.guild)
+
+
+def _by(principal_id: str) -> str:
+    number = principal_id.rpartition(":")[2]
+    return f"<@{number}>" if number.isdecimal() else number
+
+
+def _ordinal(count: int) -> str:
+    return {1: "first", 2: "second", 3: "third"}.get(count, f"{count}th")

@@ -1,0 +1,245 @@
+"""Reading repositories with the real program: what is fetched, what never is, and what nobody's words can do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from denizen.adapters.git import GitReader
+from denizen.adapters.git.faults import explain
+from denizen.adapters.git.program import Git
+from denizen.domain.errors import DenizenError, NotFound, Unavailable
+from denizen.domain.source import Source, SourceKind
+from denizen.ports.source import Progress
+from tests.repository import ENVIRONMENT, Repository, create_repository
+
+pytestmark = pytest.mark.anyio
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def source(repository: Repository, **given: Any) -> Source:
+    plain = Source(id="s", kind=SourceKind.GIT, location=f"file://{repository.folder}", created_at=NOW, updated_at=NOW)
+    return replace(plain, **given)
+
+
+async def read(reader: GitReader, wanted: Source) -> tuple[str, Mapping[str, bytes]]:
+    async with reader.open(wanted, ignore) as tree:
+        return tree.revision, {file.path: file.read() for file in tree.files}
+
+
+def ignore(progress: Progress) -> None:
+    pass
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> GitReader:
+    return GitReader(Git(ENVIRONMENT), tmp_path / "clones")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Repository:
+    files = {
+        "docs/a.md": "A",
+        "docs/deep/b.json": "{}",
+        "img/p.png": "PNG" * 1000,
+        "README.md": "# R",
+        "docs/c.py": "c",
+    }
+    return create_repository(tmp_path / "site", files)
+
+
+@pytest.mark.proves("S26")
+async def test_only_the_documents_below_the_content_path_are_read(reader: GitReader, site: Repository) -> None:
+    head = site.git("rev-parse", "HEAD")
+    assert await read(reader, source(site, content_path="docs")) == (head, {"a.md": b"A", "deep/b.json": b"{}"})
+    assert sorted((await read(reader, source(site)))[1]) == ["README.md", "docs/a.md", "docs/deep/b.json"]
+
+
+@pytest.mark.proves("S26")
+async def test_the_clone_is_shallow_and_of_a_server_that_can_only_the_documents_come(
+    reader: GitReader, site: Repository, tmp_path: Path
+) -> None:
+    picture = site.git("rev-parse", "HEAD:img/p.png")
+    outside = site.git("rev-parse", "HEAD:README.md")
+    site.git("config", "uploadpack.allowFilter", "true")
+    site.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    site.write("docs/a.md", "A2")
+    head = site.commit()
+    assert await read(reader, source(site, content_path="docs")) == (head, {"a.md": b"A2", "deep/b.json": b"{}"})
+    clone = Repository(tmp_path / "clones/s.git")
+    assert clone.git("rev-list", "--count", "refs/denizen/head") == "1"
+    there = clone.git("cat-file", "--batch-all-objects", "--batch-check")
+    assert picture not in there and outside not in there
+
+
+async def test_a_branch_and_both_kinds_of_tags_can_be_read(reader: GitReader, site: Repository) -> None:
+    first = site.git("rev-parse", "HEAD")
+    site.git("tag", "light")
+    site.git("tag", "--annotate", "heavy", "--message", "One.")
+    site.git("checkout", "--quiet", "-b", "feature/next")
+    site.write("docs/new.md", "N")
+    second = site.commit()
+    site.git("checkout", "--quiet", "main")
+    for name, commit in (("light", first), ("heavy", first), ("feature/next", second), ("main", first)):
+        wanted = source(site, branch=name)
+        assert await reader.look(wanted) == commit
+        assert (await read(reader, wanted))[0] == commit
+
+
+async def test_the_next_reading_brings_only_what_is_new_and_history_that_was_rewritten_is_no_problem(
+    reader: GitReader, site: Repository
+) -> None:
+    await read(reader, source(site))
+    site.write("docs/a.md", "rewritten")
+    site.git("add", "--all")
+    site.git("commit", "--quiet", "--amend", "--message", "Otherwise.")
+    head = site.git("rev-parse", "HEAD")
+    revision, files = await read(reader, source(site))
+    assert (revision, files["docs/a.md"]) == (head, b"rewritten")
+
+
+async def test_links_submodules_and_odd_names_are_left_out(reader: GitReader, site: Repository) -> None:
+    (site.folder / "docs/link.md").symlink_to("/etc/passwd")
+    (site.folder / "docs/line\nbreak.md").write_text("x")
+    (site.folder / "docs/back\\slash.md").write_text("x")
+    (site.folder / "docs/.hidden.md").write_text("x")
+    (site.folder / "docs/über.md").write_text("fine")
+    commit = site.git("rev-parse", "HEAD")
+    site.git("update-index", "--add", "--cacheinfo", f"160000,{commit},docs/sub.md")
+    site.commit()
+    _, files = await read(reader, source(site, content_path="docs"))
+    assert sorted(files) == ["a.md", "deep/b.json", "über.md"]
+
+
+@pytest.mark.proves("SW7-quoting")
+async def test_nothing_that_a_repository_or_the_operators_configuration_names_is_run(
+    site: Repository, tmp_path: Path
+) -> None:
+    trap = tmp_path / "trap"
+    script = tmp_path / "evil.sh"
+    script.write_text(f"#!/bin/sh\ntouch {trap}\nexit 1\n")
+    script.chmod(0o755)
+    for hook in ("post-checkout", "reference-transaction", "post-index-change"):
+        (site.folder / ".git/hooks").mkdir(exist_ok=True)
+        (site.folder / f".git/hooks/{hook}").write_text(script.read_text())
+        (site.folder / f".git/hooks/{hook}").chmod(0o755)
+    site.write(".gitattributes", "*.md filter=evil diff=evil\n")
+    site.write(".gitmodules", '[submodule "x"]\n\tpath = x\n\turl = ext::sh -c touch% x\n')
+    home = tmp_path / "someone"
+    home.mkdir()
+    (home / ".gitconfig").write_text(
+        f"[core]\n\thooksPath = {site.folder}/.git/hooks\n\tfsmonitor = {script}\n\tsshCommand = {script}\n"
+        f'[credential]\n\thelper = {script}\n[filter "evil"]\n\tsmudge = {script}\n\trequired = true\n'
+        f'[url "/nonexistent/"]\n\tinsteadOf = file://\n'
+    )
+    site.git("-c", "core.hooksPath=/dev/null", "add", "--all")
+    site.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", "Traps.")
+    environment = {**ENVIRONMENT, "HOME": str(home), "GIT_SSH_COMMAND": str(script), "GIT_ASKPASS": str(script)}
+    environment = {key: value for key, value in environment.items() if key != "GIT_CONFIG_GLOBAL"}
+    reader = GitReader(Git({**environment, "GIT_DIR": "/nonexistent"}), tmp_path / "clones")
+    _, files = await read(reader, source(site))
+    assert files["docs/a.md"] == b"A"
+    assert not trap.exists()
+
+
+@pytest.mark.proves("SW7-quoting")
+@pytest.mark.parametrize("location", ["ext::sh -c touch% {trap}", "--upload-pack=touch {trap}", "fd::0/x"])
+async def test_even_a_location_that_was_never_checked_runs_nothing(
+    reader: GitReader, site: Repository, tmp_path: Path, location: str
+) -> None:
+    trap = tmp_path / "trap"
+    with pytest.raises(DenizenError):
+        await reader.look(source(site, location=location.format(trap=trap)))
+    assert not trap.exists()
+
+
+async def test_no_secret_of_the_process_reaches_git() -> None:
+    given = {"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "sk", "GIT_TRACE": "1", "LD_PRELOAD": "x"}
+    assert not {"ANTHROPIC_API_KEY", "GIT_TRACE", "LD_PRELOAD"} & Git(given).environ.keys()
+
+
+async def test_what_is_not_there_is_told_apart(reader: GitReader, site: Repository, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    bare = Repository(empty)
+    for wanted, code in (
+        (source(site, location="file:///nonexistent/x.git"), "source_missing"),
+        (source(bare), "source_missing"),
+        (source(site, branch="nope"), "branch_missing"),
+    ):
+        with pytest.raises(NotFound) as missing:
+            await reader.look(wanted)
+        assert missing.value.code == code
+    bare.git("init", "--quiet")
+    with pytest.raises(NotFound) as nothing:
+        await reader.look(source(bare))
+    assert nothing.value.code == "branch_missing"
+
+
+@pytest.mark.parametrize(
+    ("said", "family", "code"),
+    [
+        ("fatal: unable to access 'https://x/': Could not resolve host: x", "Unavailable", "source_unavailable"),
+        ("fatal: unable to access: Recv failure: Connection reset by peer", "Unavailable", "source_unavailable"),
+        ("error: RPC failed; curl 92\nfatal: early EOF", "Unavailable", "source_unavailable"),
+        ("fatal: unable to access: The requested URL returned error: 503", "Unavailable", "source_unavailable"),
+        ("remote: Repository not found.\nfatal: repository 'https://x/' not found", "NotFound", "source_missing"),
+        ("fatal: could not read Username for 'x': terminal prompts disabled", "NeedsAttention", "source_denied"),
+        ("git@x: Permission denied (publickey).\nfatal: Could not read.", "NeedsAttention", "source_denied"),
+        ("Host key verification failed.", "NeedsAttention", "source_denied"),
+        ("fatal: detected dubious ownership in repository at '/x'", "NeedsAttention", "source_denied"),
+        ("fatal: transport 'ext' not allowed", "InvalidInput", "source_invalid"),
+        ("fatal: couldn't find remote ref refs/heads/x", "NotFound", "branch_missing"),
+        ("error: cannot run ssh: No such file or directory\nfatal: unable to fork", "NeedsAttention", "git_missing"),
+        ("fatal: write error: No space left on device", "NeedsAttention", "library_unusable"),
+        ("fatal: Unable to create '/x/shallow.lock': File exists.", "Unavailable", "source_damaged"),
+        ("fatal: loose object 12ab is corrupt", "Unavailable", "source_damaged"),
+    ],
+)  # fmt: skip
+async def test_what_git_says_becomes_an_error_with_its_family(said: str, family: str, code: str) -> None:
+    error = explain(said)
+    assert (error.family, error.code) == (family, code)
+    assert error.why
+
+
+async def test_a_clone_that_is_damaged_is_made_anew(reader: GitReader, site: Repository, tmp_path: Path) -> None:
+    await read(reader, source(site))
+    for pack in (tmp_path / "clones/s.git/objects").rglob("*"):
+        if pack.is_file():
+            pack.chmod(0o600)
+            pack.write_bytes(b"broken")
+    async with AsyncExitStack() as stack:
+        with pytest.raises((Unavailable, DenizenError)):
+            await stack.enter_async_context(reader.open(source(site), ignore))
+    assert (await read(reader, source(site)))[1]["docs/a.md"] == b"A"
+
+
+async def test_what_a_fetch_that_was_killed_left_behind_is_no_lasting_harm(
+    reader: GitReader, site: Repository, tmp_path: Path
+) -> None:
+    await read(reader, source(site))
+    for lock in ("shallow.lock", "refs/denizen/head.lock"):
+        (tmp_path / "clones/s.git" / lock).write_text("")
+    site.write("docs/a.md", "new")
+    site.commit()
+    with pytest.raises(Unavailable) as refused:
+        await read(reader, source(site))
+    assert refused.value.code == "source_damaged"
+    assert (await read(reader, source(site)))[1]["docs/a.md"] == b"new"
+
+
+async def test_a_source_that_moved_is_not_read_from_the_old_place(
+    reader: GitReader, site: Repository, tmp_path: Path
+) -> None:
+    await read(reader, source(site))
+    other = create_repository(tmp_path / "other", {"o.md": "O"})
+    assert (await read(reader, source(other)))[1] == {"o.md": b"O"}
+    await reader.forget(["s"])
+    assert not (tmp_path / "clones/s.git").exists()

@@ -1,0 +1,166 @@
+"""The library: what is kept of files, and snapshots that are whole or not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import pytest
+
+from denizen.adapters.library import Converters, FileLibrary
+from denizen.adapters.library.intake import MAX_TEXT_BYTES
+from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
+from denizen.domain.snapshot import SnapshotPart
+from denizen.domain.source import Taken
+from denizen.ports.source import File, Progress
+from denizen.testing.store_records import at
+from tests.skill_services import StandingClock
+
+pytestmark = pytest.mark.anyio
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> FileLibrary:
+    convert = Converters(
+        html=lambda data: data.decode().strip("<>"), pdf=lambda data: data.decode().removeprefix("%PDF")
+    )
+    return FileLibrary(tmp_path / "library", convert, StandingClock())
+
+
+def files(given: dict[str, bytes]) -> Iterator[File]:
+    return (File(name, len(data), lambda data=data: data) for name, data in given.items())
+
+
+def ignore(progress: Progress) -> None:
+    pass
+
+
+def part(taken: Taken, folder: str = "docs/a", revision: str = "1") -> SnapshotPart:
+    return SnapshotPart(
+        source_id="a", kind="git", label="", folder=folder, location="x", branch="", content_path="",
+        revision=revision, manifest=taken.manifest, files=taken.files,
+    )  # fmt: skip
+
+
+async def test_text_is_kept_as_it_is_and_of_pages_and_pdfs_the_text(library: FileLibrary) -> None:
+    given = {"a.md": b"A\r\n", "b/page.html": b"<hi>", "c.pdf": b"%PDFtext", "d.txt": "\u00fc".encode("latin-1")}
+    taken = await library.take(files(given), ignore)
+    assert (taken.files, taken.documents, taken.skipped) == (4, 2, 0)
+    await library.publish([part(taken)], now=NOW)
+    root = library.current_folder()
+    assert root is not None
+    assert {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()} == {
+        "docs/a/a.md": b"A\r\n", "docs/a/b/page.html.md": b"hi", "docs/a/c.pdf.txt": b"text", "docs/a/d.txt": b"\xfc",
+    }  # fmt: skip
+
+
+async def test_what_is_too_large_or_no_text_or_stands_for_something_elsewhere_is_counted_and_left_out(
+    library: FileLibrary,
+) -> None:
+    given = {
+        "big.md": b"x" * (MAX_TEXT_BYTES + 1), "binary.txt": b"a\0b", "scan.pdf": b"%PDF", "empty.html": b"<>",
+        "lfs.md": b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n", "page.html": b"<one>",
+        "page.html.md": b"two", "fine.md": b"", "x.md": b"a file", "x.md/y.md": b"below it",
+    }  # fmt: skip
+    taken = await library.take(files(given), ignore)
+    assert (taken.files, taken.skipped) == (3, 7)
+    await library.publish([part(taken)], now=NOW)
+    root = library.current_folder()
+    assert root is not None
+    assert sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()) == [
+        "docs/a/fine.md", "docs/a/page.html.md", "docs/a/x.md/y.md",
+    ]  # fmt: skip
+
+
+async def test_the_same_content_is_kept_once_and_the_same_snapshot_made_once(
+    library: FileLibrary, tmp_path: Path
+) -> None:
+    one = await library.take(files({"a.md": b"same", "b.md": b"same"}), ignore)
+    two = await library.take(files({"b.md": b"same", "a.md": b"same"}), ignore)
+    assert one == two
+    first = await library.publish([part(one)], now=at(0))
+    assert await library.publish([part(two)], now=at(1)) == first
+    assert len([path for path in (tmp_path / "library/objects").rglob("*") if path.is_file()]) == 2
+    assert (await library.publish([part(two, revision="2")], now=at(2))).id != first.id
+
+
+@pytest.mark.proves("S-kv-snapshot-current")
+async def test_the_current_snapshot_survives_a_restart_with_its_time(library: FileLibrary, tmp_path: Path) -> None:
+    taken = await library.take(files({"a.md": b"A"}), ignore)
+    made = await library.publish([part(taken)], now=at(3))
+    again = FileLibrary(tmp_path / "library", Converters(str, str), StandingClock())
+    assert await again.current() == made
+    assert made.created_at == at(3)
+
+
+async def test_a_snapshot_that_cannot_be_made_whole_leaves_the_old_one_current(
+    library: FileLibrary, tmp_path: Path
+) -> None:
+    old = await library.publish([part(await library.take(files({"a.md": b"A"}), ignore))], now=NOW)
+    taken = await library.take(files({"a.md": b"A", "b.md": b"B"}), ignore)
+    [lost] = [
+        path for path in (tmp_path / "library/objects").rglob("*") if path.is_file() and path.read_bytes() == b"B"
+    ]
+    lost.unlink()
+    assert not await library.has(taken.manifest)
+    with pytest.raises(Conflict, match="gone") as refused:
+        await library.publish([part(taken)], now=NOW)
+    assert "--reset" in refused.value.fix
+    assert await library.current() == old
+    assert list((tmp_path / "library/staging").iterdir()) == []
+
+
+async def test_going_back_to_an_earlier_state_makes_it_the_latest_again(library: FileLibrary) -> None:
+    one = part(await library.take(files({"a.md": b"1"}), ignore))
+    two = part(await library.take(files({"a.md": b"2"}), ignore))
+    for number, each in enumerate((one, two, one)):
+        await library.publish([each], now=at(number))
+    current, listed = await library.current(), await library.list_snapshots()
+    assert current is not None
+    assert [snapshot.id for snapshot in listed] == [current.id, listed[1].id]
+    assert current.created_at == at(2)
+
+
+async def test_a_reading_that_is_cancelled_stops_at_the_next_file(library: FileLibrary) -> None:
+    seen = 0
+
+    def endless() -> Iterator[File]:
+        nonlocal seen
+        while True:
+            seen += 1
+            yield File(f"{seen}.md", 1, lambda: b"x")
+            if seen == 3:
+                anyio.from_thread.run_sync(scope.cancel)
+
+    with anyio.fail_after(20), anyio.CancelScope() as scope:
+        await library.take(endless(), ignore)
+    assert scope.cancelled_caught
+    assert seen >= 3
+
+
+async def test_a_disk_that_refuses_is_told_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "library").write_text("a file is in the way")
+    library = FileLibrary(tmp_path / "library", Converters(str, str), StandingClock())
+    with pytest.raises(NeedsAttention) as refused:
+        await library.take(files({"a.md": b"A"}), ignore)
+    assert "knowledge-snapshots" in refused.value.fix
+
+
+async def test_without_a_snapshot_there_is_nothing_to_hold(library: FileLibrary) -> None:
+    async with library.hold() as folder:
+        assert folder is None
+    assert library.current_folder() is None
+    assert await library.current() is None
+    assert await library.list_snapshots() == []
+
+
+async def test_a_fault_of_the_source_comes_as_it_is(library: FileLibrary) -> None:
+    def broken() -> Iterator[File]:
+        yield File("a.md", 1, lambda: b"A")
+        raise Unavailable("The repository is damaged.", code="source_damaged")
+
+    with pytest.raises(Unavailable, match="damaged"):
+        await library.take(broken(), ignore)

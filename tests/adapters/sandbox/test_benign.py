@@ -1,0 +1,64 @@
+"""What is harmless works, and gives byte for byte what bash gives."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from denizen.ports.sandbox import ShellResult
+from tests.adapters.sandbox.benign import BENIGN
+from tests.adapters.sandbox.ground import lay_ground
+from tests.adapters.sandbox.runner import run_all
+from tests.adapters.sandbox.unprivileged import find_interpreter, open_folder, run_as_nobody
+
+pytestmark = [pytest.mark.anyio, pytest.mark.proves("S16", "S18", "SW1", "E2")]
+
+BASH = shutil.which("bash")
+ENVIRON = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "PATH": "/usr/local/bin:/usr/bin:/bin"}
+
+
+@pytest.fixture(scope="module")
+def root() -> Iterator[Path]:
+    with open_folder() as folder:  # with Landlock alone, realpath needs the folders above too
+        yield lay_ground(folder, traps=False).root
+
+
+async def test_usual_lines_give_what_bash_gives(tier: str, root: Path) -> None:
+    compare(await run_all(tier, root, list(BENIGN), 10.0), root)
+
+
+def test_usual_lines_give_what_bash_gives_a_user_without_privileges(tier: str, root: Path) -> None:
+    interpreter, why = find_interpreter()
+    if why:
+        pytest.skip(why)
+    rows = run_as_nobody(interpreter, tier, root, BENIGN)
+    if isinstance(rows, dict):
+        pytest.skip(f"{tier} cannot be had by other users here: {rows}")
+    compare((ShellResult(**row) for row in rows if "ls -l" not in row["command"]), root)  # which tell the owner
+
+
+def compare(results: Iterable[ShellResult], root: Path) -> None:
+    if BASH is None:
+        pytest.skip("there is no bash to compare with")
+    different: list[tuple[str, object, object]] = []
+    for result in results:
+        if "is not installed here" in result.stderr:
+            continue
+        mine = (result.stdout, result.stderr, result.exit_code)
+        theirs = ask_bash(BASH, result.command, root)
+        if mine != theirs:
+            different.append((result.command, mine, theirs))
+    assert different == []
+
+
+@cache
+def ask_bash(bash: str, command: str, root: Path) -> tuple[str, str, int]:
+    done = subprocess.run(
+        [bash, "-c", command], cwd=root, env=ENVIRON, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return done.stdout.decode(), done.stderr.decode(), done.returncode

@@ -1,0 +1,57 @@
+"""Hundreds of hostile lines: nothing is written, nothing foreign runs, no byte comes from outside, nothing hangs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellResult
+from tests.adapters.sandbox.ground import LEAKS, Ground, lay_ground
+from tests.adapters.sandbox.hostile import CONTAINED, REFUSED
+from tests.adapters.sandbox.runner import run_all
+from tests.adapters.sandbox.unprivileged import find_interpreter, give_away, open_folder, run_as_nobody
+
+pytestmark = [pytest.mark.anyio, pytest.mark.proves("S17", "S18", "S19", "SW2", "E2")]
+
+
+def test_the_corpus_has_hundreds_of_lines_and_none_twice() -> None:
+    assert len(REFUSED) > 300
+    assert len(CONTAINED) > 80
+    assert len({*REFUSED, *CONTAINED}) == len(REFUSED) + len(CONTAINED)
+
+
+async def test_no_hostile_line_gets_through(tier: str, ground: Ground) -> None:
+    before = ground.picture()
+    commands = [ground.fill(line) for line in (*REFUSED, *CONTAINED)]
+    results = await run_all(tier, ground.root, commands)
+    assert ground.picture() == before
+    check(results, len(REFUSED))
+
+
+def test_no_hostile_line_gets_through_for_a_user_without_privileges(tier: str) -> None:
+    interpreter, why = find_interpreter()
+    if why:
+        pytest.skip(why)
+    with open_folder() as folder:
+        ground = lay_ground(folder)
+        give_away(ground.root)
+        before = ground.picture()
+        commands = [ground.fill(line) for line in (*REFUSED, *CONTAINED)]
+        rows = run_as_nobody(interpreter, tier, ground.root, commands)
+        if isinstance(rows, dict):
+            pytest.skip(f"{tier} cannot be had by other users here: {rows}")
+        assert ground.picture() == before
+        check((ShellResult(**row) for row in rows), len(REFUSED))
+
+
+def check(results: Iterable[ShellResult], refused: int) -> None:
+    for number, result in enumerate(results):
+        said = result.stdout + ("" if result.refused else result.stderr)
+        assert not [leak for leak in LEAKS if leak in said and leak not in result.command], result
+        assert result.exit_code is not None, result
+        assert len(result.stdout) < 51_000, result.command
+        if number < refused:
+            assert result.refused, result
+            assert result.exit_code == REFUSED_EXIT_CODE
+            assert result.stderr.startswith("refused: ") or "\nrefused: " in result.stderr, result

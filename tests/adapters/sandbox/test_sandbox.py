@@ -1,0 +1,418 @@
+"""The pool of workers: sessions, limits, what is stopped, what is seen, and where there is no isolation."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import pytest
+
+from denizen.adapters.sandbox.inside.programs import NAMES
+from denizen.adapters.sandbox.machine import load_machine
+from denizen.adapters.sandbox.pool import SandboxPool
+from denizen.adapters.sandbox.process import SandboxLimits, start_worker
+from denizen.adapters.sandbox.sessions import SESSION_TTL_S, Sessions
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.ports.sandbox import (
+    CAPPED_EXIT_CODE,
+    MAX_STREAM_CHARS,
+    REFUSED_EXIT_CODE,
+    TIMED_OUT_EXIT_CODE,
+    ShellResult,
+    ShellView,
+)
+from tests.adapters.sandbox.ground import MARK, Ground, lay_ground
+from tests.adapters.sandbox.unprivileged import open_folder
+
+pytestmark = pytest.mark.anyio
+
+QUICK = SandboxLimits(workers=1, timeout_s=0.5)
+
+
+@asynccontextmanager
+async def opened(tier: str, limits: SandboxLimits | None = None) -> AsyncGenerator[SandboxPool]:
+    async with SandboxPool(SystemClock(), limits or SandboxLimits(workers=1), tiers=(tier,)) as pool:
+        yield pool
+
+
+def view_of(ground: Ground) -> ShellView:
+    return ShellView((("", ground.root),))
+
+
+async def run(pool: SandboxPool, ground: Ground, command: str) -> ShellResult:
+    return (await pool.run([command], view_of(ground), owner="a")).results[0]
+
+
+@pytest.mark.proves("S16")
+async def test_every_installed_program_runs_and_a_missing_one_says_that_it_is_missing(
+    tier: str, ground: Ground
+) -> None:
+    lines = {
+        "find": "find docs", "ls": "ls", "tree": "tree docs", "grep": "grep foo README.md", "cat": "cat README.md",
+        "head": "head README.md", "tail": "tail README.md", "wc": "wc README.md", "sort": "sort README.md",
+        "uniq": "uniq README.md", "diff": "diff README.md README.md", "echo": "echo x", "stat": "stat README.md",
+        "file": "file README.md", "du": "du docs", "basename": "basename a/b", "dirname": "dirname a/b",
+        "realpath": "realpath --relative-to=. docs -q", "xargs": "echo a | xargs", "sed": "sed -n 1p README.md",
+    }  # fmt: skip
+    assert lines.keys() == NAMES
+    installed = load_machine().programs
+    async with opened(tier) as pool:
+        for name, line in lines.items():
+            result = await run(pool, ground, line)
+            if name in installed or name == "xargs":
+                assert not result.refused, result
+                assert name == "realpath" or result.exit_code == 0, result
+            else:
+                assert f"`{name}` is not installed here" in result.stderr
+
+
+@pytest.mark.proves("S17")
+async def test_a_refusal_says_why_and_what_is_allowed(best_tier: str, ground: Ground) -> None:
+    said = {
+        "rm x": ("`rm` is not allowed", "Nothing can be changed here", "grep"),
+        "echo $(id)": ("nothing is substituted", "single quotes"),
+        "ls > x": ("only `2>/dev/null`", "quotes"),
+        "cat /etc/passwd": ("absolute path", "relative"),
+        "sort -o x README.md": ("sort may not have the option `-o`", "-u"),
+        "find . -delete": ("find may not have `-delete`", "-name"),
+        "egrep x README.md": ("`egrep` is not allowed", "grep -E"),
+        "ls & ls": ("background", "quotes"),
+    }
+    async with opened(best_tier) as pool:
+        for line, parts in said.items():
+            result = await run(pool, ground, line)
+            assert result.refused
+            assert result.exit_code == REFUSED_EXIT_CODE
+            assert all(part in result.stderr for part in parts), result
+
+
+async def test_a_long_output_is_cut_with_a_note_of_its_length(best_tier: str, ground: Ground) -> None:
+    (ground.root / "long.txt").write_text("ä" * 80_000, encoding="utf-8")
+    async with opened(best_tier) as pool:
+        result = await run(pool, ground, "cat long.txt")
+    assert result.stdout == "ä" * MAX_STREAM_CHARS + "\n[cut: 50000 of 80000 characters]\n"
+
+
+async def test_what_prints_without_end_is_stopped(tier: str, ground: Ground) -> None:
+    (ground.root / "big").write_text("x" * 1_000_000, encoding="utf-8")
+    async with opened(tier) as pool:
+        result = await run(pool, ground, "cat" + " big" * 30)
+        assert result.exit_code == CAPPED_EXIT_CODE
+        assert "it printed too much" in result.stderr
+        assert (await run(pool, ground, "echo still here")).stdout == "still here\n"
+
+
+async def test_what_takes_too_long_is_stopped_with_all_that_it_started(tier: str, ground: Ground) -> None:
+    os.mkfifo(ground.root / "pipe")
+    lines = ["cat pipe", "cat pipe | sort", "find pipe -exec cat {} +", "echo pipe | xargs cat", "grep -r x pipe docs"]
+    async with opened(tier, QUICK) as pool:
+        for line in lines:
+            result = await run(pool, ground, line)
+            assert result.exit_code == TIMED_OUT_EXIT_CODE, result
+            assert "its time was over" in result.stderr
+        assert (await run(pool, ground, "echo still here")).stdout == "still here\n"
+    assert not _readers(ground.root / "pipe")
+
+
+def _readers(pipe: Path) -> bool:
+    """Whether anybody has it open: without a reader it cannot be opened for writing."""
+    try:
+        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True
+
+
+async def test_a_batch_ends_at_its_own_deadline(best_tier: str, ground: Ground) -> None:
+    os.mkfifo(ground.root / "pipe")
+    limits = SandboxLimits(workers=1, timeout_s=0.4, batch_timeout_s=0.6)
+    async with opened(best_tier, limits) as pool:
+        results = (await pool.run(["cat pipe"] * 5 + ["ls"], view_of(ground), owner="a")).results
+    assert [result.exit_code for result in results[:5]] == [TIMED_OUT_EXIT_CODE] * 5
+    assert sum(result.duration_ms for result in results) < 5000
+
+
+async def test_a_pattern_that_explodes_is_stopped_by_memory_or_time(best_tier: str, ground: Ground) -> None:
+    async with opened(best_tier, replace(QUICK, timeout_s=2.0)) as pool:
+        result = await run(pool, ground, "grep -E '((a{1,100}){1,100}){1,100}' README.md")
+    assert result.exit_code != 0
+
+
+async def test_a_call_has_one_to_ten_commands_of_at_most_two_thousand_characters(
+    best_tier: str, ground: Ground
+) -> None:
+    async with opened(best_tier) as pool:
+        for number in (0, 11):
+            with pytest.raises(InvalidInput, match="1 to 10 commands"):
+                await pool.run(["ls"] * number, view_of(ground), owner="a")
+        results = (await pool.run(["echo " + "x" * 1995, "echo " + "x" * 1996], view_of(ground), owner="a")).results
+    assert [result.refused for result in results] == [False, True]
+    assert "2000 characters" in results[1].stderr
+
+
+@pytest.mark.proves("S19")
+async def test_cd_holds_for_its_line_only(best_tier: str, ground: Ground) -> None:
+    async with opened(best_tier) as pool:
+        assert (await run(pool, ground, "cd docs && ls guide.md")).stdout == "guide.md\n"
+        assert (await run(pool, ground, "ls README.md")).stdout == "README.md\n"
+
+
+async def test_folders_stand_side_by_side_under_their_names(tier: str, ground: Ground) -> None:
+    view = ShellView((("own", ground.root / "docs"), ("shared", ground.root / "api")))
+    async with opened(tier) as pool:
+        (result,) = (await pool.run(["find . -name '*.json' -o -name guide.md | sort"], view, owner="a")).results
+        assert result.stdout == "./own/guide.md\n./shared/a.json\n./shared/b.json\n"
+        (ground.root / "api" / "c.json").touch()
+        (ground.root / "docs").rename(ground.root / "old")
+        (ground.root / "docs").mkdir()
+        (result,) = (await pool.run(["ls own"], view, owner="a")).results
+    assert result.stdout == "", "a folder that was replaced is looked at anew"
+    assert not list(Path(load_machine().scratch).glob("denizen-sandbox-*/view/own"))
+
+
+async def test_a_folder_that_only_its_owner_may_see_is_seen(tier: str, ground: Ground) -> None:
+    ground.root.chmod(0o700)
+    (ground.root / "README.md").chmod(0o600)
+    async with opened(tier) as pool:
+        assert (await run(pool, ground, "head -1 README.md")).stdout == "See docs/guide.md\n"
+        assert MARK not in (await run(pool, ground, "cat link updir/secret.txt")).stdout
+
+
+async def test_a_service_that_makes_private_files_can_show_public_ones(tier: str, ground: Ground) -> None:
+    before = os.umask(0o077)
+    try:
+        view = ShellView((("own", ground.root / "docs"), ("shared", ground.root / "api")))
+        async with opened(tier) as pool:
+            assert (await run(pool, ground, "head -1 README.md")).stdout == "See docs/guide.md\n"
+            (result,) = (await pool.run(["cat shared/b.json"], view, owner="a")).results
+    finally:
+        os.umask(before)
+    assert result.stdout == '{"name": "b"}\n', result
+
+
+async def test_a_folder_that_is_gone_is_told(best_tier: str, tmp_path: Path) -> None:
+    async with opened(best_tier) as pool:
+        with pytest.raises(NotFound, match="no folder"):
+            await pool.run(["ls"], ShellView((("", tmp_path / "gone"),)), owner="a")
+
+
+@pytest.mark.proves("S21", "S-kv-session", "SW10")
+async def test_a_session_belongs_to_its_owner_and_is_used_again(best_tier: str, ground: Ground) -> None:
+    view, other = view_of(ground), ShellView((("", ground.outside),))
+    async with opened(best_tier) as pool:
+        first = (await pool.run(["ls"], view, owner="ann")).session_id
+        assert first.startswith("sess_")
+        assert (await pool.run(["ls"], view, owner="ann")).session_id == first
+        assert (await pool.run(["ls"], other, owner="ann", session_id=first)).results[0].stdout.startswith("--files0")
+        stranger = await pool.run(["ls"], other, owner="bob", session_id=first)
+        assert stranger.session_id != first
+        assert stranger.results[0].stdout == "secret.txt\n"
+
+
+@pytest.mark.proves("S21")
+async def test_a_warm_worker_serves_whoever_looks_at_the_same_folder(best_tier: str, ground: Ground) -> None:
+    async with opened(best_tier, SandboxLimits(workers=3)) as pool:
+        for owner in ("ann", "bob", "cid"):
+            await pool.run(["ls"], view_of(ground), owner=owner)
+        assert len(pool._free) == 1
+        await pool.run(["ls"], ShellView((("", ground.outside),)), owner="ann")
+        assert len(pool._free) == 2
+
+
+@pytest.mark.proves("S21", "S-kv-session")
+def test_a_session_lives_for_half_an_hour_after_its_last_use() -> None:
+    now = [0.0]
+    sessions = Sessions(lambda: now[0])
+    view = ShellView((("", Path("/x")),))
+    first = sessions.open("ann", view).id
+    now[0] += SESSION_TTL_S - 1
+    assert sessions.open("ann", view, first).id == first
+    now[0] += SESSION_TTL_S - 1
+    assert sessions.open("ann", view).id == first
+    now[0] += SESSION_TTL_S + 1
+    assert sessions.open("ann", view, first).id != first
+    assert len(sessions) == 1
+
+
+@pytest.mark.proves("S21")
+async def test_an_idle_worker_ends_and_the_next_call_starts_another(best_tier: str, ground: Ground) -> None:
+    async with opened(best_tier, SandboxLimits(workers=1, idle_s=0.05)) as pool:
+        for _ in range(3):
+            assert (await run(pool, ground, "echo x")).stdout == "x\n"
+            await anyio.wait_all_tasks_blocked()
+
+
+async def test_a_worker_that_was_killed_is_replaced(tier: str, ground: Ground) -> None:
+    machine = load_machine()
+    async with opened(tier) as pool:
+        await run(pool, ground, "ls")
+        for desk in pool._free:
+            os.killpg(desk.worker._process.pid, signal.SIGKILL)
+        assert (await run(pool, ground, "echo x")).stdout == "x\n"
+    worker = await start_worker(tier, view_of(ground), machine, SandboxLimits())
+    await worker.aclose()
+
+
+async def test_a_call_that_is_cancelled_leaves_nothing_behind(tier: str, ground: Ground) -> None:
+    os.mkfifo(ground.root / "pipe")
+    async with opened(tier, SandboxLimits(workers=1, timeout_s=30)) as pool:
+        await run(pool, ground, "ls")
+        with anyio.move_on_after(0.2):
+            await run(pool, ground, "cat pipe")
+        assert (await run(pool, ground, "echo x")).stdout == "x\n"
+    assert not _readers(ground.root / "pipe")
+
+
+def test_nothing_outlives_a_service_that_was_killed(tier: str, ground: Ground) -> None:
+    pipe = ground.root / "pipe"
+    os.mkfifo(pipe)
+    told = {"tier": tier, "root": str(ground.root), "commands": ["cat pipe"], "timeout_s": 60.0}
+    service = subprocess.Popen(
+        [sys.executable, "-m", "tests.adapters.sandbox.runner"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    assert service.stdin is not None
+    with service.stdin as stdin:
+        stdin.write(json.dumps(told).encode())
+    writer = os.open(pipe, os.O_WRONLY)  # waits for the one who reads
+    service.kill()
+    service.wait()
+    gone = select.poll()
+    gone.register(writer, 0)
+    try:
+        assert gone.poll(20_000), "the program still reads"  # an error comes when nobody reads any more
+    finally:
+        os.close(writer)
+
+
+async def test_names_that_are_slow_to_match_take_no_time(best_tier: str, ground: Ground) -> None:
+    (ground.root / ("a" * 250)).touch()
+    async with opened(best_tier, QUICK) as pool:
+        result = await run(pool, ground, "echo " + "*a" * 100 + "b " + "a*" * 100)
+    assert result.stdout == "*a" * 100 + "b " + "a" * 250 + "\n"
+
+
+async def test_more_callers_than_workers_wait_for_one_another(best_tier: str, ground: Ground) -> None:
+    said: list[str] = []
+    async with opened(best_tier, SandboxLimits(workers=2)) as pool:
+
+        async def call(number: int) -> None:
+            view = view_of(ground) if number % 2 else ShellView((("", ground.outside),))
+            said.append((await pool.run([f"echo {number}"], view, owner=str(number))).results[0].stdout)
+
+        async with anyio.create_task_group() as group:
+            for number in range(9):
+                group.start_soon(call, number)
+    assert sorted(said) == [f"{number}\n" for number in range(9)]
+
+
+@pytest.mark.proves("S17")
+async def test_without_isolation_the_shell_is_off_and_says_why(ground: Ground) -> None:
+    async with SandboxPool(SystemClock(), tiers=()) as pool:
+        for _ in range(2):
+            with pytest.raises(Unavailable) as caught:
+                await pool.run(["ls"], view_of(ground), owner="a")
+            assert caught.value.code == "sandbox_off"
+            assert "user namespaces or Landlock" in caught.value.fix
+
+
+PROBE = """
+import json, os, socket
+open_fds, did = [], []
+for number in range(256):
+    try:
+        os.fstat(number)
+    except OSError:
+        continue
+    open_fds.append(number)
+def attempt(name, act):
+    try:
+        act()
+    except (OSError, PermissionError):
+        return
+    did.append(name)
+families = range(1, 46)
+for family in families:
+    for kind in (1, 2, 3):
+        attempt(f"socket {family} {kind}", lambda: socket.socket(family, kind))
+attempt("write", lambda: os.open("new", os.O_WRONLY | os.O_CREAT))
+attempt("append", lambda: os.open("README.md", os.O_WRONLY | os.O_APPEND))
+attempt("truncate", lambda: os.truncate("README.md", 0))
+attempt("tmpfile", lambda: os.open(".", os.O_TMPFILE | os.O_RDWR))
+attempt("tmp", lambda: os.open("/tmp/x", os.O_WRONLY | os.O_CREAT))
+attempt("mkdir", lambda: os.mkdir("new"))
+attempt("unlink", lambda: os.unlink("README.md"))
+attempt("rename", lambda: os.rename("README.md", "new"))
+attempt("chmod", lambda: os.chmod("README.md", 0o777))
+attempt("utime", lambda: os.utime("README.md"))
+attempt("link", lambda: os.link("README.md", "new"))
+attempt("symlink", lambda: os.symlink("README.md", "new"))
+attempt("mkfifo", lambda: os.mkfifo("new"))
+attempt("memfd", lambda: os.memfd_create("x"))
+attempt("setuid", lambda: os.setuid(0) if os.getuid() else os.chroot("/"))
+attempt("chroot", lambda: os.chroot("."))
+attempt("setsid", os.setsid)
+attempt("setpgid", lambda: os.setpgid(0, 0))
+attempt("nice", lambda: os.nice(1))
+attempt("proc", lambda: os.listdir("/proc"))
+attempt("proc self", lambda: os.listdir("/proc/self/fd"))
+attempt("etc", lambda: os.listdir("/etc"))
+attempt("root", lambda: os.listdir("/root"))
+attempt("passwd", lambda: open("/etc/passwd").read())
+attempt("link out", lambda: open("link").read())
+attempt("folder out", lambda: os.listdir("updir"))
+attempt("script", lambda: os.posix_spawn("./script.sh", ["x"], {}))
+attempt("sh", lambda: os.posix_spawn("/bin/sh", ["sh", "-c", "true"], {}))
+attempt("dev", lambda: open("/dev/zero").read(1))
+print(json.dumps({"fds": open_fds, "did": did}))
+"""
+
+
+@pytest.mark.proves("S17", "SW2")
+async def test_a_program_inside_finds_no_way_out(tier: str) -> None:
+    """A whole interpreter takes the place of `cat`: even a program that does anything it likes can do nothing."""
+    with open_folder() as folder:
+        ground = lay_ground(folder)
+        (ground.root / "probe.py").write_text(PROBE, encoding="utf-8")
+        before = ground.picture()
+        for interpreter in (os.path.realpath(sys.executable), "/usr/bin/python3"):
+            result = await _run_inside(tier, ground, interpreter)
+            if result.exit_code == 0:
+                break
+        else:
+            pytest.skip(f"no Python here starts from within: {result.stderr[:200]}")
+        assert ground.picture() == before
+    found = json.loads(result.stdout)
+    assert set(found["fds"]) <= {0, 1, 2}
+    assert found["did"] == []
+
+
+async def _run_inside(tier: str, ground: Ground, interpreter: str) -> ShellResult:
+    machine = load_machine(also=[interpreter])
+    inside = replace(
+        machine, programs={"cat": os.path.realpath(interpreter)}, data=(*machine.data, _library_of(interpreter))
+    )
+    worker = await start_worker(tier, view_of(ground), inside, replace(QUICK, timeout_s=10.0))
+    try:
+        return (await worker.run(["cat probe.py"]))[0]
+    finally:
+        await worker.aclose()
+
+
+def _library_of(interpreter: str) -> str:
+    asked = subprocess.run(
+        [interpreter, "-I", "-c", "import os; print(os.path.dirname(os.__file__))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return asked.stdout.strip()

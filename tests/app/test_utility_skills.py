@@ -1,0 +1,87 @@
+"""When the skills `reminders`, `web_search` and `cards` are there, and what their settings show."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.adapters.fetch import WebFetcher
+from denizen.app.build import Opening, open_denizen
+from denizen.app.generation import _services
+from denizen.app.settings import render_settings
+from denizen.domain.errors import InvalidInput, NotAllowed
+from denizen.skills import load_builtin
+from tests.app.home_folder import Home
+from tests.app.test_reload import LAB
+
+pytestmark = pytest.mark.anyio
+
+KEY = "BSA-key-of-a-test"
+BRAVE = LAB + "tools: {web_search: {provider: brave, api_key: '${BRAVE_API_KEY}'}}\n"
+
+
+async def tools_of(home: Home, config: str) -> set[str]:
+    home.write(config)
+    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+        return {tool.spec.name for tool in await denizen.queries.list_tools()}
+
+
+async def test_a_plain_installation_pays_for_none_of_them(home: Home) -> None:
+    assert not {"remind", "web_search", "make_embed"} & await tools_of(home, LAB)
+
+
+async def test_reminders_are_there_where_there_is_a_discord_account(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DISCORD_TOKEN", "a.b.c")
+    account = LAB + "channels: {discord: {accounts: {denizen: '${DISCORD_TOKEN}'}}}\n"
+    assert {"remind", "list_reminders", "cancel_reminder"} <= await tools_of(home, account)
+    assert "remind" not in await tools_of(home, account + "tools: {reminders: {enabled: false}}\n")
+
+
+async def test_web_search_is_there_with_a_provider_and_cards_when_they_are_enabled(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", KEY)
+    assert "web_search" in await tools_of(home, BRAVE)
+    assert "web_search" not in await tools_of(home, BRAVE.replace("provider:", "enabled: false, provider:"))
+    assert "make_embed" in await tools_of(home, LAB + "tools: {cards: {enabled: true}}\n")
+
+
+async def test_one_that_an_agent_names_is_there_and_says_itself_what_it_lacks(home: Home) -> None:
+    named = LAB + "agents: {ada: {tools: [web_search, remind, calculator]}}\n"
+    assert {"web_search", "remind"} <= await tools_of(home, named)
+
+
+async def test_a_provider_without_its_key_is_a_fault_of_the_configuration_that_says_how(home: Home) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await tools_of(home, LAB + "tools: {web_search: {provider: brave}}\n")
+    assert "BRAVE_API_KEY" in caught.value.explain()
+
+
+async def test_a_time_zone_that_is_none_is_refused(home: Home) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        load_builtin("reminders").read_settings({"timezone": "Mars/Base"})
+    assert "Europe/Rome" in caught.value.explain()
+
+
+async def test_the_key_of_the_search_is_shown_nowhere_and_masked_in_logs(home: Home) -> None:
+    settings = home.load(BRAVE, BRAVE_API_KEY=KEY)
+    assert settings.tools["web_search"].options["api_key"] == KEY
+    assert KEY not in render_settings(settings)
+    assert KEY not in repr(settings)
+    assert settings.secrets.mask(f"sent {KEY}") == settings.secrets.mask(f"sent {KEY}").replace(KEY, "")
+    assert "api_key" in home.refuse(BRAVE.replace("'${BRAVE_API_KEY}'", KEY)).explain()
+
+
+async def test_the_key_goes_to_the_search_service_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", KEY)
+    home.write(BRAVE)
+    async with open_denizen(home.path, Opening(durable=False)) as denizen:
+        options = denizen.settings.tools["web_search"].options
+        meant = load_builtin("web_search").read_settings(options)
+        fetcher = _services(denizen.settings, denizen.foundations, options, meant).fetcher
+    assert isinstance(fetcher, WebFetcher)
+    assert fetcher._trusted._pairs == {("api.search.brave.com", 443)}
+    assert not fetcher._allowed._pairs
+    with pytest.raises(NotAllowed):
+        await fetcher.fetch("https://elsewhere.example/", headers={"X-Subscription-Token": KEY})

@@ -1,0 +1,33 @@
+"""A reminder that was asked for on Discord outlives the process that it was asked of, and is said once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from denizen.domain.clock import SystemClock
+from denizen.testing.model_server import Answer, Call
+from tests.e2e.discord import Harbour
+
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
+
+
+@pytest.mark.proves("V-skill-utility", "P1")
+async def test_a_reminder_is_said_by_the_next_process_and_pings_who_asked(harbour: Harbour) -> None:
+    harbour.configure()
+    async with harbour.run() as first:
+        when = (SystemClock().now() + timedelta(seconds=4)).isoformat()
+        harbour.script(Answer(calls=(Call("remind", {"when": when, "text": "tea with @everyone"}),)), "Will do.")
+        harbour.ask(harbour.ana, "remind me of tea in a moment")
+        await harbour.until(lambda: "Will do." in harbour.said())
+        await first.kill()
+    async with harbour.run():
+        await harbour.until(lambda: len(harbour.said()) == 2)
+        said = await harbour.settle()
+    assert len(said) == 2
+    reminder = harbour.posts()[1]
+    assert reminder.content == f"{harbour.ana.mention} Reminder:\n> tea with @\N{ZERO WIDTH SPACE}everyone"
+    assert reminder.mentions == [harbour.ana]
+    assert not reminder.mention_everyone
+    assert harbour.rows("SELECT count(*) FROM reminders") == [(0,)]

@@ -1,0 +1,137 @@
+"""A small library with real files and real repositories, on the store and the durable log in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+
+from denizen.adapters.files import FolderReader
+from denizen.adapters.git import GitReader, GitRemote
+from denizen.adapters.git.program import Git
+from denizen.adapters.library import Converters, FileLibrary
+from denizen.adapters.sitemap import SitemapReader
+from denizen.domain.errors import Unavailable
+from denizen.domain.snapshot import Remote
+from denizen.domain.source import Source, SourceKind, SyncRun
+from denizen.engine.knowledge.pushing import Pushing
+from denizen.engine.knowledge.reading import Reading
+from denizen.engine.knowledge.snapshots import Snapshots
+from denizen.engine.knowledge.sources import Catalog, Change
+from denizen.engine.knowledge.sync import Sync, Work
+from denizen.ports.fetch import NO_HEADERS, Fetched
+from denizen.ports.source import SnapshotRemote, SourceReader
+from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.memory_store import MemoryStore
+from tests.repository import ENVIRONMENT
+
+PLAIN = Converters(html=lambda data: data.decode().upper(), pdf=lambda data: data.decode())
+
+
+class Web:
+    """A web of pages by their addresses, each with its status and type."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[int, str, str]] = {}
+        self.asked: list[str] = []
+
+    def put(self, url: str, text: str, *, status: int = 200, kind: str = "text/html") -> None:
+        self.pages[url] = (status, kind, text)
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        timeout_s: float = 15.0,
+        max_bytes: int = 2_000_000,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Fetched:
+        self.asked.append(url)
+        if url not in self.pages:
+            raise Unavailable("There is no answer.", why="Connection refused")
+        status, kind, text = self.pages[url]
+        return Fetched(url, status, kind, text, len(text), truncated=False)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class ToldClock:
+    """Goes on when it is told to, and counts the naps that somebody took on it."""
+
+    def __init__(self) -> None:
+        self.time = datetime(2026, 11, 22, 12, tzinfo=UTC)
+        self.naps: list[float] = []
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic_s(self) -> float:
+        return self.time.timestamp()
+
+    async def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.time += timedelta(seconds=seconds)
+        await anyio.lowlevel.checkpoint()
+
+
+@dataclass
+class House:
+    """`readers` replace those of their kind."""
+
+    root: Path
+    readers: Mapping[SourceKind, SourceReader] = field(default_factory=dict[SourceKind, SourceReader])
+    store: MemoryStore = field(default_factory=MemoryStore)
+    clock: ToldClock = field(default_factory=ToldClock)
+    durable: MemoryDurable = field(default_factory=MemoryDurable)
+    remote: Remote | None = None
+    repository: SnapshotRemote | None = None
+    web: Web = field(default_factory=Web)
+
+    def __post_init__(self) -> None:
+        self.library = FileLibrary(self.root / "library", PLAIN, self.clock)
+        readers: dict[SourceKind, SourceReader] = {
+            SourceKind.GIT: GitReader(Git(ENVIRONMENT), self.root / "clones"),
+            SourceKind.FOLDER: FolderReader(self.root / "home", self.root / "library"),
+            SourceKind.SITEMAP: SitemapReader(self.web, self.clock),
+            **self.readers,
+        }
+        self.snapshots = Snapshots(self.store, self.library, self.clock)
+        reading = Reading(self.store, self.clock, self.library, readers, sleep=self.clock.sleep)
+        pushing = Pushing(
+            self.library,
+            self.repository or GitRemote(Git(ENVIRONMENT), self.root / "pushing"),
+            lambda: self.remote,
+            sleep=self.clock.sleep,
+        )
+        work = Work(reading, self.snapshots, pushing)
+        self.sync = Sync(self.store, self.durable, self.clock, work, sleep=self.clock.sleep)
+        self.sync.register()
+        self.catalog = Catalog(self.store, self.clock, self.snapshots, readers)
+
+    async def add(self, location: Path | str, name: str = "", **given: str | bool) -> Source:
+        change = Change(**given)  # pyright: ignore[reportArgumentType] - names and kinds are the caller's
+        return await self.catalog.add(str(location), change, source_id=name)
+
+    async def run(self, *only: str, reset: bool = False) -> SyncRun:
+        self.clock.time += timedelta(minutes=1)
+        with anyio.fail_after(60):
+            return await self.sync.wait(await self.sync.start(only, reset=reset))
+
+    def files(self) -> dict[str, str]:
+        """What agents see."""
+        root = self.library.current_folder()
+        assert root is not None
+        found = (path for path in sorted(root.rglob("*")) if path.is_file())
+        return {path.relative_to(root).as_posix(): path.read_text() for path in found}
+
+
+def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return folder

@@ -1,0 +1,116 @@
+"""Pushing snapshots to a real repository: one that is Denizen's own, and nobody else's by mistake."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from denizen.domain.errors import Unavailable
+from denizen.domain.snapshot import Remote, Snapshot
+from denizen.domain.source import SyncStatus
+from tests.engine.knowledge.house import House, write
+from tests.repository import Repository, create_repository
+
+pytestmark = pytest.mark.anyio
+MARKER = ".denizen-snapshot"
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    house = House(tmp_path)
+    house.remote = Remote(str(tmp_path / "mirror"))
+    await house.durable.start()
+    await house.add(write(tmp_path / "notes", {"a.md": "A", "b.md": "B"}))
+    yield house
+    await house.durable.aclose()
+
+
+def files_of(mirror: Repository, branch: str = "main") -> list[str]:
+    return mirror.git("ls-tree", "-r", "--name-only", branch).splitlines()
+
+
+@pytest.mark.proves("S24", "S25")
+async def test_each_new_snapshot_is_a_commit_and_an_unchanged_one_is_not_pushed(house: House, tmp_path: Path) -> None:
+    mirror = Repository(tmp_path / "mirror")
+    first = await house.run()
+    assert (first.status, first.failed) == (SyncStatus.DONE, {})
+    assert files_of(mirror) == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
+    await house.run()
+    assert mirror.git("log", "--format=%s", "main") == f"Snapshot {first.snapshot}"
+    (tmp_path / "notes/a.md").rename(tmp_path / "notes/c.md")
+    second = await house.run()
+    assert mirror.git("log", "--format=%s", "main").splitlines() == [
+        f"Snapshot {second.snapshot}", f"Snapshot {first.snapshot}",
+    ]  # fmt: skip
+    assert files_of(mirror) == [MARKER, "docs/notes/b.md", "docs/notes/c.md"]
+
+
+async def test_what_others_pushed_is_replaced_and_stays_in_the_history(house: House, tmp_path: Path) -> None:
+    await house.run()
+    mirror = Repository(tmp_path / "mirror")
+    theirs = Repository(tmp_path / "theirs")
+    mirror.git("clone", "--quiet", str(mirror.folder), str(theirs.folder))
+    theirs.write("docs/notes/extra.md", "x")
+    theirs.commit()
+    theirs.git("push", "--quiet", "origin", "main")
+    write(tmp_path / "notes", {"a.md": "A, longer"})
+    await house.run()
+    assert files_of(mirror) == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
+    assert mirror.git("rev-list", "--count", "main") == "3"
+
+
+async def test_a_repository_of_somebody_else_is_not_touched_until_it_is_allowed(house: House, tmp_path: Path) -> None:
+    other = create_repository(tmp_path / "other", {"precious.txt": "x"})
+    for branch in ("main", "snapshots"):
+        house.remote = Remote(str(other.folder), branch)
+        run = await house.run()
+        assert run.status is SyncStatus.PARTIAL and run.snapshot
+        assert "somebody else's" in run.failed["(remote)"] and "allow_existing" in run.failed["(remote)"]
+    assert other.git("branch", "--format=%(refname:short)") == "main"
+    house.remote = Remote(str(other.folder), "snapshots", allow_existing=True)
+    assert (await house.run()).status is SyncStatus.DONE
+    assert files_of(other, "snapshots") == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
+    assert files_of(other) == ["precious.txt"]
+    house.remote = Remote(str(other.folder), "snapshots")
+    assert (await house.run()).status is SyncStatus.DONE
+
+
+async def test_without_push_and_without_a_remote_nothing_is_pushed(house: House, tmp_path: Path) -> None:
+    await house.sync.wait(await house.sync.start(push=False))
+    house.remote = None
+    await house.run()
+    assert not (tmp_path / "mirror").exists()
+
+
+class Moody:
+    """A remote that is away as often as it is told."""
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.pushed: list[str] = []
+
+    async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
+        if self.failures:
+            self.failures -= 1
+            raise Unavailable("The repository could not be read.", why="Connection reset by peer")
+        assert (folder / "docs").is_dir()
+        self.pushed.append(snapshot.id)
+        return True
+
+
+@pytest.mark.proves("S25")
+async def test_a_push_is_tried_five_times_more_and_one_that_fails_spoils_nothing_else(tmp_path: Path) -> None:
+    remote = Moody(5)
+    house = House(tmp_path, remote=Remote("/x"), repository=remote)
+    await house.durable.start()
+    await house.add(write(tmp_path / "notes", {"a.md": "A"}))
+    run = await house.run()
+    assert (run.status, remote.pushed) == (SyncStatus.DONE, [run.snapshot])
+    assert house.clock.naps == [2, 4, 6, 8, 10]
+    remote.failures = 6
+    run = await house.run()
+    assert (run.status, list(run.failed)) == (SyncStatus.PARTIAL, ["(remote)"])
+    assert house.files() == {"docs/notes/a.md": "A"}
+    await house.durable.aclose()

@@ -1,0 +1,381 @@
+"""Reading sources and publishing what was read, with real repositories and folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+
+from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.domain.source import Source, SourceKind, SyncStatus
+from denizen.engine.knowledge.regular import RegularSync
+from denizen.engine.knowledge.sources import Change
+from denizen.ports.source import File, Report, Tree
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from tests.engine.knowledge.house import House, write
+from tests.repository import create_repository
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    house = House(tmp_path)
+    await house.durable.start()
+    yield house
+    await house.durable.aclose()
+
+
+class Moody:
+    """A reader of one file that fails as often as it is told, or waits until it may go on."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures: list[Exception] = [*failures]
+        self.text = "text"
+        self.opened = 0
+        self.waits: anyio.Event | None = None
+        self.reached = anyio.Event()
+
+    async def look(self, source: Source) -> str:
+        if self.failures:
+            raise self.failures.pop(0)
+        return self.text
+
+    @asynccontextmanager
+    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+        self.opened += 1
+        self.reached.set()
+        if self.waits is not None:
+            await self.waits.wait()
+        yield Tree(self.text, 1, iter([File("a.md", len(self.text), self.text.encode)]))
+
+    async def forget(self, source_ids: Sequence[str]) -> None:
+        """Nothing is kept."""
+
+
+def reset_connection() -> Unavailable:
+    return Unavailable("The repository could not be read.", why="Connection reset by peer")
+
+
+@pytest.mark.proves("S24", "S26")
+async def test_repositories_and_folders_are_read_side_by_side_and_published_as_one_snapshot(
+    house: House, tmp_path: Path
+) -> None:
+    repository = create_repository(
+        tmp_path / "site", {"docs/guide/a.md": "# A", "docs/b.yml": "b: 1", "img.png": "no", "README.md": "# Site"}
+    )
+    notes = write(tmp_path / "notes", {"x/note.txt": "A note.", "page.html": "<p>hi</p>", "main.py": "no"})
+    await house.add(repository.folder, "site", kind=SourceKind.GIT, content_path="docs", output_path="site/v1")
+    await house.add(notes)
+    run = await house.run()
+    assert run.status is SyncStatus.DONE and run.failed == {}
+    assert run.changed == ("notes", "site")
+    assert house.files() == {
+        "docs/notes/page.html.md": "<P>HI</P>", "docs/notes/x/note.txt": "A note.", "docs/site/v1/b.yml": "b: 1",
+        "docs/site/v1/guide/a.md": "# A",
+    }  # fmt: skip
+    known = await house.catalog.get("site")
+    assert known.state is not None and known.state.taken is not None
+    assert (known.state.taken.files, known.state.taken.documents) == (2, 1)
+    assert known.state.revision == repository.git("rev-parse", "HEAD")
+
+
+@pytest.mark.proves("SW7")
+async def test_what_was_removed_or_renamed_vanishes_and_the_old_snapshot_stays_as_it_was(
+    house: House, tmp_path: Path
+) -> None:
+    repository = create_repository(tmp_path / "site", {"a.md": "A", "b.md": "B", "c.md": "C"})
+    await house.add(repository.folder, kind=SourceKind.GIT)
+    first = await house.run()
+    async with house.library.hold() as held:
+        repository.git("rm", "--quiet", "a.md")
+        repository.git("mv", "b.md", "moved.md")
+        repository.commit()
+        second = await house.run()
+        assert second.snapshot != first.snapshot
+        assert house.files() == {"docs/site/c.md": "C", "docs/site/moved.md": "B"}
+        assert held is not None
+        assert sorted(path.name for path in held.rglob("*.md")) == ["a.md", "b.md", "c.md"]
+
+
+@pytest.mark.proves("SW7")
+async def test_a_source_that_is_taken_away_is_gone_from_the_snapshot_at_once(house: House, tmp_path: Path) -> None:
+    await house.add(write(tmp_path / "one", {"a.md": "A"}))
+    await house.add(write(tmp_path / "two", {"b.md": "B"}))
+    await house.run()
+    await house.catalog.remove("one")
+    assert house.files() == {"docs/two/b.md": "B"}
+    await house.catalog.remove("two")
+    assert house.files() == {}
+    with pytest.raises(NotFound):
+        await house.catalog.remove("two")
+
+
+async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing(tmp_path: Path) -> None:
+    moody = Moody()
+    house = House(tmp_path, {SourceKind.GIT: moody})
+    await house.durable.start()
+    await house.add("owner/repo")
+    first = await house.run()
+    second = await house.run()
+    assert (first.changed, second.changed) == (("repo",), ())
+    assert first.snapshot == second.snapshot
+    assert moody.opened == 1
+    await house.run(reset=True)
+    assert moody.opened == 2
+    await house.catalog.edit("repo", Change(branch="next"))
+    await house.run()
+    assert moody.opened == 3
+    await house.durable.aclose()
+
+
+@pytest.mark.proves("S25")
+async def test_a_reset_connection_is_tried_five_times_more_each_after_a_longer_wait(tmp_path: Path) -> None:
+    house = House(tmp_path, {SourceKind.GIT: Moody(*(reset_connection() for _ in range(5)))})
+    await house.durable.start()
+    await house.add("owner/repo")
+    assert (await house.run()).status is SyncStatus.DONE
+    assert house.clock.naps == [2, 4, 6, 8, 10]
+    await house.durable.aclose()
+
+
+@pytest.mark.proves("S25")
+async def test_one_that_stays_away_fails_and_spoils_neither_the_others_nor_its_last_good_state(tmp_path: Path) -> None:
+    moody = Moody()
+    house = House(tmp_path, {SourceKind.GIT: moody})
+    await house.durable.start()
+    await house.add("owner/repo")
+    notes = write(tmp_path / "notes", {"n.md": "1"})
+    await house.add(notes)
+    await house.run()
+    moody.failures = [reset_connection() for _ in range(6)]
+    write(notes, {"n.md": "22"})
+    run = await house.run()
+    assert run.status is SyncStatus.PARTIAL
+    assert run.failed == {"repo": "The repository could not be read. Connection reset by peer"}
+    assert house.files() == {"docs/notes/n.md": "22", "docs/repo/a.md": "text"}
+    state = (await house.catalog.get("repo")).state
+    assert state is not None and state.error and state.taken is not None
+    assert (await house.snapshots.status()).why == "The source 'repo' could not be read the last time."
+    assert (await house.run()).failed == {}
+    await house.durable.aclose()
+
+
+async def test_a_missing_repository_folder_branch_or_readme_fails_at_once(house: House, tmp_path: Path) -> None:
+    repository = create_repository(tmp_path / "site", {"a.md": "A", "b/readme.txt": "no"})
+    await house.add("file:///nonexistent/repo.git", "gone")
+    await house.add("/nonexistent/folder", "folder")
+    await house.add(repository.folder, "branch", kind=SourceKind.GIT, branch="nope")
+    await house.add(repository.folder, "path", kind=SourceKind.GIT, content_path="nope")
+    await house.add(repository.folder, "readme", kind=SourceKind.GIT, readme_only=True)
+    run = await house.run()
+    assert run.status is SyncStatus.FAILED
+    assert sorted(run.failed) == ["branch", "folder", "gone", "path", "readme"]
+    assert (run.snapshot, house.clock.naps) == ("", [])
+    codes = {known.source.id: known.state.error_code for known in await house.catalog.list_known() if known.state}
+    assert codes == {
+        "gone": "source_missing", "folder": "source_missing", "branch": "branch_missing", "path": "source_empty",
+        "readme": "source_empty",
+    }  # fmt: skip
+
+
+async def test_a_sync_without_sources_fails_before_it_begins(house: House) -> None:
+    with pytest.raises(InvalidInput, match="nothing to read") as refused:
+        await house.run()
+    assert refused.value.code == "no_sources" and "denizen sources add" in refused.value.fix
+    assert await house.sync.list_runs() == []
+
+
+async def test_only_the_sources_that_were_named_are_read_and_the_time_counts_all_the_same(
+    house: House, tmp_path: Path
+) -> None:
+    await house.add(write(tmp_path / "one", {"a.md": "A"}))
+    await house.add(write(tmp_path / "two", {"b.md": "B"}))
+    run = await house.run("two")
+    assert run.sources == ("two",) and house.files() == {"docs/two/b.md": "B"}
+    assert (await house.snapshots.status()).last_sync_at == run.ended_at
+    with pytest.raises(NotFound):
+        await house.run("three")
+
+
+@pytest.mark.proves("S26-readme", "SW7")
+async def test_of_a_source_for_the_readme_only_that_is_read(house: House, tmp_path: Path) -> None:
+    repository = create_repository(tmp_path / "site", {"Readme.md": "# Hi", "b/readme.md": "no", "c.md": "no"})
+    await house.add(repository.folder, kind=SourceKind.GIT, readme_only=True)
+    await house.run()
+    assert house.files() == {"docs/site/Readme.md": "# Hi"}
+    repository.git("rm", "--quiet", "Readme.md")
+    repository.commit()
+    assert "no README" in (await house.run()).failed["site"]
+    assert house.files() == {"docs/site/Readme.md": "# Hi"}
+
+
+@pytest.mark.proves("S25")
+async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_on_with_the_rest(tmp_path: Path) -> None:
+    moody = Moody()
+    moody.waits = anyio.Event()
+    log = MemoryLog()
+    house = House(tmp_path, {SourceKind.GIT: moody}, durable=MemoryDurable(log))
+    await house.durable.start()
+    notes = write(tmp_path / "notes", {"n.md": "1"})
+    await house.add(notes, "a-notes")
+    await house.add("owner/repo")
+    run = await house.sync.start()
+    with anyio.fail_after(20):
+        await moody.reached.wait()
+        while house.sync.progress(run).get("a-notes") is None or house.sync.progress(run)["a-notes"].stage != "read":
+            await anyio.lowlevel.checkpoint()
+    await house.durable.crash()
+    write(notes, {"n.md": "changed since"})
+
+    moody.waits.set()
+    next_house = House(tmp_path, {SourceKind.GIT: moody}, house.store, house.clock, MemoryDurable(log))
+    await next_house.durable.start()
+    next_house.durable.rescue()
+    with anyio.fail_after(20):
+        ended = await next_house.sync.wait(run)
+    assert ended.status is SyncStatus.DONE and ended.changed == ("a-notes", "repo")
+    assert next_house.files() == {"docs/a-notes/n.md": "1", "docs/repo/a.md": "text"}
+    assert [each.id for each in await next_house.sync.list_runs()] == [run.id]
+    await next_house.durable.aclose()
+
+
+@pytest.mark.proves("S-kv-last-sync", "SW7")
+async def test_the_time_of_the_last_sync_is_that_of_its_end(house: House, tmp_path: Path) -> None:
+    await house.add(write(tmp_path / "one", {"a.md": "A"}))
+    assert (await house.snapshots.status()).last_sync_at is None
+    run = await house.run()
+    [known] = await house.sync.list_runs()
+    assert known == run
+    assert run.ended_at is not None and run.ended_at >= run.started_at
+    assert (await house.snapshots.status()).last_sync_at == run.ended_at
+
+
+@pytest.mark.proves("S-kv-status-cache")
+async def test_the_status_is_found_out_once_a_minute_and_after_each_change(house: House, tmp_path: Path) -> None:
+    assert not (await house.snapshots.status()).needs_sync
+    source = await house.add(write(tmp_path / "one", {"a.md": "A"}))
+    assert (await house.snapshots.status()).why == "The source 'one' was not read yet."
+    await house.run()
+    status = await house.snapshots.status()
+    assert (status.needs_sync, status.current) == (False, status.latest)
+    async with house.store.work() as work:  # as another process does
+        await work.sources.remove(source.id)
+    house.clock.time += timedelta(seconds=59)
+    assert await house.snapshots.status() is status
+    house.clock.time += timedelta(seconds=1)
+    assert (await house.snapshots.status()).why == "What was read is not published yet."
+
+
+@pytest.mark.proves("S24", "SW7")
+async def test_a_snapshot_is_kept_for_seven_days_and_the_current_one_and_one_that_is_read_for_longer(
+    house: House, tmp_path: Path
+) -> None:
+    one = write(tmp_path / "one", {"a.md": "1", "same.md": "same"})
+    await house.add(one)
+    held_id = (await house.run()).snapshot
+    async with house.library.hold() as held:
+        assert held is not None
+        write(one, {"a.md": "22"})
+        middle = (await house.run()).snapshot
+        house.clock.time += timedelta(days=8)
+        write(one, {"a.md": "333"})
+        last = (await house.run()).snapshot
+        assert [each.id for each in await house.snapshots.list_snapshots()] == [last, held_id]
+        assert (held / "docs/one/a.md").read_text() == "1"
+        assert not (held.parent / middle).exists()
+    house.clock.time += timedelta(days=8)
+    await house.run()
+    assert [each.id for each in await house.snapshots.list_snapshots()] == [last]
+    assert await house.snapshots.verify() == []
+    assert house.files() == {"docs/one/a.md": "333", "docs/one/same.md": "same"}
+    objects = [path for path in (tmp_path / "library/objects").rglob("*") if path.is_file()]
+    assert b"1" not in {path.read_bytes() for path in objects}
+
+
+async def test_what_somebody_changed_in_a_snapshot_is_told_and_a_reset_makes_it_anew(
+    house: House, tmp_path: Path
+) -> None:
+    await house.add(write(tmp_path / "one", {"a.md": "A", "b.md": "B"}))
+    await house.run()
+    root = house.library.current_folder()
+    assert root is not None
+    (root / "docs/one/a.md").unlink()
+    (root / "docs/one/new.md").write_text("x")
+    (root / "docs/one/b.md").write_text("changed")
+    assert sorted(await house.snapshots.verify()) == [
+        "docs/one/a.md is missing.", "docs/one/b.md was changed.", "docs/one/new.md does not belong to it.",
+    ]  # fmt: skip
+    await house.run(reset=True)
+    assert await house.snapshots.verify() == []
+    assert house.files() == {"docs/one/a.md": "A", "docs/one/b.md": "B"}
+
+
+async def test_a_folder_that_holds_denizens_home_or_is_in_its_library_is_refused(house: House, tmp_path: Path) -> None:
+    write(tmp_path, {"home/secrets.txt": "key"})
+    await house.add(tmp_path, "all")
+    await house.add(write(tmp_path / "one", {"a.md": "A"}), output_path="a")
+    assert "home folder" in (await house.run()).failed["all"]
+    root = house.library.current_folder()
+    assert root is not None
+    await house.add(root / "docs", "again")
+    assert "library" in (await house.run()).failed["again"]
+
+
+async def test_a_folder_may_be_named_by_a_link_but_no_link_below_it_is_followed(house: House, tmp_path: Path) -> None:
+    write(tmp_path / "real", {"in/a.md": "A"})
+    (tmp_path / "named").symlink_to("real", target_is_directory=True)
+    (tmp_path / "real/out").symlink_to(tmp_path, target_is_directory=True)
+    await house.add(tmp_path / "named")
+    await house.add(tmp_path / "real", "out", content_path="out")
+    run = await house.run()
+    assert house.files() == {"docs/named/in/a.md": "A"}
+    assert list(run.failed) == ["out"]
+
+
+async def test_what_is_in_a_snapshot_can_be_read_by_everybody_and_is_a_plain_file(house: House, tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", {"a/b.md": "B"})
+    (notes / "a/b.md").chmod(0o600)
+    (notes / "link.md").symlink_to("/etc/passwd")
+    (notes / "out").symlink_to("/etc", target_is_directory=True)
+    os.mkfifo(notes / "pipe.md")
+    await house.add(notes)
+    before = os.umask(0o077)
+    try:
+        await house.run()
+    finally:
+        os.umask(before)
+    root = house.library.current_folder()
+    assert root is not None
+    modes = {path.relative_to(root).as_posix(): path.lstat().st_mode for path in root.rglob("*")}
+    assert modes == {
+        "docs": 0o40755, "docs/notes": 0o40755, "docs/notes/a": 0o40755, "docs/notes/a/b.md": 0o100644,
+    }  # fmt: skip
+
+
+async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last_time(
+    house: House, tmp_path: Path
+) -> None:
+    every: list[timedelta | None] = [timedelta(hours=1)]
+    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], sleep=house.clock.sleep)
+    assert not await regular.is_due()
+    await house.add(write(tmp_path / "one", {"a.md": "A"}))
+    assert await regular.is_due()
+    async with anyio.create_task_group() as group:
+        group.start_soon(regular.run)
+        with anyio.fail_after(20):
+            while len(await house.sync.list_runs()) < 3:
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    newest, before, *_ = await house.sync.list_runs()
+    assert newest.started_at - before.started_at == timedelta(hours=1)
+    await house.run()
+    assert not await regular.is_due()
+    house.clock.time += timedelta(hours=2)
+    every[0] = None
+    assert not await regular.is_due()

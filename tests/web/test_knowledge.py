@@ -1,0 +1,178 @@
+"""Sources, syncs and the snapshot over HTTP: who may do what, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from denizen.domain.snapshot import Remote
+from denizen.domain.source import SyncRun
+from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.memory_store import MemoryStore
+from denizen.web.auth import ApiKey
+from denizen.web.dependencies import KnowledgeParts
+from denizen_sdk import ApiError, DenizenClient
+from denizen_sdk.wire import SyncStarted
+from tests.engine.knowledge.house import House, write
+from tests.site import ADA, ANN, LOCAL, HandClock, running_site
+
+pytestmark = pytest.mark.anyio
+
+OWNER = ApiKey.of("olga", "key-of-olga", ("owner",))
+
+
+class Caller:
+    """Requests with one key."""
+
+    def __init__(self, client: httpx2.AsyncClient, key: str) -> None:
+        self._client = client
+        self._headers = {"x-api-key": key}
+
+    async def ask(self, method: str, path: str, **body: Any) -> tuple[int, Any]:
+        answer = await self._client.request(method, path, headers=self._headers, json=body or None)
+        return answer.status_code, answer.json() if answer.content else None
+
+    async def sync(self, path: str = "/api/sync", **body: Any) -> dict[str, Any]:
+        """The run, once it has ended."""
+        status, started = await self.ask("POST", path, **body)
+        assert (status, started["status"]) == (202, "started")
+        with anyio.fail_after(20):
+            while True:
+                _, runs = await self.ask("GET", "/api/sync")
+                found = [run for run in runs if run["id"] == started["run"]]
+                if found and found[0]["ended_at"]:
+                    return found[0]
+                await anyio.lowlevel.checkpoint()
+
+
+class Desk:
+    """A server with a library, and three people: an owner, an admin, a member."""
+
+    def __init__(self, client: httpx2.AsyncClient, sdk: DenizenClient, house: House) -> None:
+        self.sdk = sdk
+        self.house = house
+        self.owner, self.admin, self.member = (Caller(client, f"key-of-{name}") for name in ("olga", "ada", "ann"))
+
+
+@asynccontextmanager
+async def open_desk(root: Path) -> AsyncGenerator[Desk]:
+    houses: list[House] = []
+
+    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
+        house = House(root, store=store, durable=durable)
+        houses.append(house)
+        return KnowledgeParts(house.catalog, house.sync, house.snapshots)
+
+    async with running_site(keys=[OWNER, ADA, ANN], make_knowledge=make) as site, site.client() as client:
+        transport = httpx2.ASGITransport(site.app)
+        async with DenizenClient(LOCAL, "key-of-ada", transport=transport) as sdk:
+            yield Desk(client, sdk, houses[0])
+
+
+@pytest.mark.proves(
+    "S-http-sources-get", "S-http-sources-post", "S-http-sources-id-put", "S-http-sources-id-delete",
+    "S-http-sync-post", "S-http-sync-source-post", "S-http-snapshot-status-get", "S-http-snapshot-sync-post",
+)  # fmt: skip
+async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
+    async with open_desk(tmp_path) as desk:
+        owner, admin = desk.owner, desk.admin
+        assert await admin.ask("GET", "/api/sources") == (200, {"total": 0} | {
+            kind: {"count": 0, "sources": []} for kind in ("git", "folder", "sitemap")
+        })  # fmt: skip
+        status, made = await owner.ask("POST", "/api/sources", location=str(notes), label="Notes")
+        assert (status, made["id"], made["folder"], made["readme_only"]) == (201, "notes", "docs/notes", False)
+        _, before = await admin.ask("GET", "/api/snapshot/status")
+        assert (before["needs_sync"], before["current"]) == (True, "")
+        run = await admin.sync()
+        assert (run["status"], run["changed"], run["failed"], run["progress"]) == ("done", ["notes"], {}, {})
+        status, changed = await owner.ask("PUT", "/api/sources/notes", content_path="more")
+        assert (status, changed["content_path"], changed["label"]) == (200, "more", "Notes")
+        await admin.sync("/api/sync/notes")
+        await admin.sync(reset=True, sources=["notes"])
+        _, listed = await desk.member.ask("GET", "/api/sources")
+        [row] = listed["folder"]["sources"]
+        assert (listed["total"], listed["folder"]["count"], row["files"], row["documents"]) == (1, 1, 1, 1)
+        _, after = await admin.ask("GET", "/api/snapshot/status")
+        assert (after["needs_sync"], after["current"]) == (False, after["latest"])
+        assert after["last_sync_at"] and after["latest_at"]
+        assert await admin.ask("POST", "/api/snapshot/sync") == (200, {"current": after["current"]})
+        assert await admin.ask("DELETE", "/api/sources/notes") == (204, None)
+        assert (await admin.ask("DELETE", "/api/sources/notes"))[0] == 404
+        assert (await admin.ask("GET", "/api/sources"))[1]["total"] == 0
+
+
+async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.admin.ask("POST", "/api/sources", location="nuxt/docs")
+        _, listed = await desk.member.ask("GET", "/api/sources")
+        [row] = listed["git"]["sources"]
+        assert row == {"id": "docs", "label": "", "folder": "docs/docs", "files": 0, "documents": 0, "synced_at": None}
+        for method, path in (
+            ("POST", "/api/sources"), ("PUT", "/api/sources/docs"), ("DELETE", "/api/sources/docs"),
+            ("GET", "/api/sync"), ("POST", "/api/sync"), ("POST", "/api/sync/docs"), ("GET", "/api/snapshot/status"),
+            ("POST", "/api/snapshot/sync"),
+        ):  # fmt: skip
+            status, body = await desk.member.ask(method, path, location="nuxt/other")
+            assert (status, body["error"]["code"]) == (403, "admin_only"), (method, path)
+        assert (await desk.member.ask("GET", "/api/sources"))[1]["total"] == 1
+
+
+async def test_only_an_owner_names_a_path_of_the_machine(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.admin.ask("POST", "/api/sources", location="nuxt/docs")
+        for body in ({"location": "/etc"}, {"location": "/etc", "kind": "git"}, {"location": " FILE:///etc"}):
+            for method, path in (("POST", "/api/sources"), ("PUT", "/api/sources/docs")):
+                status, answer = await desk.admin.ask(method, path, **body)
+                assert (status, answer["error"]["code"]) == (403, "owner_only"), body
+        assert (await desk.admin.ask("PUT", "/api/sources/docs", kind="folder"))[0] == 403
+        assert (await desk.owner.ask("POST", "/api/sources", location="/srv/x"))[0] == 201
+
+
+async def test_what_cannot_be_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        status, answer = await desk.admin.ask("POST", "/api/sync")
+        assert (status, answer["error"]["code"]) == (400, "no_sources") and answer["error"]["fix"]
+        for body in ({"location": ""}, {"location": "ext::sh"}, {"location": "a/b", "kind": "x"}, {"location": 1}):
+            assert (await desk.owner.ask("POST", "/api/sources", **body))[0] == 400, body
+        await desk.admin.ask("POST", "/api/sources", location="nuxt/docs")
+        assert (await desk.admin.ask("POST", "/api/sources", location="nuxt/docs"))[0] == 409
+        assert (await desk.admin.ask("POST", "/api/sources", location="b/c", output_path="docs"))[0] == 409
+        assert (await desk.admin.ask("POST", "/api/sync/nope"))[0] == 404
+        assert (await desk.admin.ask("POST", "/api/sync", sources="docs"))[0] == 400
+        assert (await desk.admin.ask("POST", "/api/sync", sources=[1]))[0] == 400
+        assert (await desk.admin.ask("PUT", "/api/sources/nope", label="x"))[0] == 404
+
+
+@pytest.mark.proves("S31")
+async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does_what_it_was_told(
+    tmp_path: Path,
+) -> None:
+    async with open_desk(tmp_path) as desk:
+        desk.house.remote = Remote(str(tmp_path / "mirror"))
+        for name in ("one", "two"):
+            await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / name, {"a.md": name})))
+
+        async def ended(run: SyncStarted) -> SyncRun:
+            assert run.status == "started"
+            plain = SyncRun(id=run.run, sources=run.sources, started_at=desk.house.clock.now())
+            with anyio.fail_after(20):
+                return await desk.house.sync.wait(plain)
+
+        assert (await ended(await desk.sdk.sync(["two"], push=False))).changed == ("two",)
+        assert not (tmp_path / "mirror").exists()
+        assert desk.house.files() == {"docs/two/a.md": "two"}
+        assert (await ended(await desk.sdk.sync())).changed == ("one",)
+        assert (tmp_path / "mirror/HEAD").is_file()
+        (tmp_path / "library/kept").rename(tmp_path / "library/lost")
+        assert (await ended(await desk.sdk.sync(reset=True))).changed == ()
+        assert desk.house.files() == {"docs/one/a.md": "one", "docs/two/a.md": "two"}
+        with pytest.raises(ApiError) as refused:
+            await desk.sdk.sync(["three"])
+        assert refused.value.problem.status == 404
