@@ -25,8 +25,7 @@ gate:
 
 
 def noted(harbour: Harbour) -> str:
-    file = harbour.home.folder / "agents/ada/notes/shopping.md"
-    return file.read_text() if file.exists() else ""
+    return "".join(file.read_text() for file in harbour.home.folder.glob("agents/ada/notes/rooms/*/shopping.md"))
 
 
 def buttons(card: Message) -> dict[str, str]:

@@ -85,7 +85,8 @@ async def test_killed_between_a_tool_and_the_answer(harbour: Harbour) -> None:
     async with harbour.run():
         await harbour.until(harbour.said)
         assert await harbour.settle() == ["Noted."]
-    assert (harbour.home.folder / "agents/ada/notes/shopping.md").read_text() == "- milk\n"
+    [noted] = harbour.home.folder.glob("agents/ada/notes/rooms/*/shopping.md")
+    assert noted.read_text() == "- milk\n"
     assert len(harbour.requests) == 4
 
 

@@ -113,7 +113,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.4",
         "`web_search` returns text and its sources and stands beside the sandbox, which the prompt says to search "
         "first.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -166,7 +166,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.11",
         "Denizen does not have: false refusals in the sandbox; quoted pipes, words such as node or env in arguments, "
         "`2>/dev/null` and `=>` in a pattern are all accepted.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -174,14 +174,14 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.11",
         "Denizen does not have: ways around the sandbox by newline, `&`, find or xargs actions, awk, sed, sort or tee "
         "options, variable prefixes, disguised outside paths or process substitution.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
         "SW3",
         "2.11",
         "Denizen does not have: a second, weaker sandbox policy; agents, HTTP, SDK, MCP and CLI use the same one.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -213,7 +213,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.11",
         "Denizen does not have: a sync that stamps its time before it is done, leaves removed files behind, counts a "
         "missing README as success, or misses an expired snapshot.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -221,7 +221,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.11",
         "Denizen does not have: fields of a source that reach a shell; git and every other program get them as "
         "separate arguments.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -250,7 +250,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "SW10",
         "2.11",
         "Denizen does not have: one sandbox session shared by all users; sessions belong to a conversation.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(

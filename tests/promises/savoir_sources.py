@@ -12,7 +12,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.5",
         "The sandbox runs find, ls, tree, grep, cat, head, tail, wc, sort, uniq, diff, echo, stat, file, du, "
         "basename, dirname, realpath and xargs.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -20,7 +20,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.5",
         "The sandbox refuses every program not on its list, command substitution and redirects that write, has no "
         "network, and sees a read-only file system.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -28,7 +28,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.5",
         "Of the further text programs (cut, tr, column, sed, awk and their like) the sandbox offers only those, and "
         "only in those forms, that can neither write nor start another program.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -36,7 +36,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.5",
         "A command is parsed with its quoting into pieces, and the program, options and paths of each piece are "
         "checked against what is allowed.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -52,7 +52,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.5",
         "A sandbox session (`sess_...`) lives 30 minutes and an idle sandbox 5; the given session is reused, else a "
         "warm sandbox of the same snapshot, else a new one is made.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -60,14 +60,14 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.5",
         "The tools `bash` and `bash_batch` report loading while they run, then done with success, duration in "
         "milliseconds and the output of every command.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
         "S23",
         "2.5",
         "Agents on platforms use the sandbox inside the process, without HTTP.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     # 2.6 Sources, sync, snapshots
@@ -76,7 +76,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.6",
         "A sync reads the configured sources, fetches their content, pushes it to the git remote where one is set, "
         "and publishes a snapshot that is kept for 7 days.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -84,7 +84,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.6",
         "A sync is a durable workflow that fetches all sources in parallel with 5 retries (waiting attempt times 2 s "
         "after a reset), pushes with 5 and publishes with 3.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -100,14 +100,14 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.6",
         "A GitHub source is a shallow sparse clone of its branch and content path that keeps only document files and "
         "no empty folders and counts what it kept.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
         "S26-readme",
         "2.6",
         "A GitHub source marked README only fetches just the README.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -147,7 +147,7 @@ SAVOIR_SOURCES: tuple[Requirement, ...] = (
         "2.6",
         "A sync asked for through the SDK takes reset (off by default), push (on by default) and a source filter, and "
         "is answered as started.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     # 2.8 Bots

@@ -123,7 +123,7 @@ UNION: tuple[Requirement, ...] = (
         "8",
         "Shell validation parses quoting, accepts harmless words and pipes inside arguments, refuses every known "
         "bypass, and is one function for all callers.",
-        status="open",
+        status="covered",
         issue="knowledge",
         same_as=(
             "S19",

@@ -69,7 +69,8 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     },
     "members": {
         Tier.HARMLESS: "member_info list_members",
-        Tier.SENSITIVE: "set_nickname add_role remove_role send_direct_message",
+        Tier.SENSITIVE: "set_nickname remove_role send_direct_message",
+        Tier.DANGEROUS: "add_role",
     },
     "components": {
         Tier.SENSITIVE: "post_choices",

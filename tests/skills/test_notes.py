@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from denizen.domain.conversation import Place
 from denizen.domain.json import JsonObject
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, Taint, ToolResult
 from denizen.skill import SkillToolset, ToolError
 from denizen.skills import notebook as notebook_module
@@ -30,7 +33,7 @@ class Desk:
     def __init__(self, root: Path, agent: str = "ada") -> None:
         self._toolset = SkillToolset(skill, Surroundings(root).services())
         self._agent = agent
-        self.folder = root / agent / "notes"
+        self.folder = root / agent / "notes" / "rooms" / "discord-42"
 
     async def __call__(self, tool: str, args: JsonObject, *, key: str = "") -> ToolResult:
         return await run(self._toolset, tool, args, scope(agent=self._agent, key=key))
@@ -315,3 +318,19 @@ def test_files_are_for_the_owner_only(tmp_path: Path) -> None:
     book.append("log", "x", key="call_1")
     assert (tmp_path / "notes").stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "notes").iterdir())
+
+
+async def test_notes_stay_where_they_were_made(tmp_path: Path) -> None:
+    toolset = SkillToolset(skill, Surroundings(tmp_path).services())
+    room, private = scope(), replace(scope(), place=Place("discord", "77"))
+    thread = replace(scope(), place=Place("discord", "42", "43"))
+    key = replace(scope(), principal=Principal(PrincipalKind.API_KEY, "../ann", "ann"), place=Place("api", "x"))
+    other_key = replace(key, principal=Principal(PrincipalKind.API_KEY, "___ann", "ann"))
+    operator = replace(scope(), principal=Principal(PrincipalKind.LOCAL, "operator", "operator"))
+    for number, where in enumerate((room, private, thread, key, other_key, operator)):
+        await run(toolset, "append_note", {"name": "secret", "text": f"of place {number}"}, where)
+    for number, where in enumerate((room, private, thread, key, other_key, operator)):
+        assert (await run(toolset, "read_note", {"name": "secret"}, where)).text == f"of place {number}"
+        assert (await run(toolset, "list_notes", {}, where)).text.count("secret") == 1
+    assert (tmp_path / "ada/notes/secret.md").read_text() == "of place 5\n"
+    assert all(path.is_relative_to(tmp_path / "ada/notes") for path in tmp_path.rglob("secret.md"))

@@ -67,7 +67,7 @@ async def open_desk(root: Path) -> AsyncGenerator[Desk]:
     def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
         house = House(root, store=store, durable=durable)
         houses.append(house)
-        return KnowledgeParts(house.catalog, house.sync, house.snapshots)
+        return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote)
 
     async with running_site(keys=[OWNER, ADA, ANN], make_knowledge=make) as site, site.client() as client:
         transport = httpx2.ASGITransport(site.app)
@@ -116,7 +116,8 @@ async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_pa
         assert row == {"id": "docs", "label": "", "folder": "docs/docs", "files": 0, "documents": 0, "synced_at": None}
         for method, path in (
             ("POST", "/api/sources"), ("PUT", "/api/sources/docs"), ("DELETE", "/api/sources/docs"),
-            ("GET", "/api/sync"), ("POST", "/api/sync"), ("POST", "/api/sync/docs"), ("GET", "/api/snapshot/status"),
+            ("GET", "/api/sync"), ("GET", "/api/snapshot/config"),
+            ("POST", "/api/sync"), ("POST", "/api/sync/docs"), ("GET", "/api/snapshot/status"),
             ("POST", "/api/snapshot/sync"),
         ):  # fmt: skip
             status, body = await desk.member.ask(method, path, location="nuxt/other")
@@ -176,3 +177,13 @@ async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does
         with pytest.raises(ApiError) as refused:
             await desk.sdk.sync(["three"])
         assert refused.value.problem.status == 404
+
+
+@pytest.mark.proves("S-http-snapshot-config-get")
+async def test_an_admin_reads_where_snapshots_are_pushed_to(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        nowhere = {"repository": "", "branch": "main", "allow_existing": False}
+        assert await desk.admin.ask("GET", "/api/snapshot/config") == (200, nowhere)
+        desk.house.remote = Remote("https://git.example/x.git", "kept", allow_existing=True)
+        _, told = await desk.admin.ask("GET", "/api/snapshot/config")
+        assert told == {"repository": "https://git.example/x.git", "branch": "kept", "allow_existing": True}

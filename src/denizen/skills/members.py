@@ -64,7 +64,7 @@ async def set_nickname(
     return f"Renamed {who(await act(context, 'set_nickname', member=member, nickname=nickname, reason=reason))}."
 
 
-@skill.tool(tier=Tier.SENSITIVE, idempotent=True)
+@skill.tool(tier=Tier.DANGEROUS, idempotent=True)
 async def add_role(context: ToolContext, member: Member, role: str, reason: Reason = "") -> str:
     """Gives a member a role."""
     done = await act(context, "add_role", member=member, role=role, reason=reason)

@@ -53,7 +53,7 @@ async def warn_member(
     return f"Warned {who(done)}; warning {written.number}, their {_ordinal(count)}.{told}"
 
 
-@skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS})
+@skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS}, effects={Effect.REVEAL})
 async def list_warnings(context: ToolContext, member: Annotated[str, "empty: everybody"] = "") -> str:
     """Lists recorded warnings, for moderators."""
     found = await act(context, "judge_member", member=member)
@@ -120,7 +120,7 @@ async def unban_member(context: ToolContext, user: Annotated[str, "name or id"],
     return f"<@{done['id']}> may come back."
 
 
-@skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS})
+@skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS}, effects={Effect.REVEAL})
 async def list_bans(context: ToolContext, after: Annotated[str, "user id, to read on"] = "") -> str:
     """Lists who is banned and why."""
     found: Any = await act(context, "list_bans", after=after)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from denizen.skill import NotAllowed, Param, Skill, Taint, Tier, ToolContext, ToolError, Upkeep
+from denizen.skill import Effect, NotAllowed, Param, Skill, Taint, Tier, ToolContext, ToolError, Upkeep
 from denizen.skills.ownership import require_owner
 
 RUN_TIMEOUT_S = 30.0
@@ -74,7 +74,7 @@ def split_command(command: str, allow: tuple[str, ...]) -> list[str]:
     return argv
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=75.0)
+@skill.tool(tier=Tier.SENSITIVE, timeout_s=75.0, effects={Effect.SEND}, destinations=("url",))
 async def download_file(
     context: ToolContext,
     url: Annotated[str, Param("http or https", max_length=4000)],

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from denizen.domain.clock import Clock
+from denizen.domain.snapshot import Remote
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync
@@ -47,11 +48,12 @@ class Channels:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeParts:
-    """Sources, reading them, and the snapshots made of them."""
+    """Sources, reading them, and the snapshots made of them. `remote` is where those are pushed to now."""
 
     catalog: Catalog
     sync: Sync
     snapshots: Snapshots
+    remote: Callable[[], Remote | None]
 
 
 @dataclass(frozen=True, slots=True)

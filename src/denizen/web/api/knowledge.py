@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.principal import RoleName
+from denizen.domain.snapshot import Remote
 from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.engine.knowledge.sources import Change, Known
 from denizen.web.api.inbound import may_see_all
@@ -33,6 +34,7 @@ class Knowledge:
         self._catalog = parts.catalog
         self._sync = parts.sync
         self._snapshots = parts.snapshots
+        self._remote = parts.remote
 
     @property
     def routes(self) -> list[Route]:
@@ -45,6 +47,7 @@ class Knowledge:
             Route("/api/sync", self.start, methods=["POST"]),
             Route("/api/sync/{source}", self.start_one, methods=["POST"]),
             Route("/api/snapshot/status", self.status, methods=["GET"]),
+            Route("/api/snapshot/config", self.config, methods=["GET"]),
             Route("/api/snapshot/sync", self.publish, methods=["POST"]),
         ]
 
@@ -106,6 +109,13 @@ class Knowledge:
                 "why": found.why,
             }
         )
+
+    async def config(self, request: Request) -> Response:
+        """Where snapshots are pushed to; an empty repository means nowhere. It is changed in the configuration."""
+        require_admin(request)
+        remote = self._remote() or Remote("")
+        told = {"repository": remote.location, "branch": remote.branch, "allow_existing": remote.allow_existing}
+        return JSONResponse(told)
 
     async def publish(self, request: Request) -> Response:
         """Makes what was read last the current snapshot."""

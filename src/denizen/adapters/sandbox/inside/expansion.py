@@ -78,6 +78,8 @@ def _is_pattern(word: Iterable[Char]) -> bool:
 
 def _match(word: Word, text: str, depth: int, walk: Walk) -> list[str]:
     check_path(text, depth)
+    if "//" in text:
+        raise Refused("there is a doubled / in a file name pattern", "Write one.")
     parts: list[Word] = [()]
     for char in word:
         if char[0] == "/":
@@ -104,7 +106,7 @@ class Walk:
                 yield name
             return
         regex = re.compile(_to_regex(part), re.DOTALL)
-        wants_hidden = part[0][0] == "."
+        wants_hidden = "".join(char for char, _ in part).startswith(".")
         for name in self._names(before):
             if name.startswith(".") and not wants_hidden:
                 continue

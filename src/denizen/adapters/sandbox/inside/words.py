@@ -194,7 +194,9 @@ class _Reader:
             raise Refused(*_NO_SUBSTITUTION)
         if ord(char) < 0x20 or ord(char) == 0x7F:
             raise Refused("there is a control character in it", "Leave it out, or put it into quotes.")
-        if char == "~" and (not chars or chars[-1] in {("=", False), (":", False), ("{", False), (",", False)}):
+        if char == "~" and (
+            not chars or chars[-1] in {("=", False), (":", False), ("{", False), (",", False), ("}", False)}
+        ):
             raise Refused("there is no home folder `~` here", "Paths are relative to the top folder; or quote the ~.")
         chars.append((char, False))
         self.at += 1
