@@ -44,7 +44,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType({
     "folders": "Markdown files that all agents share.",
     "memory": "What comes up unasked: see [memory](../how-to/give-it-a-memory.md).",
     "embeddings": "What finds texts by their meaning.",
-    "knowledge": "Where documents come from is kept in the store (`denizen sources`); here is how they are synced.",
+    "knowledge": "Where documents come from is kept in the store (`denizen sources add`); here is how they are synced.",
     "sandbox": "The read-only shell in which agents look through documents.",
     "gate": "What tools may do: see [let people decide](../how-to/let-people-decide.md).",
     "budgets": "Limits of money, checked before each request ([how-to](../how-to/limit-what-it-costs.md)).",

@@ -118,7 +118,7 @@ def _describe_wire() -> Iterator[str]:
     yield format_table(("type", "fields", ""), ((f"`{_event_type(each)}`", *_row(each)) for each in events))
     yield "## Records"
     yield "`denizen_sdk.wire` has them as dataclasses."
-    kinds = [kind for _, kind in inspect.getmembers(wire, inspect.isclass) if kind.__module__ == wire.__name__]
+    kinds = [kind for _, kind in inspect.getmembers(wire, inspect.isclass) if kind.__module__.startswith("denizen_sdk")]
     records = [kind for kind in kinds if is_dataclass(kind) and kind not in (*events, wire.Unknown)]
     yield format_table(("record", "fields", ""), ((f"`{kind.__name__}`", *_row(kind)) for kind in records))
 

@@ -11,7 +11,7 @@ import pytest
 
 from denizen.app.settings import check
 from denizen.app.settings.agents import DEFAULT_PERSONA
-from denizen.app.settings.schema import ProviderSection
+from denizen.app.settings.schema_models import ProviderSection
 from denizen.domain import budget
 from denizen.domain.agent import Agent, CitationFormat, Limits, Planning, ResponseStyle, Sampling, Style
 from denizen.domain.ids import AgentName

@@ -42,6 +42,36 @@ def test_a_new_skill_works_as_it_is_and_is_loaded_once_it_is_enabled(
     assert code == 2 and "it makes no skill" in said
 
 
+def test_a_tool_with_the_name_of_another_is_told_before_the_skill_is_enabled(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    denizen(home, capsys, "new", "dice")
+    denizen(home, capsys, "enable", "dice", "--yes")
+    denizen(home, capsys, "new", "coin")
+    file = home / "skills" / "coin" / "skill.py"
+    text = file.read_text(encoding="utf-8")
+    for name, whose in (("calculator", "calculator"), ("dice_roll", "dice")):
+        file.write_text(text.replace("coin_roll", name), encoding="utf-8")
+        code, said = denizen(home, capsys, "check", "coin")
+        assert (code, said) == (
+            2, f"FAIL  its tool `{name}` has the name of a tool of the skill {whose}: rename yours\n"
+        )  # fmt: skip
+        assert denizen(home, capsys, "enable", "coin", "--yes")[0] == 2
+    assert denizen(home, capsys, "check", "dice")[0] == 0, "its own name does not stand in its way"
+
+
+def test_what_is_wrong_with_a_skill_is_told_once(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    denizen(home, capsys, "new", "dice")
+    denizen(home, capsys, "enable", "dice", "--yes")
+    (home / "skills" / "dice" / "skill.py").write_text("1 / 0\n", encoding="utf-8")
+    for command in (["skill", "list"], ["doctor", "--offline"]):
+        run(["--home", str(home), *command])
+        said = capsys.readouterr()
+        assert "it has changed since it was enabled" in said.out and "skill left out" not in said.err
+    run(["--home", str(home), "-v", "skill", "list"])
+    assert "skill left out" in capsys.readouterr().err
+
+
 def test_disabling_keeps_files_and_settings(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     denizen(home, capsys, "new", "how-to", "--markdown")
     assert denizen(home, capsys, "check", "how-to") == (0, "ok    how-to\n")

@@ -7,6 +7,7 @@ import pytest
 from denizen.testing.model_server import Answer, Call, Hang
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
+from tests.engine.house import undated
 
 pytestmark = pytest.mark.e2e
 
@@ -20,6 +21,8 @@ What is 6 * 6?
 /model local/scripted
 And now?
 /nope
+/why
+/memory
 /help
 """
 
@@ -37,15 +40,18 @@ def test_a_chat_through_a_pipe_answers_uses_tools_and_knows_its_commands(home: H
     assert said[0] == ["denizen on local/scripted. /help lists the commands."]
     assert said[1][:2] == ["What is 6 * 6?", 'calculator {"expression": "6 * 6"}']
     assert (said[1][2].split()[0], said[1][3]) == ("36", "It is 36.")
-    tools, context, new, models, big, chosen, after, nope, help_ = said[2:]
+    tools, context, new, models, big, chosen, after, nope, why, memory, help_ = said[2:]
     assert any(line.startswith("  calculator  (tier 0)") for line in tools)
     assert {line.split()[0] for line in context[1:]} >= {"persona", "tools", "messages"}
+    assert len({line[:14] for line in context[1:]}) == len(context[1:]), "no two lines have the same name"
     assert new[1:] == ["A fresh session begins with your next message."]
     assert models[1:] == ["  local/scripted  balanced, fast, quality"]
     assert big[1] == "There is no model 'big'."
     assert chosen[1:] == ["Answers come from local/scripted now."]
     assert after[1:] == ["A fresh start."]
     assert nope[1:] == ["There is no command /nope. /help lists them."]
+    assert "denizen trace --last --agent denizen" in why[1]
+    assert "denizen memory list --agent denizen" in memory[1]
     assert "/quit            leave (also Ctrl-D)" in help_
     assert [len(body["messages"]) for body in provider.server.bodies] == [2, 4, 2], "/new begins without the old talk"
 
@@ -66,4 +72,5 @@ def test_ctrl_c_stops_an_answer_and_the_chat_goes_on(home: Home, provider: Provi
         chat.type("/quit\r")
         assert chat.finish().code == 0
     assert "Traceback" not in chat.out.text
-    assert [body["messages"][-1]["content"] for body in provider.server.bodies] == ["Tell me a story", "And now?"]
+    asked = [undated(body["messages"][-1]["content"]) for body in provider.server.bodies]
+    assert asked == ["Tell me a story", "And now?"]

@@ -113,7 +113,7 @@ async def test_questions_older_than_the_limit_get_one_reply_together_and_newer_o
             assert await harbour.settle() == ["Sorry.", "Sorry."]
         asked = {post.reference.message_id for post in harbour.posts()[:2] if post.reference}
         assert asked == {old[-1].id, new.id}
-        together = [r.body["messages"] for r in harbour.requests if "old 0" in str(r.body["messages"][-1])]
+        together = [r.body["messages"] for r in harbour.requests if "- Ana: old 0" in str(r.body["messages"][-1])]
         assert len(together) == 1
         assert all(f"old {number}" in str(together[0][-1]) for number in range(3))
 

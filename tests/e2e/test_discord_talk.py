@@ -123,7 +123,7 @@ async def test_a_picture_in_a_tools_result_is_shown_and_its_data_reaches_neither
     harbour: Harbour,
 ) -> None:
     picture = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
-    notes = harbour.home.folder / "agents" / "ada" / "notes"
+    notes = harbour.home.folder / "agents/ada/notes/rooms" / f"discord-{harbour.general.id}"
     notes.mkdir(parents=True)
     data = b64encode(picture).decode()
     (notes / "logo.md").write_text(f"Our logo: data:image/png;base64,{data}\n", encoding="utf-8")

@@ -115,7 +115,7 @@ def test_the_prompt_of_a_question_is_shown_as_it_would_be_sent_and_nothing_is_se
         "To local/scripted, at most 4,096 tokens back; not sent\n",
         "system: style, config, about 8 tokens\n  | Answer briefly and to the point.\n",
         "tool: calculator {",
-        "user: history\n  | Remember 17.\nassistant: history\n  | Of course.\nuser: question\n  | Which number?\n",
+        "]\n  | Remember 17.\nassistant: history\n  | Of course.\nuser: question\n  | Which number?\n",
     ):
         assert words in shown.out, shown.out
     assert home.do("trace", "--last").out == before

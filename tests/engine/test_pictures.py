@@ -49,7 +49,7 @@ async def test_a_picture_without_a_word_is_an_answer_and_such_a_model_gets_no_to
         sent = await town.sent()
     assert [(each.content.text, len(each.content.files)) for each in sent] == [("", 1)]
     assert model.requests[0].tools == () and len(model.requests) == 1
-    assert all(segment.name != "tools" for segment in model.requests[0].segments)
+    assert all(segment.name != "tool rules" for segment in model.requests[0].segments)
 
 
 @pytest.mark.proves("C25")

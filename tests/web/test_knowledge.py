@@ -136,6 +136,25 @@ async def test_only_an_owner_names_a_path_of_the_machine(tmp_path: Path) -> None
         assert (await desk.owner.ask("POST", "/api/sources", location="/srv/x"))[0] == 201
 
 
+async def test_an_empty_location_does_not_let_an_admin_change_an_owners_folder(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        notes = write(tmp_path / "notes", {"public/a.md": "a", "private/b.md": "b"})
+        await desk.owner.ask("POST", "/api/sources", location=str(notes), content_path="public")
+        for empty in ("", " "):
+            for body in ({"content_path": ""}, {"content_path": "private"}, {"kind": "git"}):
+                status, answer = await desk.admin.ask("PUT", "/api/sources/notes", location=empty, **body)
+                assert (status, answer["error"]["code"]) == (403, "owner_only"), body
+
+
+async def test_only_an_owner_names_a_service_of_the_machine(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        for where in ("http://127.0.0.1:8080/x.git", " HTTP://localhost/x.git"):
+            status, answer = await desk.admin.ask("POST", "/api/sources", location=where)
+            assert (status, answer["error"]["code"]) == (403, "owner_only"), where
+        assert (await desk.owner.ask("POST", "/api/sources", location="http://127.0.0.1:8080/x.git"))[0] == 201
+
+
+
 async def test_what_cannot_be_is_refused_with_a_remedy(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         status, answer = await desk.admin.ask("POST", "/api/sync")

@@ -41,7 +41,7 @@ async def test_the_asker_sees_what_the_prompt_was_made_of_and_what_was_cached() 
     assert info.question == "How is Oslo?"
     [prompt] = info.prompts
     assert [(s.name, s.stability) for s in prompt.segments] == [
-        ("persona", "config"), ("style", "config"), ("tools", "config"),
+        ("persona", "config"), ("style", "config"), ("tool rules", "config"),
     ]  # fmt: skip
     assert (prompt.step, prompt.model, prompt.tools) == (1, "scripted/model", ("weather",))
     assert [(share.kind, share.count) for share in prompt.messages] == [("question", 1)]

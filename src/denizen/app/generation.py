@@ -24,6 +24,7 @@ from denizen.app.settings.schema import ToolSection
 from denizen.app.shell import KnowledgeShells
 from denizen.app.skills.shelf import Shelf
 from denizen.app.skills.workshop import SkillWorkshop
+from denizen.app.unmatched import FIX, find_unmatched
 from denizen.domain.agent import Agent
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, Unavailable
@@ -50,6 +51,10 @@ from denizen.skills import BUILTIN, OPT_IN, load_builtin
 
 _NAMING = {"knowledge": "knowledge", "shell": "bash"}
 """What a pattern holds that names tools of a skill."""
+
+REMARKS_LOG = "denizen.app.gate"
+SHELL_LOG = "denizen.app.shell"
+"""Of what `denizen doctor` tells too."""
 
 _log = logging.getLogger("denizen.app")
 
@@ -84,7 +89,10 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
     toolsets = await _toolsets(settings, on)
     toolsets += await load_own_tools(settings, on.shelf, partial(_services, settings, on), toolsets)
     servers = read_servers(settings)
-    await _check_tools(agents, toolsets, servers.values(), may_miss=on.shelf.misses_some(settings.skills))
+    may_miss = on.shelf.misses_some(settings.skills)
+    await _check_tools(agents, toolsets, servers.values(), may_miss=may_miss)
+    if not may_miss:
+        await _check_gate(settings, toolsets)
     generation = Generation(
         number=number,
         agents={agent.name: agent for agent in agents},
@@ -177,7 +185,8 @@ async def _can_work(skill: str, settings: Settings, sandbox: Sandbox) -> bool:
     try:
         await sandbox.check()
     except Unavailable as error:
-        _log.warning("the tools bash and bash_batch are off", extra={"code": error.code, "why": error.why})
+        log = logging.getLogger(SHELL_LOG)
+        log.warning("the tools bash and bash_batch are off", extra={"code": error.code, "why": error.why})
         return False
     return True
 
@@ -242,3 +251,9 @@ async def _check_tools(
                     fix=f"Known tools: {', '.join(sorted(names))}.",
                 )
             _log.warning("no tool matches", extra={"agent": agent.name, "pattern": pattern})
+
+
+async def _check_gate(settings: Settings, toolsets: Iterable[Toolset]) -> None:
+    log = logging.getLogger(REMARKS_LOG)
+    for each in find_unmatched(settings, await list_all(toolsets)):
+        log.warning("no tool matches", extra={"key": each.key, "pattern": each.pattern, "fix": FIX})

@@ -17,7 +17,7 @@ from denizen.adapters.models.settings import AliasSpec, ModelSpec, ProviderSpec
 from denizen.app.choice import ModelChoice
 from denizen.app.secrets import FileSecrets
 from denizen.app.settings import Settings
-from denizen.app.settings.schema import KEY_VARIABLES, ProviderSection
+from denizen.app.settings.schema_models import KEY_VARIABLES, ProviderSection
 from denizen.domain.agent import Agent
 from denizen.domain.errors import InvalidInput
 

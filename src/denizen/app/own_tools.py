@@ -13,7 +13,8 @@ from denizen.adapters.commands import CustomToolset
 from denizen.app.environment import read_environment
 from denizen.app.settings import Settings
 from denizen.app.skills.markdown import READ_SKILL
-from denizen.app.skills.shelf import Shelf
+from denizen.app.skills.shelf import Shelf, State, survey
+from denizen.app.skills.statics import list_tool_names
 from denizen.domain.custom_tool import CustomTool
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
@@ -34,7 +35,7 @@ async def load_own_tools(
     if not settings.custom_tools and not settings.skills:
         await shelf.load({}, {}, _nothing)
         return ()
-    taken = {spec.name: f"the skill {name}" for name in BUILTIN for spec in load_builtin(name).specs()}
+    taken = _built_in_names()
     for toolset in built_in:
         taken |= {spec.name: f"the skill {toolset.name}" for spec in await toolset.list_tools()}
     taken[FIND_TOOLS] = "Denizen itself"
@@ -46,6 +47,23 @@ async def load_own_tools(
         return restrict(services_for(options), name, permissions)
 
     return (*programs, *await shelf.load(settings.skills, taken, services_of))
+
+
+def find_taken(settings: Settings, skill: str) -> Mapping[str, str]:
+    """The names that the tools of the skill of this name must not have, with who has them. Runs no code of skills:
+    the tools of the others that are enabled are read from their text.
+    """
+    taken = {**_built_in_names(), FIND_TOOLS: "Denizen itself", READ_SKILL: "the Markdown skills"}
+    taken |= {tool.name: "the custom tools" for tool in settings.custom_tools}
+    for entry in survey(settings.home, settings.skills):
+        if entry.name != skill and entry.state is State.ENABLED and entry.folder and entry.manifest:
+            names = list_tool_names(entry.folder, entry.manifest)
+            taken |= dict.fromkeys(names, f"the skill {entry.name}")
+    return taken
+
+
+def _built_in_names() -> dict[str, str]:
+    return {spec.name: f"the skill {name}" for name in BUILTIN for spec in load_builtin(name).specs()}
 
 
 def _programs(home: Path, tools: Sequence[CustomTool], taken: Iterable[str]) -> tuple[Toolset, ...]:

@@ -42,6 +42,13 @@ HELP = """\
 /quit            leave (also Ctrl-D)
 Ctrl-C stops an answer that is under way."""
 
+_ELSEWHERE = {
+    "compact": "/new begins afresh; with agents.{agent}.summaries old messages are summed up by themselves.",
+    "why": "In another terminal: denizen trace --last --agent {agent}",
+    "memory": "In another terminal: denizen memory list --agent {agent}",
+}
+"""Commands of other channels, and what to use here."""
+
 
 @click.command()
 @click.option("-a", "--agent", default="", help="Whom to talk to.  [default: the configured one]")
@@ -163,7 +170,8 @@ class Chat:
             return False
         action = self._commands.get(name)
         if action is None:
-            self._console.print(f"There is no command /{name}. /help lists them.", markup=False)
+            hint = _ELSEWHERE.get(name, "/help lists them.").format(agent=self.agent)
+            self._console.print(f"There is no command /{name}. {hint}", markup=False)
         else:
             await action(rest)
         return True

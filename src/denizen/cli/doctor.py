@@ -13,6 +13,7 @@ import anyio
 import click
 
 from denizen.cli.exit_codes import DONE, exit_code
+from denizen.cli.log import leave_to_command
 from denizen.cli.screen import say
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.tool import Tier
@@ -51,8 +52,10 @@ class Check:
 
 async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.run passes positions only
     from denizen.app.build import Opening, open_denizen
+    from denizen.app.generation import REMARKS_LOG, SHELL_LOG
     from denizen.cli.progress import show_progress
 
+    leave_to_command("denizen.mcp", "denizen.skills", SHELL_LOG, REMARKS_LOG)
     first = await _report(Check("python and disk", lambda: _machine(home)))
     try:
         async with open_denizen(home, Opening(report=show_progress)) as denizen:
@@ -143,6 +146,7 @@ async def _machine(home: Path) -> str:
 
 
 async def _tools(denizen: Denizen) -> str:
+    from denizen.app.unmatched import FIX, find_unmatched
     from denizen.engine.gate.explain import has_rules
 
     tools = await denizen.queries.list_tools()
@@ -154,6 +158,9 @@ async def _tools(denizen: Denizen) -> str:
             "lower their tier, there or below mcp.servers.NAME.tiers; or take them from the agents."
         )
         say(f"warn  tools of tier 3 without a rule: {', '.join(bare)}\n{_indent(f'fix: {fix}')}")
+    if not denizen.foundations.shelf.misses_some(denizen.settings.skills):
+        for each in find_unmatched(denizen.settings, [tool.spec.name for tool in tools]):
+            say(f"warn  {each.key}: no tool matches '{each.pattern}'\n{_indent(f'fix: {FIX}')}")
     return f"{len(tools)} known"
 
 

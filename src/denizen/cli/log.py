@@ -33,6 +33,15 @@ def choose_level(configured: str) -> str:
     return min(configured, asked, key=lambda level: logging.getLevelNamesMapping()[level.upper()])
 
 
+def leave_to_command(*loggers: str) -> None:
+    """For a command that tells the state of these parts itself: their warnings would say it twice. `-v` lets them."""
+    if not click.get_current_context().find_root().params["verbose"]:
+        for name in loggers:
+            logger = logging.getLogger(name)
+            logger.setLevel(logging.ERROR)
+            click.get_current_context().call_on_close(functools.partial(logger.setLevel, logging.NOTSET))
+
+
 def _level(verbose: int) -> str:
     return _LEVELS[min(verbose, len(_LEVELS) - 1)]
 

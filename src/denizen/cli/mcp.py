@@ -9,11 +9,14 @@ import anyio
 import click
 
 from denizen.cli.exit_codes import DONE, exit_code
+from denizen.cli.log import leave_to_command
 from denizen.cli.screen import printable_json, say
 from denizen.domain.errors import DenizenError
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
+
+_LOG = "denizen.mcp"
 
 
 @click.group()
@@ -47,6 +50,7 @@ async def _list(home: Path) -> int:
     from denizen.app.build import Opening, open_denizen
     from denizen.app.mcp_specs import examine_server
 
+    leave_to_command(_LOG)
     first = DONE
     async with open_denizen(home, Opening(durable=False)) as denizen:
         for name in _switched_off(denizen):
@@ -72,6 +76,7 @@ async def _test(home: Path, name: str, schema: bool) -> None:  # noqa: FBT001 - 
     from denizen.app.build import Opening, open_denizen
     from denizen.app.mcp_specs import examine_server
 
+    leave_to_command(_LOG)
     async with open_denizen(home, Opening(durable=False)) as denizen:
         toolset = next((each for each in denizen.mcp_toolsets if each.server.spec.name == name), None)
         if toolset is None:

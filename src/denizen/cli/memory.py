@@ -61,7 +61,7 @@ def list_command(home: Path, agent: str, user: str | None, *, core: bool) -> Non
 @click.argument("memory")
 @click.pass_obj
 def show(home: Path, memory: str) -> None:
-    """Show everything about one MEMORY, by its id."""
+    """Show everything about one MEMORY, by its id or the beginning of it."""
 
     async def act(denizen: Denizen) -> None:
         found = await _get(denizen, memory)
@@ -102,15 +102,21 @@ def add(home: Path, text: str, agent: str, user: str) -> None:
 @command.command()
 @click.argument("memory", required=False)
 @click.option("-u", "--user", default="", help="Everything that this user told, by key.")
-@click.confirmation_option("--yes", prompt="Delete it for good?")
+@click.option("--yes", is_flag=True, help="Without asking.")
 @click.pass_obj
-def forget(home: Path, memory: str | None, user: str) -> None:
-    """Delete one MEMORY by its id, or everything of a user."""
+def forget(home: Path, memory: str | None, user: str, *, yes: bool) -> None:
+    """Delete one MEMORY by its id or the beginning of it, or everything that a user told."""
     if bool(memory) == bool(user):
         raise InvalidInput("Which memory?", fix="Name one by its id, or a user with --user.")
 
     async def act(denizen: Denizen) -> None:
-        chosen = [] if user else [(await _get(denizen, memory or "")).id]
+        found = None if user else await _get(denizen, memory or "")
+        if not yes:
+            say(f"{found.id}  {found.text}" if found else f"Everything that {user} told.", err=True)
+            if not click.confirm("Delete it for good?", err=True):
+                say("Nothing was changed.", err=True)
+                return
+        chosen = [found.id] if found else []
         async with denizen.services.store.work() as work:
             gone = await work.memories.forget_teller(user) if user else await work.memories.remove(chosen)
         say(f"Forgotten: {gone}.")
@@ -152,14 +158,19 @@ async def _load(denizen: Denizen, agent: str, owner: str | None) -> Sequence[Mem
         return await work.memories.list_memories(agent=name, owner=owner, limit=EVERYTHING)
 
 
-async def _get(denizen: Denizen, memory_id: str) -> Memory:
+async def _get(denizen: Denizen, name: str) -> Memory:
+    """By its id or the beginning of it. Raises NotFound, and InvalidInput for a beginning that several have."""
     async with denizen.services.store.work(write=False) as work:
-        found = await work.memories.find(memory_id)
-    if found is None:
-        raise NotFound(
-            f"There is no memory {memory_id}.", code="memory_not_found", fix="`denizen memory list` shows them."
-        )
-    return found
+        found = await work.memories.find(name)
+    if found is not None:
+        return found
+    begun = [each for each in await _load(denizen, "", None) if each.id.startswith(name)]
+    if len(begun) > 1:
+        raise InvalidInput(f"'{name}' begins {len(begun)} memories.", fix="Write more of the id.")
+    if not begun:
+        fix = "`denizen memory list` shows them."
+        raise NotFound(f"There is no memory '{name}'.", code="memory_not_found", fix=fix)
+    return begun[0]
 
 
 def _where(memory: Memory) -> str:

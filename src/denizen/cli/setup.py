@@ -116,7 +116,7 @@ def _answers(choice: ModelChoice) -> SetupAnswers:
 
 
 def _ask_model() -> SetupAnswers:
-    from denizen.app.settings.schema import KEY_VARIABLES
+    from denizen.app.settings.schema_models import KEY_VARIABLES
     from denizen.app.settings.setup import SetupAnswers
 
     click.echo("Where shall answers come from?")

@@ -9,6 +9,7 @@ import anyio
 import click
 
 from denizen.cli.exit_codes import DONE, INVALID
+from denizen.cli.log import leave_to_command
 from denizen.cli.screen import say
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
@@ -117,10 +118,12 @@ def disable(home: Path, name: str) -> None:
 def _check(home: Path, name: str, *, with_examples: bool) -> Report:
     from functools import partial
 
+    from denizen.app.own_tools import find_taken
     from denizen.app.skills.check import check_skill
     from denizen.app.skills.folder import load_folder
 
-    return anyio.run(partial(check_skill, load_folder(home, name), with_examples=with_examples))
+    folder = load_folder(home, name)
+    return anyio.run(partial(check_skill, folder, find_taken(_load(home), name), with_examples=with_examples))
 
 
 def _told(report: Report, name: str, more: str) -> int:
@@ -137,6 +140,7 @@ async def _list(home: Path) -> None:
     from denizen.app.build import Opening, open_denizen
     from denizen.app.skills.folder import SKILLS_FOLDER
 
+    leave_to_command("denizen.skills")
     async with open_denizen(home, Opening(durable=False)) as denizen:
         entries = denizen.foundations.shelf.entries
     if not entries:

@@ -154,6 +154,20 @@ async def test_a_thread_is_renamed_and_archived_by_its_owner_and_locked_by_who_m
             await act(harbour.ben, "send_message", text="hi", channel=str(thread.id))
 
 
+async def test_a_thread_that_was_locked_is_not_opened_or_renamed_again_by_its_owner(harbour: Harbour) -> None:
+    harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("keeper", permissions=P.MANAGE_THREADS)])
+    thread = harbour.world.open_thread(harbour.ben, harbour.general, "talk", text="hi")
+    assert thread.thread is not None
+    async with deck_heard(harbour) as (act, heard):
+        await act(harbour.ana, "edit_thread", thread=str(thread.id), locked=True, archived=True)
+        harbour.say("so far")
+        await heard.until(lambda: "so far" in heard.texts())
+        for change in ({"archived": False}, {"name": "mine"}):
+            with pytest.raises(NotAllowed, match="'Manage Threads'"):
+                await act(harbour.ben, "edit_thread", thread=str(thread.id), **change)
+    assert (thread.name, thread.thread.archived, thread.thread.locked) == ("talk", True, True)
+
+
 async def test_somebody_is_added_to_a_thread_who_can_see_its_channel(harbour: Harbour) -> None:
     crew = harbour.guild.add_role("crew")
     harbour.guild.set_roles(harbour.ben, [crew])

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.engine.knowledge.house import House
@@ -98,3 +99,36 @@ async def test_what_was_read_stays_when_the_site_is_away_or_empty(house: House) 
     house.web.put(MAP, "", status=503)
     assert "HTTP 503" in (await house.run()).failed["site"]
     assert house.files() == before
+
+
+@pytest.mark.parametrize("text", ["<url>" * 200_000, "<url " * 200_000, f"<url><loc>{' ' * 200_000}x</loc></url>"])
+async def test_a_hostile_sitemap_takes_no_longer_than_its_length(house: House, text: str) -> None:
+    house.web.put(MAP, text + listing(f"{SITE}/a"))
+    house.web.put(f"{SITE}/a", "found")
+    await house.add(MAP, "site")
+    with anyio.fail_after(60):
+        await house.run()
+    assert house.files() == {"docs/site/a.html.md": "FOUND"}
+
+
+async def test_sitemaps_that_list_one_another_again_and_again_are_read_once(house: House) -> None:
+    more = [f"{SITE}/deep.xml"] * 500
+    house.web.put(MAP, listing(*more, MAP, kind="sitemap") + listing(f"{SITE}/a"))
+    house.web.put(f"{SITE}/deep.xml", listing(*more, MAP, kind="sitemap"))
+    house.web.put(f"{SITE}/a", "a")
+    await house.add(MAP, "site")
+    await house.run()
+    assert house.web.asked.count(f"{SITE}/deep.xml") <= 2  # once to look, once to read
+
+
+async def test_addresses_in_cdata_and_with_prefixes_are_read(house: House) -> None:
+    house.web.put(
+        MAP,
+        f"<!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><s:url><s:loc><![CDATA[ {SITE}/a ]]></s:loc>"
+        f"<i:image><i:loc>{SITE}/no.png</i:loc></i:image></s:url><url><loc>{SITE}/&e;</loc></url>",
+    )
+    house.web.put(f"{SITE}/a", "a")
+    house.web.put(f"{SITE}/&e;", "b")
+    await house.add(MAP, "site")
+    await house.run()
+    assert house.files() == {"docs/site/a.html.md": "A", "docs/site/&e;.html.md": "B"}

@@ -13,9 +13,10 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from html import unescape
+from itertools import islice
 from urllib.parse import unquote, urlsplit
 
-from anyio import from_thread
+from anyio import from_thread, to_thread
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
@@ -25,12 +26,14 @@ from denizen.ports.source import File, Report, Tree
 
 MAX_PAGES = 1000
 MAX_SITEMAPS = 20
+MAX_ENTRIES = 50_000
+"""Of one sitemap, as the standard has it."""
 MAX_SITEMAP_BYTES = 10_000_000
 PAGE_TIMEOUT_S = 30.0
 
-_ENTRY = re.compile(r"<(?:\w+:)?(url|sitemap)\b[^>]*>(.*?)</(?:\w+:)?\1\s*>", re.DOTALL)
-_PLACE = re.compile(r"<(?:\w+:)?loc\b[^>]*>\s*(?:<!\[CDATA\[)?\s*([^<\]]{1,2000}?)\s*(?:\]\]>)?\s*</")
-_CHANGED = re.compile(r"<(?:\w+:)?lastmod\b[^>]*>\s*([^<]{1,100}?)\s*</")
+_TAG = re.compile(r"<(/?)(?:[\w.-]{1,50}:)?(\w{1,20})\b[^<>]*>")
+"""Takes time in proportion to the text, whatever stands in it: the text is a stranger's, and as long as they like."""
+_MAX_WORDS = 2100
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -68,9 +71,10 @@ class SitemapReader:
         while waiting and len(seen) < MAX_SITEMAPS:
             address = waiting.pop(0)
             seen.add(address)
-            for kind, url, changed in _entries(await self._fetch_sitemap(address)):
+            for kind, url, changed in await to_thread.run_sync(_read_entries, await self._fetch_sitemap(address)):
                 if kind == "sitemap":
-                    waiting += [url] if url not in seen and _host(url) == _host(source.location) else []
+                    is_new = len(waiting) < MAX_SITEMAPS and url not in seen and url not in waiting
+                    waiting += [url] if is_new and _host(url) == _host(source.location) else []
                 elif _host(url) == _host(source.location) and (path := _path(url, source.content_path)):
                     pages.setdefault(path, _Page(url, path, changed))
         if not pages:
@@ -115,12 +119,30 @@ class SitemapReader:
         return got.text.encode(errors="replace") if is_page else None
 
 
+def _read_entries(text: str) -> list[tuple[str, str, str]]:
+    """Blocks: a sitemap may be large."""
+    return list(islice(_entries(text), MAX_ENTRIES))
+
+
 def _entries(text: str) -> Generator[tuple[str, str, str]]:
-    """Whether each leads to a page or another sitemap, where, and when that changed."""
-    for kind, entry in _ENTRY.findall(text):
-        if place := _PLACE.search(entry):
-            changed = _CHANGED.search(entry)
-            yield kind, unescape(place[1]), changed[1] if changed else ""
+    """Whether each leads to a page or another sitemap, where, and when that changed. Nothing is expanded or loaded."""
+    kind, begun, said = "", 0, dict[str, str]()
+    for tag in _TAG.finditer(text):
+        is_end, name = bool(tag[1]), tag[2]
+        if name in {"url", "sitemap"}:
+            if is_end and name == kind and said.get("loc"):
+                yield kind, unescape(said["loc"]), said.get("lastmod", "")
+            kind, said = "" if is_end else name, {}
+        elif name in {"loc", "lastmod"} and not is_end:
+            begun = tag.end()
+        elif name in {"loc", "lastmod"} and kind:
+            said.setdefault(name, _words(text[begun : min(tag.start(), begun + _MAX_WORDS)]))
+
+
+def _words(text: str) -> str:
+    """Without the wrapping that XML has for texts; empty for what holds more than words."""
+    words = text.strip().removeprefix("<![CDATA[").removesuffix("]]>").strip()
+    return words if "<" not in words and "]" not in words else ""
 
 
 def _host(url: str) -> str:

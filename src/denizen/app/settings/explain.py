@@ -18,7 +18,8 @@ from pydantic_core import ErrorDetails
 from denizen.app.settings.document import Document, find_value
 from denizen.app.settings.fields import LITERAL_SECRET, REFUSED, Section, shown
 from denizen.app.settings.problem import KeyPath, Problem, nearest, suggestion
-from denizen.app.settings.schema import KEY_VARIABLES, Config
+from denizen.app.settings.schema import Config
+from denizen.app.settings.schema_models import KEY_VARIABLES
 from denizen.domain.json import Json
 
 _WANTED: Mapping[str, tuple[str, str]] = {

@@ -17,13 +17,11 @@ from denizen.app.settings.references import (
 )
 from denizen.app.settings.schema import (
     AgentSection,
-    AliasSection,
     ChannelsSection,
     Config,
-    ModelsSection,
-    ProviderSection,
 )
 from denizen.app.settings.schema_discord import AccountSection, ConductSection
+from denizen.app.settings.schema_models import AliasSection, ModelsSection, ProviderSection
 
 
 def add_implied(config: Config, outline: Outline) -> Config:

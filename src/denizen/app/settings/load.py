@@ -35,17 +35,17 @@ from denizen.app.settings.implied import add_implied
 from denizen.app.settings.interpolation import Expansion, expand_tree
 from denizen.app.settings.plaintext import find_plain_secrets
 from denizen.app.settings.problem import KeyPath, Problem, refusal
-from denizen.app.settings.references import Outline, draw_outline, find_broken_references
+from denizen.app.settings.references import Outline, draw_outline, find_broken_references, find_idle_tools
 from denizen.app.settings.schema import (
     ChannelsSection,
     Config,
     LoggingSection,
-    ModelsSection,
     ServerSection,
     ToolSection,
 )
 from denizen.app.settings.schema_gate import GateSection
 from denizen.app.settings.schema_mcp import McpSection
+from denizen.app.settings.schema_models import ModelsSection
 from denizen.app.settings.schema_sandbox import SandboxSection
 from denizen.app.settings.schema_skills import ParameterSection, UserSkillSection
 from denizen.domain.agent import Agent
@@ -297,6 +297,7 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
             *left_out,
             *find_left_out(document, config.channels.discord, secrets),
             *_exposed(secrets),
+            *find_idle_tools(document, tree),
         ),
         written=document.tree,
     )

@@ -95,6 +95,14 @@ def find_broken_references(
     yield from _repeated_keys(document, tree)
 
 
+def find_idle_tools(document: Document, tree: Mapping[str, Json]) -> Iterator[Problem]:
+    """What is switched on and can do nothing as it is configured."""
+    files = _group(_group(tree, "tools"), "files")
+    if files.get("enabled") is True and not files.get("allowed"):
+        fix = "Write allowed: [/srv/shared], with the absolute paths of folders that agents may read and write."
+        yield document.problem(("tools", "files"), "No folders are allowed, so its tools reach no file.", fix)
+
+
 def _check_target(document: Document, outline: Outline, path: KeyPath, text: str) -> Iterator[Problem]:
     provider, slash, model = text.partition("/")
     known = outline.providers | {BUILTIN}

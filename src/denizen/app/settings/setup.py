@@ -24,7 +24,7 @@ from denizen.app.settings.interpolation import whole_reference
 from denizen.app.settings.load import CONFIG_FILE, examine, read_config
 from denizen.app.settings.problem import dotted, refusal
 from denizen.app.settings.references import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, draw_outline
-from denizen.app.settings.schema import KEY_VARIABLES
+from denizen.app.settings.schema_models import KEY_VARIABLES
 from denizen.app.settings.splice import splice_value
 from denizen.domain.errors import Conflict, InvalidInput
 from denizen.domain.json import Json

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -40,8 +41,10 @@ class Report:
     passed: int = 0
 
 
-async def check_skill(folder: SkillFolder, *, with_examples: bool) -> Report:
-    """A Markdown skill has no code, so only its text is looked at."""
+async def check_skill(folder: SkillFolder, taken: Mapping[str, str], *, with_examples: bool) -> Report:
+    """A Markdown skill has no code, so only its text is looked at. `taken` are names that its tools must not have, with
+    who has them.
+    """
     problems = find_problems(folder)
     if problems or folder.is_markdown:
         return Report(tuple(problems))
@@ -49,7 +52,13 @@ async def check_skill(folder: SkillFolder, *, with_examples: bool) -> Report:
     if with_examples and not examples:
         return Report((_NO_EXAMPLES,))
     with tempfile.TemporaryDirectory(prefix="denizen-skill-") as place:
-        return await _in_child(folder, Path(place), "test" if with_examples else "check")
+        report = await _in_child(folder, Path(place), "test" if with_examples else "check")
+    clashes = tuple(
+        f"its tool `{tool}` has the name of a tool of {taken[tool]}: rename yours"
+        for tool, _ in report.tools
+        if tool in taken
+    )
+    return replace(report, problems=(*report.problems, *clashes))
 
 
 async def _in_child(folder: SkillFolder, place: Path, mode: str) -> Report:

@@ -28,6 +28,15 @@ def find_problems(folder: SkillFolder) -> list[str]:
     return list(_python_problems(folder, manifest))
 
 
+def list_tool_names(folder: SkillFolder, manifest: Manifest) -> list[str]:
+    """As far as its entry states them; none where that is no Python."""
+    try:
+        tree = ast.parse(folder.files.get(manifest.entry, b""))
+    except (SyntaxError, ValueError):
+        return []
+    return [_tool_name(function, decorator) for function, decorator in _tools(tree)]
+
+
 def _python_problems(folder: SkillFolder, manifest: Manifest) -> Iterator[str]:
     for file in sorted(folder.files):
         if not file.endswith(".py"):
@@ -47,13 +56,7 @@ def _entry_problems(file: str, tree: ast.Module, manifest: Manifest) -> Iterator
     made = [node for node in tree.body if isinstance(node, ast.Assign) and _is_skill(node)]
     if not made:
         yield f'{file}:1: it makes no skill: write skill = Skill("{manifest.name}", description=...)'
-    tools = [
-        (node, decorator)
-        for node in ast.walk(tree)
-        if isinstance(node, _Function)
-        for decorator in node.decorator_list
-        if _is_tool(decorator)
-    ]
+    tools = list(_tools(tree))
     if made and not tools:
         yield f"{file}:1: it has no tools: mark a function with @skill.tool(...)"
     for function, decorator in tools:
@@ -67,6 +70,20 @@ def _entry_problems(file: str, tree: ast.Module, manifest: Manifest) -> Iterator
         for parameter in (*parameters[1:], *function.args.kwonlyargs):
             if parameter.annotation is None:
                 yield f"{file}:{parameter.lineno}: say the type of `{parameter.arg}` in `{function.name}`"
+
+
+def _tools(tree: ast.Module) -> Iterator[tuple[_Function, ast.expr]]:
+    """Functions that are tools, each with the decorator that makes it one."""
+    for node in ast.walk(tree):
+        if isinstance(node, _Function):
+            yield from ((node, decorator) for decorator in node.decorator_list if _is_tool(decorator))
+
+
+def _tool_name(function: _Function, decorator: ast.expr) -> str:
+    for keyword in decorator.keywords if isinstance(decorator, ast.Call) else ():
+        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+            return str(keyword.value.value) or function.name
+    return function.name
 
 
 def _is_skill(node: ast.Assign) -> bool:

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from denizen.domain.tool import Effect, Tier, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.policy import GatePolicy, Mode
+from denizen.engine.gate.policy import GatePolicy, Mode, Rule
 
 _EFFECTS = {
     Effect.MEMORY: "remembers",
@@ -19,6 +19,8 @@ _EFFECTS = {
     Effect.SEND: "sends",
     Effect.REVEAL: "reveals secrets",
 }
+
+_TIERS = "gate.tiers, or mcp.servers.NAME.tiers for a tool of an MCP server,"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ def explain(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> Outlook
     mode = _mode(spec, policy, is_observed=is_observed)
     if mode.endswith("people") and spec.destructive:
         why.append("it destroys something")
+    if policy.tier(spec) is Tier.DANGEROUS and any(_approves(rule, spec) for rule in policy.rules):
+        why.append(f"no rule approves tier 3 by itself: a lower tier under {_TIERS} does")
     if policy.tier(spec) >= Tier.SENSITIVE and not is_observed:
         why.append("no observer looks at calls")
     return Outlook(mode, "; ".join(why))
@@ -48,6 +52,10 @@ def has_rules(spec: ToolSpec, policy: GatePolicy) -> bool:
     named = [rule.tool for rule in policy.rules]
     named += [pattern for pattern, _ in (*policy.modes, *policy.roles)]
     return any(fnmatchcase(spec.name, pattern) for pattern in named)
+
+
+def _approves(rule: Rule, spec: ToolSpec) -> bool:
+    return rule.decision is Decision.APPROVE and fnmatchcase(spec.name, rule.tool)
 
 
 def _mode(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> str:

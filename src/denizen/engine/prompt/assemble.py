@@ -36,7 +36,7 @@ def assemble(agent: Agent, *, tool_rules: bool, instructions: str = "") -> tuple
         Segment("context", _context(agent)),
         Segment("core memory", _core_memory(agent)),
         Segment("style", _style(agent)),
-        Segment("tools", _tool_rules(agent) if tool_rules and agent.tools else ""),
+        Segment("tool rules", _tool_rules(agent) if tool_rules and agent.tools else ""),
         Segment("instructions", instructions.strip(), Stability.SESSION),
     ]
     return order_segments(segments)

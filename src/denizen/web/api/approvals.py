@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from denizen.domain.approval import ApprovalStatus, Choice, Outcome
-from denizen.domain.errors import Conflict, InvalidInput
+from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.web.api.translate import approval_to_wire
 from denizen.web.body import Body, read_object, read_text
 from denizen.web.dependencies import WebDependencies
@@ -37,7 +37,12 @@ class Approvals:
         """
         body, voter = await read_object(request), principal_of(request)
         choice, note = read_choice(body), read_text(body, "reason")
-        ruling = await self._deps.turns.approvals.decide(request.path_params["approval_id"], voter, choice, note=note)
+        try:
+            key = request.path_params["approval_id"]
+            ruling = await self._deps.turns.approvals.decide(key, voter, choice, note=note)
+        except NotFound as error:
+            why = "no call that waits for people, or waited, has this id"
+            raise NotFound(error.message, code=error.code, why=why, fix="GET /api/approvals lists them.") from error
         approval = ruling.approval
         if ruling.outcome is Outcome.LATE or approval.status is ApprovalStatus.EXPIRED:
             raise Conflict(ruling.text, code="approval_expired", fix="Ask the agent again.")

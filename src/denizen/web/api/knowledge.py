@@ -72,7 +72,8 @@ class Knowledge:
         require_admin(request)
         body, which = await read_object(request), request.path_params["source"]
         source = (await self._catalog.get(which)).source
-        _check_local(request, read_text(body, "location", source.location), _kind(body))
+        location = read_text(body, "location").strip() or source.location  # an empty one leaves it as it is
+        _check_local(request, location, _kind(body))
         return JSONResponse(_source(await self._catalog.edit(which, _change(body))))
 
     async def remove(self, request: Request) -> Response:
@@ -143,10 +144,11 @@ def _has_body(request: Request) -> bool:
 
 
 def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:
-    is_local = kind is SourceKind.FOLDER or location.strip().lower().startswith(("/", "file:"))
+    """Addresses without TLS are those of its own services: `domain/source` refuses all others."""
+    is_local = kind is SourceKind.FOLDER or location.strip().lower().startswith(("/", "file:", "http:"))
     if is_local and RoleName.OWNER not in principal_of(request).roles:
         raise NotAllowed(
-            "Only an owner may name a path of the server's machine.",
+            "Only an owner may name a path or a service of the server's machine.",
             code="owner_only",
             fix="Use a key with the role owner, or `denizen sources add` on that machine.",
         )

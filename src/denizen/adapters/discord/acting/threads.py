@@ -50,10 +50,10 @@ async def create_thread(
 async def edit_thread(
     hand: Hand, thread: str = "", name: str = "", *, archived: bool | None = None, locked: bool | None = None
 ) -> JsonObject:
-    """For those who manage threads; its owner may do all but lock it."""
+    """For those who manage threads; its owner may do all but lock it, and nothing once it is locked."""
     found = await _find_thread(hand, thread)
     for member, require in ((hand.asker, hand.require_of_asker), (hand.me, hand.require_of_me)):
-        if found.owner_id != member.id or locked is not None:
+        if found.owner_id != member.id or locked is not None or found.locked:
             require("manage_threads", found)
     changes: dict[str, Any] = {"name": _title(name)} if name.strip() else {}
     changes |= {} if archived is None else {"archived": archived}
