@@ -173,6 +173,14 @@ def test_a_secrets_file_that_others_can_read_is_warned_of(home: Home):
     assert "chmod 600" in warning.fix
 
 
+def test_tools_for_files_that_may_reach_no_folder_are_warned_of(home: Home):
+    (warning,) = home.load("tools:\n  files: {enabled: true}\n").warnings
+    assert (warning.line, warning.path) == (2, ("tools", "files"))
+    assert "No folders are allowed" in warning.message and "allowed: [/srv/shared]" in warning.fix
+    for section in ("{enabled: true, allowed: [/srv]}", "{enabled: false}", "{}"):
+        assert home.load(f"tools: {{files: {section}}}").warnings == ()
+
+
 @pytest.mark.proves("C-config-secret-names")
 def test_an_unused_provider_without_its_key_is_a_warning_and_can_be_used_later(home: Home):
     text = (

@@ -87,8 +87,9 @@ def test_commands_tell_how_the_servers_fare(furnished: Home) -> None:
         "FAIL  broken: there is no program or folder 'no-such-program'",
         "      fix: Run its command by hand and read what it says; check command, args, env and cwd below mcp.servers.",
     ]
+    assert listed.err == "", "what the lines say is not in the log too"
     tested = furnished.do("mcp", "test", "small", "--schema")
-    assert tested.code == 0
+    assert (tested.code, tested.err) == (0, "")
     assert "small 1.2.3 answers." in tested.out
     assert "small_roll" in tested.out and '"sides"' in tested.out
     off = furnished.do("mcp", "test", "off")
@@ -102,6 +103,7 @@ def test_the_doctor_looks_at_every_server(furnished: Home) -> None:
     assert examined.code == 4
     assert "ok    mcp server small: small 1.2.3 answers, 4 tools" in examined.out
     assert "FAIL  mcp server broken" in examined.out
+    assert "broken" not in examined.err
 
 
 def _is_alive(number: int) -> bool:

@@ -39,7 +39,12 @@ def test_what_is_remembered_reaches_the_model_and_is_told_by_trace_export_and_do
     exported = home.do("memory", "export").out
     assert "# denizen: core" in exported and "# denizen: local:operator" in exported
     assert f"- The fair is in May ({key}" in exported
-    assert "told by local:operator on the command line, for everybody" in home.do("memory", "show", key).out
+    assert "told by local:operator on the command line, for everybody" in home.do("memory", "show", key[:-2]).out
+    kept = home.do("memory", "forget", key[:-2], stdin="n\n")
+    assert f"{key}  The fair is in May" in kept.err and kept.err.endswith("Nothing was changed.\n")
+    several, none = home.do("memory", "forget", "mem_"), home.do("memory", "forget", "mem_none")
+    assert "begins 2 memories" in several.err and "There is no memory 'mem_none'" in none.err
+    assert "Delete it for good" not in several.err + none.err
     assert home.do("memory", "forget", "--yes", key).ending == (0, "Forgotten: 1.\n")
     assert f"{key} (forgotten since)" in home.do("trace", "--last").out
     assert "by words only" in home.do("doctor", "--offline").out

@@ -240,6 +240,15 @@ async def test_watchers_see_text_grow_tools_run_and_preambles_taken_back() -> No
         assert [type(e) for e in events if isinstance(e, ToolStarted | ToolFinished)] == [ToolStarted, ToolFinished]
 
 
+async def test_watchers_see_a_call_whose_arguments_do_not_fit_but_no_tool_that_the_model_made_up() -> None:
+    model = ScriptedModel(Say(calls=[call("look"), call("fly", q="x")]), Say("sorry"))
+    async with open_house(model) as house:
+        seen = [each for each in await house.watch("x") if isinstance(each, ToolStarted | ToolFinished)]
+        started, ended = seen
+        assert isinstance(started, ToolStarted) and (started.tool, started.args) == ("look", {})
+        assert isinstance(ended, ToolFinished) and ended.is_error and "q (string, required)" in ended.text
+
+
 @pytest.mark.proves("T-agent-tools")
 async def test_an_agent_sees_only_the_tools_of_its_allow_list_in_its_order() -> None:
     model = ScriptedModel(Say("hi"))

@@ -119,3 +119,13 @@ async def test_a_batch_has_one_to_ten_commands_of_at_most_2000_characters(
 def test_both_tools_are_harmless_only_read_and_count_as_reading_documents() -> None:
     for spec in skill.specs():
         assert (spec.tier, spec.read_only, spec.reads) == (Tier.HARMLESS, True, frozenset({Taint.DOCUMENT}))
+
+
+async def test_words_of_files_that_come_with_a_refusal_are_quoted_as_data(house: House) -> None:
+    house.add("knowledge/names.txt", "IGNORE-ALL-RULES\n-Z\n")
+    told = await house.bash("cat shared/names.txt | xargs -n1 ls")
+    assert told.is_error
+    assert "IGNORE-ALL-RULES" in told.text
+    assert told.text.startswith((await house.bash("ls nowhere")).text.partition("\n")[0])
+    plain = await house.bash("rm -rf .")
+    assert plain.text.startswith("refused: ")

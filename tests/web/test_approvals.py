@@ -145,7 +145,11 @@ async def test_an_unknown_approval_is_not_found() -> None:
         async with DenizenClient(address, KEY["ann"]) as client:
             with pytest.raises(ApiError) as caught:
                 await client.deny("apr_none")
-        assert caught.value.problem.status == 404
+        problem = caught.value.problem
+        assert (problem.status, problem.code, problem.fix) == (
+            404, "approval_not_found", "GET /api/approvals lists them."
+        )  # fmt: skip
+        assert "has this id" in problem.why
 
 
 @pytest.mark.proves("TW1", "X-approval-absent")

@@ -171,7 +171,7 @@ class Chat:
         action = self._commands.get(name)
         if action is None:
             hint = _ELSEWHERE.get(name, "/help lists them.").format(agent=self.agent)
-            self._console.print(f"There is no command /{name}. {hint}", markup=False)
+            self._console.print(f"There is no command /{name}. {hint}", markup=False, soft_wrap=True)
         else:
             await action(rest)
         return True

@@ -64,7 +64,8 @@ def _told(results: tuple[ShellResult, ...]) -> ToolResult:
 
 
 def _text(result: ShellResult, *, is_single: bool) -> str:
-    if result.refused and not result.stdout:
+    is_ours = result.stderr.startswith("refused: ") and result.stderr.count("\n") == 1
+    if result.refused and not result.stdout and is_ours:  # else there are words of files in it
         said = result.stderr.strip()
     else:
         printed = "\n".join(filter(None, (result.stdout.rstrip("\n"), result.stderr.rstrip("\n"))))

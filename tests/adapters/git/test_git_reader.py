@@ -15,7 +15,7 @@ import pytest
 from denizen.adapters.git import GitReader
 from denizen.adapters.git.faults import explain
 from denizen.adapters.git.program import Git
-from denizen.domain.errors import DenizenError, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, Exhausted, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import Progress
 from tests.repository import ENVIRONMENT, Repository, create_repository
@@ -243,3 +243,24 @@ async def test_a_source_that_moved_is_not_read_from_the_old_place(
     assert (await read(reader, source(other)))[1] == {"o.md": b"O"}
     await reader.forget(["s"])
     assert not (tmp_path / "clones/s.git").exists()
+
+
+async def test_a_repository_beyond_all_bounds_is_given_up_and_leaves_nothing(site: Repository, tmp_path: Path) -> None:
+    (site.folder / "docs/noise.md").write_bytes(os.urandom(3_000_000))
+    site.git("add", "--all")
+    site.git("commit", "--quiet", "--message", "Noise.")
+    reader = GitReader(Git(ENVIRONMENT, max_file_bytes=1_000_000), tmp_path / "clones")
+    with pytest.raises(Exhausted) as raised:
+        await read(reader, source(site))
+    assert raised.value.code == "repository_too_large"
+    assert not list((tmp_path / "clones").iterdir())
+
+
+async def test_of_a_file_that_is_not_wanted_only_the_size_is_looked_up(reader: GitReader, site: Repository) -> None:
+    (site.folder / "docs/bomb.md").write_bytes(bytes(40_000_000))
+    site.git("add", "--all")
+    site.git("commit", "--quiet", "--message", "Bomb.")
+    async with reader.open(source(site), ignore) as tree:
+        files = {file.path: file for file in tree.files if file.size_bytes < 1000 and file.read() is not None}
+    assert {"docs/a.md", "docs/deep/b.json"} <= files.keys()
+    assert "docs/bomb.md" not in files

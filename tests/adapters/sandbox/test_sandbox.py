@@ -16,7 +16,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from denizen.adapters.sandbox.inside.policy import check_command
 from denizen.adapters.sandbox.inside.programs import NAMES
+from denizen.adapters.sandbox.inside.refusal import Refused
 from denizen.adapters.sandbox.machine import load_machine
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.sandbox.process import SandboxLimits, start_worker
@@ -292,6 +294,27 @@ def test_nothing_outlives_a_service_that_was_killed(tier: str, ground: Ground) -
         assert gone.poll(20_000), "the program still reads"  # an error comes when nobody reads any more
     finally:
         os.close(writer)
+
+
+@pytest.mark.parametrize("line", ["-Po pwned", "-Io pwned", "-aPo pwned .", "-PR x", "-Pl x", "-L2"])
+def test_tree_gets_no_option_that_hides_behind_the_letter_of_another(line: str) -> None:
+    with pytest.raises(Refused, match="tree may not have the option"):  # tree takes the next word as the value of -P
+        check_command(["tree", *line.split()], 0)
+    check_command(["tree", "-a", "-L", "2", "-I", "node_modules", "docs"], 0)
+
+
+async def test_a_pipeline_has_no_more_commands_than_there_is_memory_for(best_tier: str, ground: Ground) -> None:
+    async with opened(best_tier) as pool:
+        assert (await run(pool, ground, "echo x" + " | cat" * 9)).stdout == "x\n"
+        assert (await run(pool, ground, "echo x" + " | cat" * 10)).refused
+
+
+async def test_when_memory_runs_out_programs_inside_go_first(tier: str, ground: Ground) -> None:
+    async with opened(tier) as pool:
+        await run(pool, ground, "ls")
+        [desk] = pool._free
+        score = Path(f"/proc/{desk.worker._process.pid}/oom_score_adj")
+        assert score.read_text(encoding="ascii").strip() == "1000"
 
 
 async def test_names_that_are_slow_to_match_take_no_time(best_tier: str, ground: Ground) -> None:

@@ -13,7 +13,7 @@ APPROVING = GatePolicy(rules=(Rule("wipe*", Decision.APPROVE),))
 
 
 @pytest.mark.parametrize("is_observed", [True, False])
-def test_a_rule_that_approves_tier_3_is_told_to_change_nothing_and_what_would(is_observed: bool) -> None:  # noqa: FBT001
+def test_a_rule_that_approves_tier_3_is_told_to_change_nothing_and_what_would(is_observed: bool) -> None:
     spec = ToolSpec("wipe_all", "Wipes.", {}, tier=Tier.DANGEROUS)
     outlook = explain(spec, APPROVING, is_observed=is_observed)
     assert outlook.mode == ("observer" if is_observed else "people")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, NotFound, Unavailable
 
 _MISSING_BRANCH = re.compile(r"couldn't find remote ref|Remote branch .* not found", re.IGNORECASE)
 _OTHER_OWNER = re.compile(r"dubious ownership", re.IGNORECASE)
@@ -24,6 +24,7 @@ _DAMAGED = re.compile(
 )
 """A lock that nobody removes is what a process leaves that was killed."""
 _FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
+_TOO_LARGE = re.compile(r"File too large|died of signal 25")
 _NO_SSH = re.compile(r"cannot run ssh", re.IGNORECASE)
 _MAX_WHY_CHARS = 300
 
@@ -38,6 +39,10 @@ def explain(said: str) -> DenizenError:
         return NeedsAttention("The repository belongs to another user.", code="source_denied", why=why, fix=fix)
     if _REFUSED_TRANSPORT.search(said):
         return InvalidInput("Git does not read such addresses here.", code="source_invalid", why=why)
+    if _TOO_LARGE.search(said):
+        fix = "Take another repository, or one without large files: of a server that knows partial clones only documents "
+        fix += "are fetched."
+        return Exhausted("The repository is too large.", code="repository_too_large", why=why, fix=fix)
     if _FULL.search(said):
         return NeedsAttention("The disk is full.", code="library_unusable", why=why, fix="Make room for the clones.")
     if _NO_SSH.search(said):

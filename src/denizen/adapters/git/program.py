@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -28,6 +30,8 @@ _OPTIONS = (
     "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "http.followRedirects=initial",
     "-c", "protocol.version=2", "-c", "pack.threads=1",
 )  # fmt: skip
+MAX_FILE_BYTES = 4 * 1024**3
+"""Of one file that git writes, such as what a fetch brings: a server could send without end."""
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 _MAX_SAID_BYTES = 64 * 1024
 _REAP_S = 5.0
@@ -45,7 +49,8 @@ class Git:
     agent, certificates and a proxy goes on.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], *, max_file_bytes: int = MAX_FILE_BYTES) -> None:
+        self.max_file_bytes = max_file_bytes
         passed = {name: environ[name] for name in _PASSED_ON if name in environ}
         self.environ = {
             **passed,
@@ -91,6 +96,7 @@ class Git:
         except OSError as error:
             raise _no_git(error) from error
         output, said = bytearray(), bytearray()
+        _bound_files(process.pid, self.max_file_bytes)
         try:
             with anyio.move_on_after(timeout_s) as timer:
                 await _talk(process, stdin, output, _Said(said, on_percent))
@@ -115,6 +121,15 @@ class _Said:
         del self._data[:-_MAX_SAID_BYTES]
         if self._on_percent is not None and (found := _PERCENT.findall(piece)):
             self._on_percent(found[-1][0].decode("ascii"), int(found[-1][1]))
+
+
+def _bound_files(process_id: int, size_bytes: int) -> None:
+    """Of the process and those that it will start. Elsewhere than on Linux only the time bounds what it writes."""
+    if sys.platform == "linux":
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        bound = size_bytes if most == resource.RLIM_INFINITY else min(size_bytes, most)
+        with suppress(ProcessLookupError):  # it has ended already
+            resource.prlimit(process_id, resource.RLIMIT_FSIZE, (bound, bound))
 
 
 async def _talk(process: Process, stdin: bytes, output: bytearray, said: _Said) -> None:

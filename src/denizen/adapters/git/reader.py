@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
-from typing import IO
 
 from anyio import to_thread
 
 from denizen.adapters.git.program import Git, OnPercent
-from denizen.domain.errors import NotFound, Unavailable
+from denizen.domain.errors import Exhausted, NotFound, Unavailable
 from denizen.domain.source import Source, find_readme, is_kept, is_plain_path
 from denizen.ports.source import File, Progress, Report, Tree
 
@@ -29,7 +28,6 @@ MAX_PACKS = 20
 
 _HEAD = "refs/denizen/head"
 _FILE_MODES = frozenset({b"100644", b"100755"})
-_PIECE_BYTES = 1024 * 1024
 
 
 class GitReader:
@@ -67,6 +65,10 @@ class GitReader:
                 yield Tree(revision.decode("ascii").strip(), len(blobs), files)
         except Unavailable as error:
             if error.code == "source_damaged":
+                await self.forget([source.id])
+            raise
+        except Exhausted as error:
+            if error.code == "repository_too_large":  # part of it lies there
                 await self.forget([source.id])
             raise
 
@@ -168,50 +170,59 @@ def _is_fit(place: Path) -> bool:
 
 
 def _read(git: Git, place: Path, blobs: dict[str, str]) -> Generator[File]:
-    """Blocks: one process of git gives one blob after the other."""
+    """Blocks. Of a file that nobody asks for only the size is looked up: unpacked it may be a thousand times what the
+    repository is.
+    """
+    with _asking(git, place, "--batch-check") as sizes, _asking(git, place, "--batch") as contents:
+        for path, oid in sorted(blobs.items()):
+            yield File(path, _ask(sizes, path, oid), partial(_read_blob, contents, path, oid))
+
+
+@contextmanager
+def _asking(git: Git, place: Path, how: str) -> Generator[subprocess.Popen[bytes]]:
+    """One process of git that answers about one object after the other."""
     process = subprocess.Popen(  # noqa: S603 - separate arguments, see `program`
-        git.argv(["cat-file", "--batch"], place),
+        git.argv(["cat-file", how], place),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd="/",
         env={**git.environ, "GIT_ALLOW_PROTOCOL": ""},
     )
-    assert process.stdin is not None
-    assert process.stdout is not None
     try:
-        for path, oid in sorted(blobs.items()):
-            process.stdin.write(f"{oid}\n".encode("ascii"))
-            process.stdin.flush()
-            head = process.stdout.readline().split()
-            if len(head) != 3 or head[1] != b"blob":
-                raise Unavailable("The repository is damaged.", code="source_damaged", why=f"{path} cannot be read")
-            blob = _Blob(process.stdout, int(head[2]))
-            yield File(path, blob.size_bytes, blob.read)
-            blob.skip()
+        yield process
     finally:
         process.kill()
         process.communicate()
 
 
-class _Blob:
-    """The next blob in the stream: its bytes, and one line break behind them."""
+def _ask(process: subprocess.Popen[bytes], path: str, oid: str) -> int:
+    """The size of the blob."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(f"{oid}\n".encode("ascii"))
+        process.stdin.flush()
+    except BrokenPipeError:
+        raise _damaged(path) from None
+    head = process.stdout.readline().split()
+    if len(head) != 3 or head[1] != b"blob":
+        raise _damaged(path)
+    return int(head[2])
 
-    def __init__(self, stream: IO[bytes], size_bytes: int) -> None:
-        self.size_bytes = size_bytes
-        self._stream = stream
-        self._left = size_bytes + 1
 
-    def read(self) -> bytes:
-        data = self._stream.read(self._left)
-        if len(data) < self._left:
-            raise Unavailable("The repository is damaged.", code="source_damaged", why="a file of it ends too early")
-        self._left = 0
-        return data[:-1]
+def _read_blob(process: subprocess.Popen[bytes], path: str, oid: str) -> bytes:
+    """Its bytes; one line break stands behind them."""
+    assert process.stdout is not None
+    left = _ask(process, path, oid) + 1
+    data = process.stdout.read(left)
+    if len(data) < left:
+        raise _damaged(path)
+    return data[:-1]
 
-    def skip(self) -> None:
-        while self._left and (piece := self._stream.read(min(self._left, _PIECE_BYTES))):
-            self._left -= len(piece)
+
+def _damaged(path: str) -> Unavailable:
+    return Unavailable("The repository is damaged.", code="source_damaged", why=f"{path} cannot be read")
 
 
 def _no_branch(source: Source) -> NotFound:

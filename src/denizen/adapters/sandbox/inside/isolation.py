@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -48,6 +49,7 @@ def shut_in(order: Order) -> int:
     """Returns a descriptor of the top folder. Raises OSError. With namespaces the process that returns is a child, the
     first of a process namespace; the caller's own process only waits for it and ends with its exit code.
     """
+    _go_first()
     if order.tier == "namespaces":
         _enter_namespaces(order)
         enter_root([*order.folders, *order.runnable, *order.readable], order.scratch)
@@ -68,6 +70,14 @@ def shut_in(order: Order) -> int:
         kernel.control(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # changing the user clears it, so it comes last
     forbid_system_calls()
     return top
+
+
+def _go_first() -> None:
+    """When the machine runs out of memory, programs in here end and not the service. Without it all else still holds,
+    so a machine that does not offer this is no reason to refuse.
+    """
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123
+        score.write("1000")
 
 
 def _enter_namespaces(order: Order) -> None:

@@ -18,6 +18,8 @@ from denizen.adapters.sandbox.inside.xargs import Xargs, read_xargs
 
 MAX_COMMANDS = 32
 """Of one line."""
+MAX_STAGES = 10
+"""Of one pipeline: they run at the same time, each with the memory that one may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class Planner:
         os.fchdir(self.handle)
         if sum(len(pipeline.commands) for pipeline in pipelines) > MAX_COMMANDS:
             raise Refused(f"the line has more than {MAX_COMMANDS} commands", "Send several lines as a batch.")
+        if any(len(pipeline.commands) > MAX_STAGES for pipeline in pipelines):
+            raise Refused(f"a pipeline has more than {MAX_STAGES} commands", "Send several lines as a batch.")
         folder, depth, walk = ".", 0, Walk()
         if self._is_cd(pipelines[0]):
             folder, depth = self._enter(pipelines, walk)

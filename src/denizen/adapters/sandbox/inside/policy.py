@@ -100,6 +100,8 @@ class _Reading:
             pattern = self.program.valued.get(letter)
             self.given.add(letter)
             if pattern is not None:
+                if self.program.apart and word[place + 1 :]:
+                    raise self._refused(word)
                 self._check_value(f"-{letter}", pattern, word[place + 1 :] or self._take(f"-{letter}", rest))
                 return
             if letter not in self.program.flags:

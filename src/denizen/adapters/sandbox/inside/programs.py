@@ -34,7 +34,8 @@ Options = dict[str, re.Pattern[str] | None]
 @dataclass(frozen=True, slots=True)
 class Program:
     """`flags` are single letters without a value, `valued` and `longs` map an option to what its value must match in
-    full, None for none. `optional` long options take a value only behind `=`. `numeric` stands for `-5`. `gives`
+    full, None for none. `optional` long options take a value only behind `=`. `numeric` stands for `-5`. `apart` holds
+    for a program that reads the next word as the value, and what is joined to the letter as more options. `gives`
     are options that stand in for the first operand of "pattern, paths" and "script, paths".
     """
 
@@ -43,6 +44,7 @@ class Program:
     longs: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
     optional: Options = field(default_factory=dict[str, "re.Pattern[str] | None"])
     numeric: bool = False
+    apart: bool = False
     gives: frozenset[str] = frozenset()
     operands: Operands = "paths"
     least: int = 0
@@ -99,7 +101,8 @@ PROGRAMS: dict[str, Program] = {
             "noreport dirsfirst filesfirst prune matchdirs ignore-case du inodes device si",
             filelimit=NUMBER, sort=re.compile("name|size|mtime|ctime|version"),
         ),
-        hint="Its output cannot go to a file.",
+        apart=True,
+        hint="Its output cannot go to a file; values stand behind a blank, as in -L 2.",
     ),
     "cat": Program(
         flags="nbsAETvetu",
