@@ -8,6 +8,7 @@ import pytest
 
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Effect
+from denizen.testing.discord import Permission
 from denizen.testing.discord.state.guilds import Ban
 from tests.skill_services import run, scope
 from tests.skills.moderating import bridge
@@ -45,6 +46,16 @@ async def test_who_does_not_moderate_neither_reads_nor_gives_nor_takes_back_warn
         for tool, args in refused:
             assert "Timeout Members" in await it.refused(it.harbour.ben, tool, **args)
         assert "spam" in await it.do(it.harbour.ana, "list_warnings")
+
+
+async def test_nobody_takes_back_a_warning_of_their_own(tmp_path: Path) -> None:
+    async with bridge(tmp_path) as it:
+        keeper = it.harbour.guild.add_role("keeper", permissions=Permission.MODERATE_MEMBERS)
+        it.harbour.guild.set_roles(it.harbour.ben, [keeper])
+        await it.do(it.harbour.ana, "warn_member", member="Ben", reason="spam")
+        assert "of their own" in await it.refused(it.harbour.ben, "remove_warning", number=1)
+        assert "spam" in await it.do(it.harbour.ana, "list_warnings", member="Ben")
+        assert await it.do(it.harbour.ana, "remove_warning", number=1) == "Warning 1 is removed."
 
 
 async def test_a_warning_that_reached_nobody_says_so(tmp_path: Path) -> None:

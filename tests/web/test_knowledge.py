@@ -154,7 +154,6 @@ async def test_only_an_owner_names_a_service_of_the_machine(tmp_path: Path) -> N
         assert (await desk.owner.ask("POST", "/api/sources", location="http://127.0.0.1:8080/x.git"))[0] == 201
 
 
-
 async def test_what_cannot_be_is_refused_with_a_remedy(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         status, answer = await desk.admin.ask("POST", "/api/sync")

@@ -248,7 +248,7 @@ class Steps:
         self.call_count += len(answers)
         for p, answer in answers:
             if p.refused is not None and toolbox.find(p.call.tool) is not None:
-                self._tell_refused(p.call, p.refused)
+                self._tell_refused(p, p.refused)
             self._record_call(p, answer, cached=p.refused is None and fresh.get(p.key) is not p)
         if any(not p.reusable for p in waiting):
             # Something may have changed: what was read before may be read anew.
@@ -302,9 +302,9 @@ class Steps:
 
         return _Prepared(call, position, key, action=action, reusable=bound.spec.read_only)
 
-    def _tell_refused(self, call: ToolCallPart, answer: _Answer) -> None:
+    def _tell_refused(self, prepared: _Prepared, answer: _Answer) -> None:
         """Whoever watches sees it like a call that failed; nothing ran."""
-        turn, live = self._context.turn, self._services.live
+        call, turn, live = prepared.call, self._context.turn, self._services.live
         live.publish(turn.id, ToolStarted(call.id, call.tool, call.args))
         live.publish(turn.id, ToolFinished(call.id, call.tool, answer.text, answer.is_error, 0))
 

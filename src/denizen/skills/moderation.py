@@ -70,6 +70,9 @@ async def list_warnings(context: ToolContext, member: Annotated[str, "empty: eve
 async def remove_warning(context: ToolContext, number: Annotated[int, Param(ge=1)]) -> str:
     """Takes a warning back."""
     await act(context, "judge_member")
+    mine = await run_in_thread(lambda: _book(context).list_of(context.principal.id.rpartition(":")[2]))
+    if any(row.number == number for row in mine):
+        raise ToolError("Nobody takes back a warning of their own. Ask another moderator.")
     was_there = await run_in_thread(lambda: _book(context).remove(number))
     return f"Warning {number} is removed." if was_there else f"There is no warning {number}."
 

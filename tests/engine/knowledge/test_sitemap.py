@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.engine.knowledge.house import House
+from tests.engine.knowledge.house import House, write
 
 pytestmark = pytest.mark.anyio
 
@@ -132,3 +132,16 @@ async def test_addresses_in_cdata_and_with_prefixes_are_read(house: House) -> No
     await house.add(MAP, "site")
     await house.run()
     assert house.files() == {"docs/site/a.html.md": "A", "docs/site/&e;.html.md": "B"}
+
+
+async def test_names_that_no_disk_takes_are_left_out_and_hold_up_no_other_source(house: House, tmp_path: Path) -> None:
+    long = "x" * 250  # with .html it fits, with what the text's name ends in it does not
+    wide = "/".join(["𝒳" * 60] * 16)  # few characters, many bytes
+    house.web.put(MAP, listing(f"{SITE}/{long}", f"{SITE}/{wide}", f"{SITE}/a"))
+    for page in (long, wide, "a"):
+        house.web.put(f"{SITE}/{page}", "a")
+    await house.add(write(tmp_path / "notes", {"a.md": "mine"}), "notes")
+    await house.add(MAP, "site")
+    run = await house.run()
+    assert run.failed == {}
+    assert house.files() == {"docs/site/a.html.md": "A", "docs/notes/a.md": "mine"}

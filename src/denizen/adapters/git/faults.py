@@ -40,8 +40,7 @@ def explain(said: str) -> DenizenError:
     if _REFUSED_TRANSPORT.search(said):
         return InvalidInput("Git does not read such addresses here.", code="source_invalid", why=why)
     if _TOO_LARGE.search(said):
-        fix = "Take another repository, or one without large files: of a server that knows partial clones only documents "
-        fix += "are fetched."
+        fix = "Take one without large files; of a server that knows partial clones only documents are fetched."
         return Exhausted("The repository is too large.", code="repository_too_large", why=why, fix=fix)
     if _FULL.search(said):
         return NeedsAttention("The disk is full.", code="library_unusable", why=why, fix="Make room for the clones.")

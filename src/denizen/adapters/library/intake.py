@@ -13,7 +13,7 @@ from threading import Event
 
 from denizen.adapters.library.objects import Item, Objects
 from denizen.domain.errors import Exhausted
-from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken
+from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken, is_plain_path
 from denizen.ports.source import File, Progress, Report
 
 MAX_TEXT_BYTES = 5 * 1024 * 1024
@@ -21,6 +21,8 @@ MAX_PDF_BYTES = 20 * 1024 * 1024
 MAX_FILES = 200_000
 MAX_BYTES = 4 * 1024 * 1024 * 1024
 """Of one source."""
+MAX_PATH_BYTES = 2000
+"""Of one file below its source. Systems take 4096 with all that is above."""
 
 _SNIFFED_BYTES = 8192
 _LFS_MARK = b"version https://git-lfs.github.com/spec/"
@@ -70,7 +72,7 @@ class Intake:
     def _take(self, file: File) -> None:
         suffix = PurePosixPath(file.path).suffix.lower()
         data, name = self._read(file, suffix)
-        if data is None or name in self._items:
+        if data is None or name in self._items or not _fits(name):
             self._skipped += 1
             return
         self._items[name] = Item(name, self.objects.put(data, self.now), len(data))
@@ -95,6 +97,11 @@ class Intake:
         kept = [item for path, item in sorted(self._items.items()) if path not in folders]
         self._skipped += len(self._items) - len(kept)
         return kept
+
+
+def _fits(name: str) -> bool:
+    """Whether a disk takes it, once it ends as what it became and stands below a snapshot's folder."""
+    return is_plain_path(name) and len(name.encode()) <= MAX_PATH_BYTES
 
 
 def _too_much() -> Exhausted:
