@@ -28,7 +28,7 @@ from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.live import Live
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable

@@ -19,7 +19,7 @@ from denizen.engine.gate.door import Gate
 from denizen.engine.live import Live
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore

@@ -26,7 +26,7 @@ from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.inbox import Inbox
 from denizen.engine.live import Live
 from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.ports.channel import CommandCall, CommandReply, Names
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

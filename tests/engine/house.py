@@ -26,7 +26,7 @@ from denizen.engine.inbox import Inbox
 from denizen.engine.live import Live
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

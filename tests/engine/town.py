@@ -31,7 +31,7 @@ from denizen.engine.resident.privacy import KeptWords
 from denizen.engine.resident.receiver import Desk
 from denizen.engine.resident.resident import Household, Resident
 from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.testing.memory_channel import MemoryChannel, Sent
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

@@ -43,7 +43,7 @@ from denizen.engine.live import Live
 from denizen.engine.queries import Queries
 from denizen.engine.recall import Recall
 from denizen.engine.runtime import Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.toolbox import NestedCalls
 from denizen.engine.turn import Turns
 from denizen.skills import BUILTIN
@@ -157,7 +157,16 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         gc.enable()
         queries = Queries(runtime, services)
         yield Denizen(
-            home, settings, runtime, services, turns, queries, foundations, community, restart, knowledge,
+            home,
+            settings,
+            runtime,
+            services,
+            turns,
+            queries,
+            foundations,
+            community,
+            restart,
+            knowledge,
             opening.simulation,
         )
 

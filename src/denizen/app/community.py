@@ -16,7 +16,7 @@ from denizen.engine.reminders import Reminders
 from denizen.engine.resident.privacy import KeptWords
 from denizen.engine.resident.resident import Household
 from denizen.engine.runtime import Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 
 
 @dataclass(frozen=True, slots=True)

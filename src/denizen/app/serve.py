@@ -127,7 +127,9 @@ def _server(denizen: Denizen, host: str, on_ready: Callable[[], None]) -> uvicor
             channels=Channels(web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled),
             simulator=denizen.simulation.page if denizen.simulation else "",
             knowledge=KnowledgeParts(
-                denizen.knowledge.catalog, denizen.knowledge.sync, denizen.knowledge.snapshots,
+                denizen.knowledge.catalog,
+                denizen.knowledge.sync,
+                denizen.knowledge.snapshots,
                 lambda: denizen.runtime.current.snapshot_remote,
             ),
         )

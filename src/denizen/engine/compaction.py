@@ -22,7 +22,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.engine.budgets import Budgets, Payer
 from denizen.engine.history import told_of
 from denizen.engine.prompt.session import count_tokens, from_stored
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.summarize import (
     MAX_MESSAGES,
     Stretch,

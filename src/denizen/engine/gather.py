@@ -30,7 +30,7 @@ from denizen.engine.prompt.transcript.blocks import BlockTexts
 from denizen.engine.prompt.transcript.load import Scene, load_transcript
 from denizen.engine.remembering import load_reminders
 from denizen.engine.runtime import Generation
-from denizen.engine.steps import TurnContext
+from denizen.engine.services import TurnContext
 from denizen.engine.toolbox import count_most_tokens
 from denizen.ports.model import Capabilities, Model
 from denizen.ports.store import Store

@@ -16,7 +16,8 @@ from denizen.domain.prompt import PromptMessage, Stability
 from denizen.engine.prompt.assemble import fit, passing, tell_results
 from denizen.engine.prompt.notes import behind
 from denizen.engine.selection import SMALL_MODEL_TOOLS
-from denizen.engine.steps import Steps, TurnContext
+from denizen.engine.services import TurnContext
+from denizen.engine.steps import Steps
 from denizen.engine.toolbox import Toolbox, Wish, resolve
 from denizen.ports.model import ModelReply, ModelRequest, ToolChoice
 

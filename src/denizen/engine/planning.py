@@ -30,7 +30,8 @@ from denizen.engine.prompt.assemble import fit, passing
 from denizen.engine.prompt.marks import date_line, zone_of
 from denizen.engine.prompt.notes import before_question
 from denizen.engine.selection import SMALL_MODEL_TOOLS
-from denizen.engine.steps import Steps, TurnContext
+from denizen.engine.services import TurnContext
+from denizen.engine.steps import Steps
 from denizen.engine.toolbox import Toolbox, Wish, resolve
 from denizen.ports.model import Capabilities, ModelRequest
 

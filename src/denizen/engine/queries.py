@@ -22,7 +22,7 @@ from denizen.engine.prompt.assemble import assemble, assemble_participant
 from denizen.engine.prompt.session import count_tokens, from_stored
 from denizen.engine.prompt.transcript.room import Asked, measure_talk
 from denizen.engine.runtime import Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.toolbox import allowed, list_all, resolve
 from denizen.engine.trace import Trace, load_trace
 from denizen.ports.model import ModelInfo

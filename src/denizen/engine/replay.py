@@ -34,7 +34,8 @@ from denizen.engine.live import Live
 from denizen.engine.opening import Opened, load_turn
 from denizen.engine.prompt.session import without_dead_images
 from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.steps import Services, Steps, TurnContext
+from denizen.engine.services import Services, TurnContext
+from denizen.engine.steps import Steps
 from denizen.engine.trace import Trace, load_trace
 from denizen.engine.turn import find_answer, render
 from denizen.ports.model import ModelRequest

@@ -1,7 +1,7 @@
 """What a durable step leaves behind, as JSON: a model's reply, and what became of a call with the calls within it.
 
-Written by `steps.py` once, read by it in the same run and when a run is taken up again. Keys that are added later have to
-be optional: records of an earlier version may still be read.
+Written by `steps.py` once, read by it in the same run and when a run is taken up again. Keys that are added later have
+to be optional: records of an earlier version may still be read.
 """
 
 from __future__ import annotations

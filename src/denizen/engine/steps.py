@@ -8,18 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from denizen.domain.agent import Agent, Sampling
 from denizen.domain.audit import AuditEvent
-from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
-from denizen.domain.guard import Voice
 from denizen.domain.ids import CallId, MessageId, derive
-from denizen.domain.json import Json, JsonObject
+from denizen.domain.json import Json
 from denizen.domain.message import (
     Author,
     Message,
@@ -29,80 +25,39 @@ from denizen.domain.message import (
     ToolCallPart,
     ToolResultPart,
     calls_of,
-    parts_from_json,
-    parts_to_json,
 )
-from denizen.domain.prompt import PromptMessage, Segment
 from denizen.domain.taint import META, from_json, to_json
-from denizen.domain.tool import Origin, Tier, ToolCall
+from denizen.domain.tool import Origin, ToolCall
 from denizen.domain.trace import PromptUse
-from denizen.domain.turn import CallRecord, Step, Turn
-from denizen.domain.usage import Usage, usage_from_json, usage_to_json
-from denizen.domain.verdict import Decision, Verdict
+from denizen.domain.turn import CallRecord, Step
+from denizen.domain.usage import Usage, usage_from_json
 from denizen.engine.arguments import ArgumentsError, check_arguments
 from denizen.engine.audit import of_record
 from denizen.engine.beside import Beside, beside_of
 from denizen.engine.budgets import Budgets, Payer, Payment, scopes_of
-from denizen.engine.gate.door import Gate
-from denizen.engine.gate.observer import Observer
-from denizen.engine.live import Live
-from denizen.engine.memory import MemoryKeeper
 from denizen.engine.prompt.caps import to_store, without_payloads
 from denizen.engine.prompt.describe import describe
-from denizen.engine.prompt.rhythm import SHORT_S
-from denizen.engine.prompt.transcript.blocks import BlockTexts
 from denizen.engine.prompt.transcript.voice import guarded
 from denizen.engine.prompt.window import LARGE_REQUEST_TOKENS, USED
-from denizen.engine.runtime import Generation
 from denizen.engine.selection import Selections
+from denizen.engine.services import Services, TurnContext
+from denizen.engine.step_record import (
+    Answer,
+    answer_from_json,
+    outcome_to_json,
+    refusal,
+    reply_from_json,
+    reply_to_json,
+    verdict_from_json,
+)
 from denizen.engine.toolbox import Toolbox
-from denizen.ports.durable import Durable, Stepping
-from denizen.ports.model import FinishReason, Model, ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
-from denizen.ports.store import Store, Work
-from denizen.ports.toolset import CallScope, InnerCall, Trail
+from denizen.ports.durable import Stepping
+from denizen.ports.model import ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
+from denizen.ports.store import Work
+from denizen.ports.toolset import Trail
 
 MAX_INNER = 1000
 """Calls from within one call that are recorded; their positions begin behind those of any step."""
-
-
-@dataclass(frozen=True, slots=True)
-class TurnContext:
-    """What a turn works with, fixed when it begins: one generation, one agent, one model."""
-
-    turn: Turn
-    generation: Generation
-    agent: Agent
-    model: Model
-    scope: CallScope
-    segments: tuple[Segment, ...]
-    question: str
-    max_output_tokens: int
-    sampling: Sampling
-    voice: Voice | None = None
-    """Of a participant; it is kept from speaking for others."""
-    notes: tuple[PromptMessage, ...] = ()
-    """What only this turn shows (`prompt/notes`); those of a participant stand in its transcript already."""
-    keep_s: float = SHORT_S
-    """How long its conversation is worth keeping in a provider's cache (`prompt/rhythm`)."""
-    overdue: tuple[int, int] | None = None
-    """The stretch of its session that should be summed up when it is over (`summaries.py`)."""
-    memories: tuple[str, ...] = ()
-    """Ids of those that came up unasked; they stand in the notes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """What the engine is built from; the same for every turn."""
-
-    store: Store
-    durable: Durable
-    live: Live
-    gate: Gate
-    clock: Clock
-    texts: BlockTexts = field(default_factory=BlockTexts)
-    selections: Selections = field(default_factory=Selections)
-    memories: MemoryKeeper | None = None
-    observer: Observer | None = None
 
 
 class Steps:
@@ -113,7 +68,7 @@ class Steps:
         self._services = services
         self._budgets = _budgets_of(context, services)
         self._stepping = stepping or services.durable
-        self._cache: dict[str, _Answer] = {}
+        self._cache: dict[str, Answer] = {}
         self._messages: list[Message] = []
         self._steps: list[Step] = []
         self._calls: list[CallRecord] = []
@@ -145,7 +100,7 @@ class Steps:
         self.number += 1
         self._note_prompt(request)
         recorded = await self._stepping.step(f"model:{self.number}", lambda: self._request(request, show=show))
-        reply, duration_ms = _reply_from_json(cast("Mapping[str, Any]", recorded))
+        reply, duration_ms = reply_from_json(cast("Mapping[str, Any]", recorded))
         self.beside += beside_of(reply.parts, with_reasoning=show and self._context.agent.show_reasoning)
         self.usage += reply.usage
         self._input_tokens = reply.usage.input_tokens
@@ -198,10 +153,10 @@ class Steps:
                         if guard:
                             self._show(guard.finish())
                         reply = guarded(event, voice) if voice else event
-                        return _reply_to_json(reply, self._since_ms(started))
+                        return reply_to_json(reply, self._since_ms(started))
                 if guard and guard.is_hit:
                     payment.is_answered = True
-                    return _reply_to_json(await self._cut(payment, said), self._since_ms(started))
+                    return reply_to_json(await self._cut(payment, said), self._since_ms(started))
         raise Unavailable(
             "The model ended its answer too early.", code="model_incomplete", model=self._context.model.name
         )
@@ -237,7 +192,7 @@ class Steps:
         results = await self._stepping.gather(*named)
         for p, recorded in zip(waiting, results, strict=True):
             row = cast("Mapping[str, Any]", recorded)
-            self._cache[p.key] = _answer_from_json(row)
+            self._cache[p.key] = answer_from_json(row)
             self.usage += usage_from_json(row.get("observed") or {})
             self.taint |= from_json(row.get("taint"))
             self._data[p.call.id] = without_payloads(row.get("data"))
@@ -259,11 +214,11 @@ class Steps:
         bound = toolbox.find(call.tool)
         if bound is None:
             known = ", ".join(toolbox.tools) or "none"
-            return _Prepared(call, position, "", refused=_refusal(f"There is no tool '{call.tool}'. Tools: {known}."))
+            return _Prepared(call, position, "", refused=refusal(f"There is no tool '{call.tool}'. Tools: {known}."))
         try:
             args = check_arguments(bound.spec, call.args)
         except ArgumentsError as problem:
-            return _Prepared(call, position, "", refused=_refusal(str(problem)))
+            return _Prepared(call, position, "", refused=refusal(str(problem)))
         key = f"{call.tool}\x00{json.dumps(args, sort_keys=True)}"
         if not bound.spec.read_only:
             key = f"{key}\x00{self.number}.{position}"
@@ -286,23 +241,11 @@ class Steps:
             outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
             result = outcome.result
             live.publish(turn.id, ToolFinished(call.id, call.tool, result.text, result.is_error, outcome.duration_ms))
-            return {
-                "text": result.text,
-                "is_error": result.is_error,
-                "data": dict(result.data),
-                "duration_ms": outcome.duration_ms,
-                "decision": outcome.verdict.decision,
-                "tier": int(outcome.verdict.tier),
-                "reason": outcome.verdict.reason,
-                "decided_by": outcome.verdict.decided_by,
-                "taint": to_json(bound.spec.reads | scope.trail.taint),
-                "observed": usage_to_json(scope.trail.usage),
-                "inner": [_inner_to_json(inner) for inner in scope.trail.inner or ()],
-            }
+            return outcome_to_json(outcome, bound.spec.reads, scope.trail)
 
         return _Prepared(call, position, key, action=action, reusable=bound.spec.read_only)
 
-    def _tell_refused(self, prepared: _Prepared, answer: _Answer) -> None:
+    def _tell_refused(self, prepared: _Prepared, answer: Answer) -> None:
         """Whoever watches sees it like a call that failed; nothing ran."""
         call, turn, live = prepared.call, self._context.turn, self._services.live
         live.publish(turn.id, ToolStarted(call.id, call.tool, call.args))
@@ -378,7 +321,7 @@ class Steps:
         """What was streamed so far was not the answer."""
         self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
 
-    def _record_call(self, prepared: _Prepared, answer: _Answer, *, cached: bool) -> None:
+    def _record_call(self, prepared: _Prepared, answer: Answer, *, cached: bool) -> None:
         call = prepared.call
         self._calls.append(
             CallRecord(
@@ -402,7 +345,7 @@ class Steps:
     def _record_inner(self, prepared: _Prepared, rows: Sequence[Mapping[str, Any]]) -> None:
         """The calls that a skill made on the way, behind those of the step (X-internal-calls)."""
         for number, row in enumerate(rows[:MAX_INNER]):
-            verdict = Verdict(Decision(row["decision"]), Tier(row["tier"]), row["reason"], row["decided_by"])
+            verdict = verdict_from_json(row)
             self._calls.append(
                 CallRecord(
                     self._context.turn.id,
@@ -423,15 +366,6 @@ class Steps:
             )
 
 
-def _inner_to_json(inner: InnerCall) -> JsonObject:
-    verdict = inner.verdict
-    return {
-        "id": inner.call.id, "tool": inner.call.tool, "args": inner.call.args, "decision": verdict.decision.value,
-        "tier": int(verdict.tier), "reason": verdict.reason, "decided_by": verdict.decided_by, "text": inner.result,
-        "is_error": inner.is_error, "duration_ms": inner.duration_ms,
-    }  # fmt: skip
-
-
 def _budgets_of(context: TurnContext, services: Services) -> Budgets:
     turn, generation = context.turn, context.generation
     payer = Payer(
@@ -441,51 +375,10 @@ def _budgets_of(context: TurnContext, services: Services) -> Budgets:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    text: str
-    is_error: bool
-    verdict: Verdict
-    duration_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Prepared:
     call: ToolCallPart
     position: int
     key: str
     action: Callable[[], Awaitable[Json]] | None = None
-    refused: _Answer | None = None
+    refused: Answer | None = None
     reusable: bool = False
-
-
-def _refusal(text: str) -> _Answer:
-    """A call that never reached the gate, because there was nothing valid to decide about."""
-    verdict = Verdict(Decision.DENY, Tier.HARMLESS, "not a valid call", "arguments")
-    return _Answer(text, is_error=True, verdict=verdict, duration_ms=0)
-
-
-def _answer_from_json(row: Mapping[str, Any]) -> _Answer:
-    verdict = Verdict(Decision(row["decision"]), Tier(row["tier"]), row["reason"], row["decided_by"])
-    return _Answer(row["text"], row["is_error"], verdict, row["duration_ms"])
-
-
-def _reply_to_json(reply: ModelReply, duration_ms: int) -> JsonObject:
-    usage = reply.usage
-    return {
-        "parts": parts_to_json(reply.parts),
-        "finish_reason": reply.finish_reason,
-        "model": reply.model,
-        "provider": reply.provider,
-        "duration_ms": duration_ms,
-        "usage": [usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens],
-        "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
-        "requests": usage.requests,
-    }
-
-
-def _reply_from_json(row: Mapping[str, Any]) -> tuple[ModelReply, int]:
-    cost = None if row["cost_usd"] is None else Decimal(row["cost_usd"])
-    usage = Usage(*row["usage"], cost_usd=cost, requests=row["requests"])
-    parts = parts_from_json(row["parts"])
-    finish = cast("FinishReason", row["finish_reason"])
-    return ModelReply(parts, usage, finish, row["model"], row["provider"]), row["duration_ms"]

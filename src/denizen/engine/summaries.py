@@ -25,7 +25,7 @@ from denizen.engine.budgets import Budgets, Payer, scopes_of
 from denizen.engine.history import Range
 from denizen.engine.opening import Opened, load_turn
 from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.summarize import (
     Stretch,
     Writer,

@@ -46,7 +46,8 @@ from denizen.engine.outcome import Outcome, failure_of, finished, report
 from denizen.engine.pause import Pause
 from denizen.engine.planning import plan_then_act, uses_planning
 from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.steps import Services, Steps, TurnContext
+from denizen.engine.services import Services, TurnContext
+from denizen.engine.steps import Steps
 from denizen.engine.summaries import Summaries
 
 WATCH_INTERVAL_S = 5.0

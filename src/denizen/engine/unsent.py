@@ -21,7 +21,7 @@ from denizen.engine.live import Live
 from denizen.engine.opening import plan_turn
 from denizen.engine.replay import FreeSteps
 from denizen.engine.runtime import Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.turn import find_answer
 from denizen.ports.model import Capabilities, Model, ModelEvent, ModelInfo, ModelRequest, Models
 from denizen.ports.store import Store

@@ -264,3 +264,8 @@ async def test_of_a_file_that_is_not_wanted_only_the_size_is_looked_up(reader: G
         files = {file.path: file.read() for file in tree.files if file.size_bytes < 1000}
     assert {"docs/a.md", "docs/deep/b.json"} <= files.keys()
     assert "docs/bomb.md" not in files
+
+
+async def test_what_a_server_says_cannot_work_on_a_terminal() -> None:
+    said = "remote: \x1b]0;owned\x07\x1b[2J\u202egone\x9b1m\nfatal: early EOF"
+    assert not set("\x1b\x07\u202e\x9b") & set(explain(said).why)

@@ -303,6 +303,13 @@ def test_tree_gets_no_option_that_hides_behind_the_letter_of_another(line: str) 
     check_command(["tree", "-a", "-L", "2", "-I", "node_modules", "docs"], 0)
 
 
+def test_a_name_that_find_meets_is_no_format() -> None:
+    with pytest.raises(Refused, match="cannot have the value"):
+        check_command(["find", ".", "-exec", "stat", "-c", "{}", "README.md", ";"], 0)
+    check_command(["find", ".", "-exec", "stat", "-c", "%n %s", "{}", "+"], 0)
+    check_command(["find", ".", "-exec", "grep", "-e", "x", "{}", ";"], 0)
+
+
 async def test_a_pipeline_has_no_more_commands_than_there_is_memory_for(best_tier: str, ground: Ground) -> None:
     async with opened(best_tier) as pool:
         assert (await run(pool, ground, "echo x" + " | cat" * 9)).stdout == "x\n"

@@ -19,7 +19,7 @@ from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.live import Live
 from denizen.engine.memory import MemoryKeeper
 from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

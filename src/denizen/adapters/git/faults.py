@@ -26,6 +26,8 @@ _DAMAGED = re.compile(
 _FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _TOO_LARGE = re.compile(r"File too large|died of signal 25")
 _NO_SSH = re.compile(r"cannot run ssh", re.IGNORECASE)
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""A server's words are shown on a terminal: none of them may work there."""
 _MAX_WHY_CHARS = 300
 
 
@@ -61,6 +63,6 @@ def explain(said: str) -> DenizenError:
 
 
 def _last_words(said: str) -> str:
-    lines = [line.strip() for line in re.split(r"[\r\n]+", said) if line.strip()]
+    lines = [_UNSEEN.sub(" ", line).strip() for line in re.split(r"[\r\n]+", said) if line.strip()]
     told = [line for line in lines if line.startswith(("fatal:", "error:", "remote:"))] or lines
     return " ".join(told[-3:])[:_MAX_WHY_CHARS]

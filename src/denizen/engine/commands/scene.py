@@ -17,7 +17,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.principal import Principal, RoleName
 from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, Names
 from denizen.ports.toolset import Toolset
 

@@ -42,7 +42,7 @@ from denizen.engine.resident.missed import Missed
 from denizen.engine.resident.positions import Positions, before
 from denizen.engine.resident.receiver import Begun, Desk, Receiver
 from denizen.engine.resident.showing import Showing, Shown
-from denizen.engine.steps import Services
+from denizen.engine.services import Services
 from denizen.engine.turn import RESUME_LIMIT
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
 

@@ -29,12 +29,14 @@ _WHY = {
     **dict.fromkeys(("-regex", "-iregex", "-regextype"), "Use -name or -path, or pipe the names into grep -E."),
     **dict.fromkeys(("-L", "-H", "-follow"), "Links are not followed."),
 }
-_SAMPLE = "./x"
-"""Stands for what find puts in the place of `{}`: its paths begin with a start, never with a hyphen."""
+_SAMPLES = ("./x", "./%9n")
+"""Stand for what find puts in the place of `{}`: its paths begin with a start, never with a hyphen, and may hold what
+means something in a format.
+"""
 
 
 def check_find(argv: Sequence[str], depth: int) -> Iterator[list[str]]:
-    """Checks all but the commands of -exec, which it yields with a sample in place of `{}`. Raises Refused."""
+    """Checks all but the commands of -exec, which it yields with samples in place of `{}`. Raises Refused."""
     rest = list(argv[1:])
     while rest and not _begins_expression(rest[0]):
         check_path(rest.pop(0), depth)
@@ -43,7 +45,8 @@ def check_find(argv: Sequence[str], depth: int) -> Iterator[list[str]]:
         if word in _ALONE:
             continue
         if word == "-exec":
-            yield _command(rest)
+            command = _command(rest)
+            yield from ([sample if each == "{}" else each for each in command] for sample in _SAMPLES)
         elif word in _VALUED:
             if not rest or not _VALUED[word].fullmatch(rest[0]):
                 shown = f"`{rest[0][:80]}`" if rest else "nothing"
@@ -72,4 +75,4 @@ def _command(rest: list[str]) -> list[str]:
         raise Refused(
             "find -exec is used in a way that is not allowed", "Write {} as a word of its own, as a file name."
         )
-    return [_SAMPLE if word == "{}" else word for word in command]
+    return command
