@@ -36,7 +36,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/adapters/store/lane.py::Lane.submit.work": "thread: raised again in the task that waits for it",
     "src/denizen/adapters/discord/hearing.py::hear": "event: a fault in the listener must not end the account",
     "src/denizen/adapters/discord/requests.py::_Errand.run": "transfer: raised again in the task that waits",
-    "src/denizen/engine/resident/resident.py::Resident._obey_typed": "command: a fault is a reply with a reference",
+    "src/denizen/engine/resident/typed.py::TypedCommands._run": "command: a fault is a reply with a reference",
     "src/denizen/engine/resident/resident.py::Resident._answer": "message: a fault is a reply with a reference",
     "src/denizen/engine/resident/errands.py::run_errand": "job: a fault in it ends neither account nor neighbours",
     "src/denizen/engine/outbox/outbox.py::Outbox._send": "delivery: a fault fails this piece only",

@@ -42,12 +42,12 @@ from denizen.engine.resident.missed import Missed
 from denizen.engine.resident.positions import Positions, before
 from denizen.engine.resident.receiver import Begun, Desk, Receiver
 from denizen.engine.resident.showing import Showing, Shown
+from denizen.engine.resident.typed import TypedCommands
 from denizen.engine.services import Services
 from denizen.engine.turn import RESUME_LIMIT
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
 
 STORE_PAUSE_S = 1.0
-DONE_SIGN = "\N{WHITE HEAVY CHECK MARK}"
 
 _log = logging.getLogger("denizen.resident")
 
@@ -85,12 +85,15 @@ class Resident:
                 self._customs,
             )
         )  # fmt: skip
+        self._typed = TypedCommands(
+            self._receiver, self._positions, self._commands, self._asking,
+            start=lambda arrival, call: self._start("a command", self._typed.obey, arrival, call),
+        )  # fmt: skip
         self._group: TaskGroup | None = None
         self._is_settled = False
         self._rooms = Inbox()
         self._late: set[str] = set()
         self._new_talks: set[str] = set()
-        self._obeying: set[str] = set()
         self._waiting: dict[str, Arrival] = {}
         """Questions that other agents answer first."""
 
@@ -241,7 +244,11 @@ class Resident:
         if not post.author.is_bot and not arrival.is_edit:
             await desk.exchanges.reset(desk.channel.platform, arrival.room.id)
         attention = await self._receiver.look(arrival)
-        if attention.trigger is None or post.id in self._obeying or (arrival.is_edit and not self._is_soon(arrival)):
+        if (
+            attention.trigger is None
+            or self._typed.is_obeying(post.id)
+            or (arrival.is_edit and not self._is_soon(arrival))
+        ):
             return
         if post.id in self._waiting:
             self._waiting[post.id] = arrival  # its latest text is answered
@@ -252,7 +259,7 @@ class Resident:
             return
         if attention.refusal is not None:
             await self._receiver.refuse(arrival, attention.refusal)
-        elif not await self._obey(arrival):
+        elif not self._typed.take(arrival):
             await self._answer_in_turn(arrival)
 
     async def _answer_in_turn(self, arrival: Arrival) -> None:
@@ -368,53 +375,6 @@ class Resident:
         return Customs(current.commands, current.programs)
 
     # --- commands and buttons ----------------------------------------------------------------------------------------
-
-    async def _obey(self, arrival: Arrival) -> bool:
-        """Commands work as text too (inventory T36), for people: what an agent says is a question, whoever made it say
-        that. False when the message is none.
-        """
-        post, typed = arrival.post, self._commands.parse_text(arrival.question)
-        if typed is None or post.author.is_bot:
-            return False
-        name, group, options = typed
-        call = CommandCall(
-            post.id, name, group, options, arrival.room, post.author.id, post.author.name, arrival.roles,
-            post.created_at, target=post.reply_to,
-        )  # fmt: skip
-        self._obeying.add(post.id)
-        self._positions.hold(arrival.room.id)
-        self._start("a command", self._obey_beside, arrival, call)
-        return True
-
-    async def _obey_beside(self, arrival: Arrival, call: CommandCall) -> None:
-        """Beside the room's other messages: some commands wait for a turn to end; the room's position waits for it, so
-        that a crash does not lose it. `/reset` is answered with a sign (inventory C19).
-        """
-        is_cut = False
-        try:
-            reply = await self._obey_typed(call)
-            if reply.is_pending:
-                return
-            if call.name == "reset" and not reply.is_failure:
-                await self._receiver.say(arrival, "", sign=DONE_SIGN)
-            else:
-                sign = self._desk.manners.reactions.failed if reply.is_failure and call.name == "reset" else ""
-                await self._receiver.say(arrival, reply.text, sign=sign)
-        except anyio.get_cancelled_exc_class():
-            is_cut = True  # the next process reads it again
-            raise
-        finally:
-            self._obeying.discard(arrival.post.id)
-            if not is_cut:
-                self._positions.release(arrival.room.id)
-
-    async def _obey_typed(self, call: CommandCall) -> CommandReply:
-        try:
-            return await self._commands.run(call, self._asking.scene(call))
-        except Exception:  # noqa: BLE001 - the boundary of a command
-            reference = fresh("err")
-            _log.exception("command fault", extra={"command": call.name, "reference": reference})
-            return CommandReply(f"Something went wrong inside. Reference: {reference}.", is_failure=True)
 
     async def on_command(self, call: CommandCall) -> CommandReply:
         return await self._commands.run(call, self._asking.scene(call))
