@@ -146,6 +146,22 @@ async def test_a_command_that_was_typed_is_given_once_though_it_is_heard_twice()
     assert len(model.requests) == 5
 
 
+@pytest.mark.proves("P1")
+async def test_a_command_that_was_typed_is_not_lost_when_the_process_ends_meanwhile() -> None:
+    world, gate = World(), Gate()
+    foxes = [Say(f"Fox {n}.") for n in range(4)]
+    async with open_town(world, ScriptedModel(*foxes, Say("Of foxes.", before=gate))) as town:
+        for _ in range(4):
+            world.platform.say(world.general, "ana", "@ada draw a fox")
+            await town.settled()
+        world.platform.say(world.general, "ana", "@ada /compact")
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+    async with open_town(world, ScriptedModel(otherwise=Say("Of foxes."))) as town:
+        await town.settled()
+        assert "Compacted" in (await town.said())[-1]
+
+
 @pytest.mark.proves("C15")
 async def test_a_command_that_fails_gives_no_exchange_back_that_it_never_took() -> None:
     world = World()
