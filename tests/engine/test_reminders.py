@@ -17,7 +17,7 @@ from denizen.domain.agent import Agent, Timestamps
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import Manners
 from denizen.domain.conversation import Place
-from denizen.domain.errors import NotAllowed, NotFound
+from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import CallId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
@@ -155,6 +155,26 @@ async def test_it_waits_for_its_account_and_says_how_late_it_is_then(tmp_path: P
     async with open_desk(tmp_path, world) as desk:
         [sent] = await desk.say()
     assert "2 d 23 h late" in sent.content.text
+
+
+async def test_nothing_is_said_for_somebody_who_may_not_write_there_any_more(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.remind("in 20 minutes", "hello from the banned", key="k1")
+        await desk.remind("in 20 minutes", "tea", who="bob", key="k2")
+        desk.world.platform.set_readers(desk.world.general, {"bob", f"bot-{ADA}"})
+        [sent] = await desk.say(after=timedelta(minutes=20))
+        assert "tea" in sent.content.text
+        desk.world.platform.set_readers(desk.world.general, {"ana", "bob", f"bot-{ADA}"})
+        assert len(await desk.say(after=timedelta(days=1))) == 1, "it is gone, not put off"
+
+
+async def test_one_waits_while_the_platform_cannot_tell_who_may_write(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.remind("in 20 minutes", "tea")
+        desk.account.fail("may_write", Unavailable("Away.", code="away"))
+        assert await desk.say(after=timedelta(minutes=20)) == []
+        [sent] = await desk.say(after=timedelta(minutes=1))
+        assert "tea" in sent.content.text
 
 
 async def test_of_two_processes_one_says_it(tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, delivery_id
-from denizen.domain.errors import Exhausted, InvalidInput, NotAllowed, NotFound
+from denizen.domain.errors import Exhausted, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, fresh, turn_id
 from denizen.domain.moment import read_moment
 from denizen.domain.pings import link_pings
-from denizen.domain.principal import PrincipalKind
+from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reminder import MAX_AHEAD, MAX_PENDING, MAX_TEXT_CHARS, Reminder, reminder_id, reminder_text
 from denizen.engine.channels import Channels
 from denizen.engine.outbox.outbox import Outbox
@@ -118,8 +118,9 @@ class Reminders:
         now = self._clock.now()
         for channel in self._channels.list_all():
             while due := await self._list_due(channel, now):
-                for reminder in due:
-                    await self._owe(channel, reminder, now)
+                settled = [await self._settle(channel, reminder, now) for reminder in due]
+                if not all(settled):
+                    break
         async with self._store.work(write=False) as work:
             upcoming = await work.reminders.find_next_due(after=now)
         return IDLE_S if upcoming is None else min((upcoming - now).total_seconds(), IDLE_S)
@@ -127,6 +128,25 @@ class Reminders:
     async def _list_due(self, channel: Channel, now: datetime) -> Sequence[Reminder]:
         async with self._store.work(write=False) as work:
             return await work.reminders.list_due(channel.agent, channel.platform, now=now)
+
+    async def _settle(self, channel: Channel, reminder: Reminder, now: datetime) -> bool:
+        """Says it, or drops it: what somebody may not write there any more, the account does not write for them.
+
+        False when the platform cannot tell at the moment: it is said when it answers again.
+        """
+        asker = Principal(PrincipalKind.PLATFORM_USER, reminder.asker.partition(":")[2], "")
+        try:
+            welcome = await channel.may_write(reminder.place, asker)
+        except Unavailable as error:
+            _log.warning("a reminder waits", extra={"agent": channel.agent, "code": error.code})
+            return False
+        if welcome:
+            await self._owe(channel, reminder, now)
+            return True
+        async with self._store.work() as work:
+            await work.reminders.remove(reminder.id)
+        _log.info("a reminder was dropped", extra={"agent": channel.agent, "reminder": reminder.id})
+        return True
 
     async def _owe(self, channel: Channel, reminder: Reminder, now: datetime) -> None:
         limit = self._runtime.current.manners_of(channel.agent).message_limit

@@ -244,6 +244,10 @@ class Channel(Protocol):
         """
         ...
 
+    async def may_write(self, place: Place, principal: Principal) -> bool:
+        """Whether the principal may write there at this moment. Raises Unavailable when it cannot be known now."""
+        ...
+
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         """Whether the principal may delete others' messages there; False when it cannot be known."""
         ...

@@ -40,7 +40,7 @@ MAX_PAGE = 100
 
 Operation = Literal["act",
     "post", "edit", "delete", "react", "open_thread", "list_posts", "list_arrivals", "find_names",
-    "visible_rooms", "may_moderate",
+    "visible_rooms", "may_moderate", "may_write",
 ]  # fmt: skip
 _Event = Callable[[Listener], Awaitable[None]]
 
@@ -233,6 +233,11 @@ class MemoryChannel:
         """The platform in memory has no actions."""
         async with self._asking("act"):
             raise InvalidInput(f"There is no action '{action.name}' here.", code="memory_no_action")
+
+    async def may_write(self, place: Place, principal: Principal) -> bool:
+        """Whoever reads there may write there."""
+        async with self._asking("may_write"):
+            return self._user_of(principal) in self._platform.readers(place.thread or place.channel)
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         async with self._asking("may_moderate"):

@@ -10,9 +10,10 @@ import anyio.lowlevel
 import discord
 import pytest
 
-from denizen.adapters.discord.audience import may_moderate, visible_rooms
+from denizen.adapters.discord.audience import may_moderate, may_write, visible_rooms
 from denizen.adapters.discord.members import is_live
 from denizen.domain.conversation import Place
+from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.testing.discord import Channel, Permission, User
 from denizen.testing.discord.state.channels import Overwrite
@@ -253,3 +254,33 @@ async def test_who_manages_messages_may_moderate():
         at.guild.set_roles(cy, [])
         await at.settle()
         assert not await may(at.general, cy)
+
+
+@pytest.mark.parametrize("intents", [discord.Intents.all(), WITHOUT_MEMBERS], ids=["members known", "fetched"])
+async def test_who_left_or_lost_the_permission_may_not_write(intents: discord.Intents) -> None:
+    async with moored(intents=intents) as at:
+        quiet = [Overwrite(at.guild.everyone.id, 0, deny=Permission.SEND_MESSAGES)]
+        notices = at.guild.add_channel("notices", overwrites=quiet)
+        cy = at.world.add_person("Cy")
+        talk = at.world.open_dm(cy, at.ada.user)
+        await at.settle()
+
+        async def may(channel: Channel, who: User) -> bool:
+            return await may_write(at.client, place_of(channel), asker(who))
+
+        assert await may(at.general, at.ben)
+        assert not await may(notices, at.ben)
+        assert await may(notices, at.ana)
+        assert not await may(at.general, cy), "a stranger"
+        assert await may(talk, cy)
+        at.guild.leave(at.ben)
+        await at.settle()
+        assert not await may(at.general, at.ben)
+
+
+async def test_while_discord_cannot_tell_who_may_write_it_is_neither_yes_nor_no() -> None:
+    async with moored(intents=WITHOUT_MEMBERS) as at:
+        await at.settle()
+        at.server.faults.fail("GET", f"/guilds/{at.guild.id}/members/{at.ben.id}", status=403)
+        with pytest.raises(Unavailable):
+            await may_write(at.client, place_of(at.general), asker(at.ben))

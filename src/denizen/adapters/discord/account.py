@@ -166,6 +166,9 @@ class DiscordAccount:
     async def act(self, action: Action, warrant: Warrant) -> JsonObject:
         return await perform(self._get_link().client, action, warrant)
 
+    async def may_write(self, place: Place, principal: Principal) -> bool:
+        return await audience.may_write(self._get_link().client, place, principal)
+
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         return self._link is not None and await audience.may_moderate(self._link.client, room_id, principal)
 

@@ -18,7 +18,7 @@ import anyio.lowlevel
 import discord
 
 from denizen.adapters.discord.faults import VENDOR_ERRORS
-from denizen.adapters.discord.members import find_member, is_live, knows_all_members, slowly
+from denizen.adapters.discord.members import find_member, get_member, is_live, knows_all_members, slowly
 from denizen.adapters.discord.names import find_names
 from denizen.adapters.discord.settings import PLATFORM
 from denizen.adapters.discord.visibility import (
@@ -36,9 +36,10 @@ from denizen.adapters.discord.visibility import (
     surely_covers,
 )
 from denizen.domain.conversation import Place
+from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 
-__all__ = ["find_names", "find_roles", "may_moderate", "user_id_of", "visible_rooms"]
+__all__ = ["find_names", "find_roles", "may_moderate", "may_write", "user_id_of", "visible_rooms"]
 
 _DIRECT_TIMEOUT_S = 5.0
 _MAX_FETCHES = 20
@@ -91,6 +92,24 @@ async def may_moderate(client: discord.Client, room_id: str, principal: Principa
         return False
     member = await find_member(client, room.guild, user_id)
     return member is not None and room.permissions_for(member).manage_messages
+
+
+async def may_write(client: discord.Client, place: Place, principal: Principal) -> bool:
+    """Whether they may write there now: not who was banned, left, is in a time-out or lost the permission. In direct
+    talks everybody may. Raises Unavailable while Discord cannot tell.
+    """
+    user_id = user_id_of(principal)
+    room_id = place.thread or place.channel
+    room = room_behind(client.get_channel(int(room_id)) if room_id.isdecimal() else None)
+    if user_id is None or room is None:
+        return user_id is not None
+    if not is_live(client, room.guild):
+        raise Unavailable("The server cannot be reached at the moment.", code="discord_guild_away", fix="Try again.")
+    member = await get_member(client, room.guild, user_id)
+    if member is None or member.is_timed_out():
+        return False
+    held = room.permissions_for(member)
+    return held.view_channel and (held.send_messages_in_threads if place.thread else held.send_messages)
 
 
 def user_id_of(principal: Principal) -> int | None:

@@ -13,6 +13,7 @@ import anyio.lowlevel
 import discord
 
 from denizen.adapters.discord.faults import VENDOR_ERRORS
+from denizen.domain.errors import Unavailable
 
 _FETCH_TIMEOUT_S = 5.0
 _MEMBERS_AT_ONCE = 1000
@@ -37,14 +38,23 @@ async def find_member(client: discord.Client, guild: discord.Guild, user_id: int
     """The member as of now: from the mirror when it is complete, else fetched. None for strangers, and when Discord
     does not answer.
     """
+    try:
+        return await get_member(client, guild, user_id)
+    except Unavailable:
+        return None
+
+
+async def get_member(client: discord.Client, guild: discord.Guild, user_id: int) -> discord.Member | None:
+    """As `find_member`, but None for strangers only: raises Unavailable when Discord does not answer."""
     if knows_all_members(client, guild):
         return guild.get_member(user_id)
-    with anyio.move_on_after(_FETCH_TIMEOUT_S):
-        try:
+    try:
+        with anyio.fail_after(_FETCH_TIMEOUT_S):
             return await guild.fetch_member(user_id)
-        except VENDOR_ERRORS:
-            return None
-    return None
+    except discord.NotFound:
+        return None
+    except (*VENDOR_ERRORS, TimeoutError) as error:
+        raise Unavailable("Discord does not say who is there.", code="discord_member", fix="Try again.") from error
 
 
 async def slowly(members: Sequence[discord.Member]) -> AsyncIterator[discord.Member]:
