@@ -332,10 +332,13 @@ async def test_a_folder_may_be_named_by_a_link_but_no_link_below_it_is_followed(
     (tmp_path / "named").symlink_to("real", target_is_directory=True)
     (tmp_path / "real/out").symlink_to(tmp_path, target_is_directory=True)
     await house.add(tmp_path / "named")
-    await house.add(tmp_path / "real", "out", content_path="out")
+    write(tmp_path / "elsewhere", {"b.md": "B"})
+    await house.add(tmp_path / "real", "end", content_path="out")
+    await house.add(tmp_path / "real", "way", content_path="out/elsewhere")
     run = await house.run()
     assert house.files() == {"docs/named/in/a.md": "A"}
-    assert list(run.failed) == ["out"]
+    assert set(run.failed) == {"end", "way"}
+    assert all("link" in why for why in run.failed.values())
 
 
 async def test_what_is_in_a_snapshot_can_be_read_by_everybody_and_is_a_plain_file(house: House, tmp_path: Path) -> None:

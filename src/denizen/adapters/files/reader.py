@@ -74,8 +74,16 @@ class FolderReader:
 
 
 def _root(source: Source) -> Path:
-    """Whoever named the location may have named a link; below it none is followed."""
-    return Path(source.location).resolve() / source.content_path
+    """Whoever named the location may have named a link; below it none is followed. Raises InvalidInput for one."""
+    root = Path(source.location).resolve() / source.content_path
+    if root.resolve() != root:
+        raise InvalidInput(
+            f"The content path {source.content_path} leads through a link.",
+            code="source_invalid",
+            why="Who writes in the folder could lead to files outside of it.",
+            fix="Name the folder that the link points to as the location.",
+        )
+    return root
 
 
 def _revision(found: Sequence[_Found]) -> str:
