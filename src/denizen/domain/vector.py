@@ -13,6 +13,8 @@ from operator import mul
 
 SCALE = 127
 
+_SIGNS = bytes(ord("1") if 0 < value <= SCALE else ord("0") for value in range(256))
+
 
 @dataclass(frozen=True, slots=True)
 class Near:
@@ -28,6 +30,20 @@ def pack(vector: Sequence[float]) -> bytes:
     if length == 0:
         return bytes(len(vector))
     return bytes(round(value / length * SCALE) & 0xFF for value in vector)
+
+
+def unpack(data: bytes) -> list[int]:
+    """Each dimension from -SCALE to SCALE."""
+    return memoryview(data).cast("b").tolist()
+
+
+def signs_of(data: bytes) -> bytes:
+    """One bit for each dimension, set where it is positive; of two vectors that have most of them in common the
+    directions are alike.
+    """
+    if not data:
+        return b""
+    return int(data.translate(_SIGNS), 2).to_bytes((len(data) + 7) // 8)
 
 
 def find_nearest(query: bytes, rows: Iterable[tuple[str, bytes]], *, limit: int) -> list[Near]:

@@ -27,6 +27,7 @@ from denizen.domain.usage import Usage
 from denizen.ports.approvals import Approvals
 from denizen.ports.archive import Archive
 from denizen.ports.audit import Audit
+from denizen.ports.documents import Documents
 from denizen.ports.memory import Memories, Vectors
 from denizen.ports.reception import Outbox, Reception
 from denizen.ports.reminders import Reminders
@@ -245,6 +246,8 @@ class Work(Protocol):
     def memories(self) -> Memories: ...
     @property
     def sources(self) -> Sources: ...
+    @property
+    def documents(self) -> Documents: ...
     @property
     def vectors(self) -> Vectors: ...
     @property

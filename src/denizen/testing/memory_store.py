@@ -18,6 +18,7 @@ from denizen.ports.store import Work
 from denizen.testing.memory_approvals import MemoryApprovals
 from denizen.testing.memory_archive import MemoryArchive
 from denizen.testing.memory_audit import MemoryAudit
+from denizen.testing.memory_documents import MemoryDocuments
 from denizen.testing.memory_memories import MemoryMemories, MemoryVectors
 from denizen.testing.memory_outbox import MemoryOutbox
 from denizen.testing.memory_reception import MemoryReception
@@ -51,6 +52,7 @@ class _Work:
         self.audit = MemoryAudit(unit)
         self.memories = MemoryMemories(unit)
         self.sources = MemorySources(unit)
+        self.documents = MemoryDocuments(unit)
         self.vectors = MemoryVectors(unit)
         self.reminders = MemoryReminders(unit)
 

@@ -25,6 +25,7 @@ from denizen.domain.transcript import Block
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.domain.usage import Usage
 from denizen.ports.archive import Backfill
+from denizen.ports.documents import Document
 from denizen.ports.memory import Vector
 from denizen.ports.reception import Claim
 from denizen.ports.spending import Reservation
@@ -79,6 +80,8 @@ class Tables:
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     source_states: dict[str, SourceState] = field(default_factory=dict[str, SourceState])
     syncs: dict[str, SyncRun] = field(default_factory=dict[str, SyncRun])
+    documents: dict[str, Document] = field(default_factory=dict[str, Document])
+    indexed: dict[str, str] = field(default_factory=dict[str, str])
     vectors: dict[Triple, Vector] = field(default_factory=dict[Triple, Vector])
     reminders: dict[str, Reminder] = field(default_factory=dict[str, Reminder])
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from denizen.testing.store_contract_approvals import ApprovalContract
 from denizen.testing.store_contract_audit import AuditContract
+from denizen.testing.store_contract_documents import DocumentContract
 from denizen.testing.store_contract_forgetting import ForgettingContract
 from denizen.testing.store_contract_memories import MemoriesContract
 from denizen.testing.store_contract_outbox import OutboxContract
@@ -52,6 +53,7 @@ class StoreContract(
     ApprovalContract,
     AuditContract,
     MemoriesContract,
+    DocumentContract,
     ReminderContract,
     SourceContract,
     UnitContract,

@@ -32,6 +32,7 @@ async def open_store(url: str, *, clock: Clock) -> Store:
 
     dialect = _choose(url)
     await anyio.to_thread.run_sync(migrate, dialect)
+    await anyio.to_thread.run_sync(dialect.prepare)
     return Database(dialect, clock)
 
 

@@ -10,6 +10,7 @@ from denizen.adapters.store.archive import SqlArchive
 from denizen.adapters.store.audit import SqlAudit
 from denizen.adapters.store.conversations import SqlConversations
 from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.documents import SqlDocuments
 from denizen.adapters.store.generations import SqlGenerations
 from denizen.adapters.store.lane import Lane
 from denizen.adapters.store.lanes import Lanes
@@ -106,6 +107,10 @@ class SqlWork:
     @property
     def sources(self) -> SqlSources:
         return SqlSources(self._unit)
+
+    @property
+    def documents(self) -> SqlDocuments:
+        return SqlDocuments(self._unit)
 
     @property
     def vectors(self) -> SqlVectors:

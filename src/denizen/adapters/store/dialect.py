@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from denizen.adapters.store.nearness import Nearness
 from denizen.domain.errors import DenizenError
 
 if TYPE_CHECKING:
@@ -59,12 +60,43 @@ class Dialect(Protocol):
         """
         ...
 
+    @property
+    def find_passages(self) -> sa.Executable:
+        """Keys of passages, the best first; parameters `query` (see `query_of_any`) and `limit`."""
+        ...
+
+    @property
+    def find_passages_of(self) -> sa.Executable:
+        """Likewise, of the sources in the parameter `sources` (see `list_of`)."""
+        ...
+
+    @property
+    def nearness(self) -> Nearness: ...
+
+    def prepare(self) -> None:
+        """Makes use of what this server offers beyond the schema. Once, when that is up to date."""
+        ...
+
     def begin(self, connection: sa.Connection, *, write: bool) -> None:
         """Begins a transaction; one that writes has what it takes to come to an end, or raises."""
         ...
 
     def query_of(self, words: Sequence[str]) -> str:
         """The search for all of these, in the database's own syntax. `words` are letters and digits only."""
+        ...
+
+    def query_of_any(self, words: Sequence[str]) -> str:
+        """The search for any of these."""
+        ...
+
+    def share_of_words(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+        """The share of all passages that has each word, about, and how many passages there are, about. What is rare
+        may be said to be rarer than it is.
+        """
+        ...
+
+    def count_words(self, connection: sa.Connection) -> None:
+        """The passages have changed: makes `share_of_words` true again."""
         ...
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:

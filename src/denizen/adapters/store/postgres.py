@@ -5,7 +5,7 @@ Every wait has an end: units of work are shielded against cancellation, so the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -17,7 +17,8 @@ from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
-from denizen.adapters.store.tables import MESSAGE, POST, THERE, messages, posts
+from denizen.adapters.store.postgres_vectors import PgVectors
+from denizen.adapters.store.tables import MESSAGE, POST, THERE, messages, passages, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -70,6 +71,31 @@ _SEARCH_POSTS = (
     .limit(sa.bindparam("limit"))
 )
 
+_ANY = sa.func.to_tsquery(sa.literal_column("'denizen_words'::regconfig"), sa.bindparam("query", type_=sa.Text()))
+_HAS_ANY = sa.literal_column("passages.lexemes").op("@@")(_ANY)
+_FIND_PASSAGES = (
+    sa.select(passages.c.key)
+    .where(_HAS_ANY)
+    # 1 + 32: by the logarithm of the length, and between 0 and 1; as bm25 has it, more or less.
+    .order_by(sa.func.ts_rank(sa.literal_column("passages.lexemes"), _ANY, 33).desc(), passages.c.position)
+    .limit(sa.bindparam("limit"))
+)
+_FIND_PASSAGES_OF = _FIND_PASSAGES.where(_among(passages.c.source_id, "sources"))
+# Counting takes 20 ms a word here; the statistics of the planner know the common ones, by their stems.
+_SHARES = sa.text(
+    """
+    SELECT asked.word, coalesce(max(common.share), 0)
+    FROM unnest(CAST(:words AS text[])) AS asked(word)
+    LEFT JOIN LATERAL unnest(to_tsvector('denizen_words'::regconfig, asked.word)) AS stem ON true
+    LEFT JOIN (
+        SELECT unnest(most_common_elems::text::text[]) AS lexeme, unnest(most_common_elem_freqs) AS share
+        FROM pg_stats WHERE schemaname = current_schema() AND tablename = 'passages' AND attname = 'lexemes'
+    ) AS common ON common.lexeme = stem.lexeme
+    GROUP BY asked.word
+    """
+)
+_PASSAGES = sa.text("SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('passages')")
+
 _RETRY = {"40001", "40P01", "53300", "55P03", "57014"}
 """Serialization failure, deadlock, too many connections, lock and statement timeout."""
 
@@ -84,11 +110,17 @@ class Postgres:
     locks_rows = True
     search = _SEARCH
     search_posts = _SEARCH_POSTS
+    find_passages = _FIND_PASSAGES
+    find_passages_of = _FIND_PASSAGES_OF
 
     def __init__(self, url: sa.URL) -> None:
         self._url = url
         self.insert: InsertInto = insert
         self.engine = _make_engine(url)
+        self.nearness = PgVectors()
+
+    def prepare(self) -> None:
+        self.nearness.prepare(self.engine)
 
     def begin(self, connection: sa.Connection, *, write: bool) -> None:
         """The driver begins with the first statement. A unit that reads sees one state of the database throughout."""
@@ -102,6 +134,17 @@ class Postgres:
 
     def query_of(self, words: Sequence[str]) -> str:
         return " ".join(words)
+
+    def query_of_any(self, words: Sequence[str]) -> str:
+        return " | ".join(words)
+
+    def share_of_words(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+        """From the statistics of the planner."""
+        rows = connection.execute(_SHARES, {"words": list(words)})
+        return {row[0]: row[1] for row in rows}, connection.execute(_PASSAGES).scalar_one()
+
+    def count_words(self, connection: sa.Connection) -> None:
+        connection.execute(sa.text("ANALYZE passages"))
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
         return _among(column, name)

@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0011"
+HEAD = "0012"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

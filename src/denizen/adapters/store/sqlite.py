@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
@@ -18,9 +18,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
+from denizen.adapters.store.bits import BitIndex
 from denizen.adapters.store.columns import EscapedText, UtcTime
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
-from denizen.adapters.store.tables import MESSAGE, POST, messages, posts
+from denizen.adapters.store.tables import MESSAGE, POST, messages, passages, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 BUSY_TIMEOUT_MS = 5000
@@ -75,6 +76,26 @@ _found_posts = (
 )
 _SEARCH_POSTS = sa.select(*POST).where(posts.c.position.in_(_found_posts)).order_by(posts.c.id.desc())
 
+# The rank is asked of the index alone, which gives the best without ranking the rest one by one in SQL.
+_FIND_PASSAGES = sa.text(
+    """
+    SELECT passages.key FROM (
+        SELECT rowid AS place, rank AS score FROM passage_words WHERE words MATCH :query ORDER BY rank LIMIT :limit
+    ) AS found CROSS JOIN passages ON passages.position = found.place ORDER BY found.score
+    """
+).columns(passages.c.key)
+_FIND_PASSAGES_OF = sa.text(
+    """
+    SELECT passages.key FROM passage_words CROSS JOIN passages ON passages.position = passage_words.rowid
+    WHERE passage_words.words MATCH :query AND passages.source_id IN (SELECT value FROM json_each(:sources))
+    ORDER BY bm25(passage_words) LIMIT :limit
+    """
+).columns(passages.c.key)
+_MANY = 0.025
+"""Of all passages: where counting those that have a word ends."""
+_COUNT_PASSAGES = sa.text("SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE words MATCH :query LIMIT :most)")
+_PASSAGES = sa.select(sa.func.coalesce(sa.func.max(passages.c.position), 0))
+
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
@@ -87,11 +108,17 @@ class Sqlite:
     locks_rows = False
     search = _SEARCH
     search_posts = _SEARCH_POSTS
+    find_passages = _FIND_PASSAGES
+    find_passages_of = _FIND_PASSAGES_OF
 
     def __init__(self, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
         self.insert: InsertInto = insert
         self.engine = _make_engine(path, busy_timeout_ms)
+        self.nearness = BitIndex()
+
+    def prepare(self) -> None:
+        """There is nothing beyond the schema."""
 
     def begin(self, connection: sa.Connection, *, write: bool) -> None:
         """A write takes the lock at once: one that asks for it halfway can be refused at any time."""
@@ -99,6 +126,20 @@ class Sqlite:
 
     def query_of(self, words: Sequence[str]) -> str:
         return " ".join(f'"{word}"' for word in words)
+
+    def query_of_any(self, words: Sequence[str]) -> str:
+        return " OR ".join(f'"{word}"' for word in words)
+
+    def share_of_words(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+        """Counted, up to a bound."""
+        total = connection.execute(_PASSAGES).scalar_one()
+        most = max(round(total * _MANY), 1000)
+        asked = {word: {"query": self.query_of([word]), "most": most} for word in words}
+        counts = {word: connection.execute(_COUNT_PASSAGES, bounds).scalar_one() for word, bounds in asked.items()}
+        return {word: count / max(total, 1) for word, count in counts.items()}, total
+
+    def count_words(self, connection: sa.Connection) -> None:
+        """They are counted at each search."""
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
         return _among(column, name)

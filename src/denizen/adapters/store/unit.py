@@ -49,6 +49,10 @@ class Unit:
         self._shield = anyio.CancelScope(shield=True)
         self._shield.__enter__()
 
+    @property
+    def writes(self) -> bool:
+        return self._write
+
     async def read(self, job: Callable[[sa.Connection], T]) -> T:
         """Raises what the job raises, and for a fault of the database what `Store` promises."""
         if self._over:

@@ -17,6 +17,7 @@ from denizen.adapters.store.tables.archive import (
     rooms,
 )
 from denizen.adapters.store.tables.audit import audit, audit_head
+from denizen.adapters.store.tables.documents import documents, indexed, passages
 from denizen.adapters.store.tables.memory import memories, vectors
 from denizen.adapters.store.tables.outbox import deliveries, delivery_files
 from denizen.adapters.store.tables.reception import allowed, claims, exchanges, follows, positions
@@ -54,13 +55,16 @@ __all__ = [
     "conversations",
     "deliveries",
     "delivery_files",
+    "documents",
     "exchanges",
     "follows",
     "grants",
+    "indexed",
     "memories",
     "messages",
     "metadata",
     "opt_outs",
+    "passages",
     "positions",
     "post_versions",
     "posts",

@@ -30,10 +30,18 @@ memories = sa.Table(
 vectors = sa.Table(
     "vectors",
     metadata,
-    sa.Column("collection", sa.Text(), primary_key=True),
-    sa.Column("key", EscapedText(), primary_key=True),
-    sa.Column("model", EscapedText(), primary_key=True),
+    position(),
+    sa.Column("collection", sa.Text(), nullable=False),
+    sa.Column("key", EscapedText(), nullable=False),
+    sa.Column("model", EscapedText(), nullable=False),
     sa.Column("shelf", EscapedText(), nullable=False),
+    sa.Column("bits", sa.LargeBinary(), nullable=False),
     sa.Column("data", sa.LargeBinary(), nullable=False),
+    sa.UniqueConstraint("collection", "key", "model"),
+    sa.Index("ix_vectors_collection_model_position", "collection", "model", "position"),
     sa.Index("ix_vectors_collection_shelf", "collection", "shelf"),
+    sqlite_autoincrement=True,
 )
+"""A position is never used twice, so that an index in memory learns what is new by reading on (`near.py`). `bits` are
+the signs of `data`; where Postgres has pgvector there is a column `embedding` as well (`postgres_vectors.py`).
+"""

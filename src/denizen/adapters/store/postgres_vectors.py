@@ -1,0 +1,104 @@
+"""Nearness where the server has pgvector: it compares, with an index for each length of vectors.
+
+The column for it is beside the others and derived from them; it is made when the server has the extension, whenever
+that is. Without it vectors are compared one by one, which is fine for memories and slow for documents.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from denizen.adapters.store.nearness import Wanted
+from denizen.domain.vector import Near, unpack
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+MAX_DIMENSIONS = 2000
+"""What an index of pgvector takes; longer vectors are compared one by one."""
+
+_AVAILABLE = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
+_THERE = sa.text(
+    "SELECT count(*) FROM pg_attribute WHERE attrelid = to_regclass('vectors') AND attname = 'embedding'"
+    " AND NOT attisdropped"
+)
+_LEARN = sa.text(
+    "UPDATE vectors SET embedding = CAST(:embedding AS vector)"
+    " WHERE collection = :collection AND key = :key AND model = :model"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class PgVectors:
+    """`denizen.adapters.store.nearness.Nearness`."""
+
+    def __init__(self) -> None:
+        self.is_there = False
+        self._indexed: set[int] = set()
+
+    def prepare(self, engine: Engine) -> None:
+        """Once, when the schema is up to date. What the server does not allow is told and left."""
+        with engine.connect() as connection:
+            self.is_there = bool(connection.execute(_THERE).scalar_one())
+            if not self.is_there and connection.execute(_AVAILABLE).scalar_one():
+                try:
+                    _add_column(connection)
+                except DBAPIError as error:
+                    connection.rollback()
+                    _log.warning("pgvector cannot be used", extra={"why": str(error.orig).strip()})
+                self.is_there = bool(connection.execute(_THERE).scalar_one())  # perhaps another process made it
+
+    def learn(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+        if not self.is_there:
+            return
+        for size in {len(row["data"]) for row in rows} - self._indexed:
+            _make_index(connection, size)
+            self._indexed.add(size)
+        given = [{name: row[name] for name in ("collection", "key", "model")} for row in rows]
+        for row, told in zip(rows, given, strict=True):
+            told["embedding"] = _written(row["data"])
+        connection.execute(_LEARN, given)
+
+    def find(self, connection: Connection, wanted: Wanted) -> list[Near] | None:
+        size = len(wanted.query)
+        if not self.is_there or size > MAX_DIMENSIONS or not any(wanted.query):
+            return None
+        connection.execute(sa.text("SET LOCAL hnsw.iterative_scan = relaxed_order"))
+        rows = connection.execute(_nearest(size), wanted.bounds | {"q": _written(wanted.query), "most": wanted.limit})
+        return sorted((Near(key, near) for key, near in rows), key=lambda each: (-each.similarity, each.key))
+
+
+def _add_column(connection: Connection) -> None:
+    connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
+    connection.execute(sa.text("ALTER TABLE vectors ADD COLUMN embedding vector"))
+    connection.execute(sa.text("DELETE FROM vectors"))  # they are made anew in the background, with it
+    connection.commit()
+
+
+def _make_index(connection: Connection, size: int) -> None:
+    if size <= MAX_DIMENSIONS:
+        connection.execute(
+            sa.text(
+                f"CREATE INDEX IF NOT EXISTS ix_vectors_near_{size} ON vectors"
+                f" USING hnsw ((embedding::vector({size})) vector_cosine_ops) WHERE vector_dims(embedding) = {size}"
+            )
+        )
+
+
+def _nearest(size: int) -> sa.Executable:
+    near = f"embedding::vector({size}) <=> CAST(:q AS vector({size}))"
+    return sa.text(
+        f"SELECT key, 1 - ({near}) FROM vectors"  # noqa: S608 - a length
+        " WHERE collection = :within AND model = :of_model AND shelf = ANY(:shelves)"
+        f" AND vector_dims(embedding) = {size} ORDER BY {near} LIMIT :most"
+    ).columns(sa.column("key", sa.Text()), sa.column("near", sa.Float()))
+
+
+def _written(data: bytes) -> str:
+    return "[" + ",".join(map(str, unpack(data))) + "]"

@@ -1,0 +1,191 @@
+"""Passages: documents cut into pieces that are found, read and cited by themselves, each under its headings. Pure.
+
+Lines are counted as `grep -n` and `sed` count them, from 1, so that a passage can be looked up in the file it is from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from denizen.domain.ids import derive
+
+MAX_CHARS = 1200
+"""About what a small embedding model reads (256 tokens), and what a search result can show."""
+MIN_CHARS = 300
+"""A passage that is full is cut behind a paragraph, if that leaves at least so much of it."""
+MAX_PASSAGES = 5000
+"""Of one document; what follows is not found by search, only by the shell."""
+
+CUT_AS = "1"
+"""Part of every passage's key: raised when the same text would be cut or described differently."""
+
+_MARKED = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_UNDERLINES = re.compile(r"([=\-~^\"'`*+#.:_<>])\1{2,}[ \t]*$")
+_MARKDOWN = frozenset({".md", ".mdx"})
+_TITLED = _MARKDOWN | {".rst", ".txt"}
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Lines `first_line` to `last_line` of a document, under its headings, outermost first."""
+
+    number: int
+    headings: tuple[str, ...]
+    first_line: int
+    last_line: int
+    text: str
+
+    @property
+    def title(self) -> str:
+        return " > ".join(self.headings)
+
+    @property
+    def described(self) -> str:
+        """What is searched, by words and by meaning."""
+        return f"{self.title}\n{self.text}" if self.headings else self.text
+
+
+def key_of(source_id: str, passage: Passage) -> str:
+    """The same for the same words in one source, wherever they stand: what was made of them need not be made anew."""
+    return derive("psg", CUT_AS, source_id, passage.described)
+
+
+def split_passages(path: str, text: str) -> list[Passage]:
+    """Of a document, in order; every line that is not blank is in one of them, up to MAX_PASSAGES."""
+    suffix = PurePosixPath(path).suffix.lower()
+    cutter = _Cutter()
+    for line in _read_lines(text, suffix):
+        if line.title:
+            cutter.begin(line)
+        cutter.add(line)
+        if len(cutter.passages) >= MAX_PASSAGES:
+            return cutter.passages[:MAX_PASSAGES]
+    cutter.finish()
+    return cutter.passages[:MAX_PASSAGES]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """`title` and `level` are of a heading that begins with this line. `breaks`: a paragraph ends here."""
+
+    number: int
+    text: str
+    title: str = ""
+    level: int = 0
+    is_heading: bool = False
+    breaks: bool = False
+
+
+def _read_lines(text: str, suffix: str) -> Iterator[_Line]:
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    fence, front = "", suffix in _MARKDOWN and lines[0] == "---"
+    underlines: list[str] = []
+    is_underline = False
+    for number, line in enumerate(lines, start=1):
+        if front:
+            front = number == 1 or line != "---"
+            yield _Line(number, line)
+            continue
+        marked = _FENCE.match(line) if suffix in _MARKDOWN else None
+        if fence or marked:
+            fence = _step_fence(fence, line, marked.group(1) if marked else "")
+            yield _Line(number, line)
+            continue
+        if is_underline:
+            is_underline = False
+            yield _Line(number, line, is_heading=True)
+            continue
+        heading = _MARKED.match(line) if suffix in _MARKDOWN else None
+        if heading:
+            yield _Line(number, line, heading.group(2).strip(), len(heading.group(1)), is_heading=True)
+        elif suffix in _TITLED and number < len(lines) and _is_title(line, lines[number], suffix):
+            is_underline = True
+            yield _Line(number, line, line.strip(), _level(lines[number][0], suffix, underlines), is_heading=True)
+        else:
+            yield _Line(number, line, breaks=not line.strip())
+
+
+def _step_fence(fence: str, line: str, marked: str) -> str:
+    """The fence that is open behind this line. It ends with one of its kind, at least as long, and nothing else."""
+    if not fence:
+        return marked
+    closes = marked.startswith(fence) and not line.strip().strip(fence[0])
+    return "" if closes else fence
+
+
+def _is_title(line: str, below: str, suffix: str) -> bool:
+    """Underlined, as rst has it; Markdown knows `=` and `-` only, of any length from three here."""
+    found = _UNDERLINES.match(below)
+    if not found or not line.strip() or line[:1].isspace() or _UNDERLINES.match(line):
+        return False
+    if suffix in _MARKDOWN:
+        return found.group(1) in "=-" and not line.startswith(("-", "*", ">", "|", "+"))
+    return len(below.rstrip()) >= len(line.rstrip())
+
+
+def _level(char: str, suffix: str, underlines: list[str]) -> int:
+    """In rst, the order in which the kinds of underline come up."""
+    if suffix in _MARKDOWN:
+        return 1 if char == "=" else 2
+    if char not in underlines:
+        underlines.append(char)
+    return underlines.index(char) + 1
+
+
+@dataclass(slots=True)
+class _Cutter:
+    """Fills one passage after another. A heading without text goes with what follows it."""
+
+    passages: list[Passage] = field(default_factory=list[Passage])
+    _stack: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    _held: list[_Line] = field(default_factory=list[_Line])
+    _headings: tuple[str, ...] = ()
+    _chars: int = 0
+
+    def begin(self, heading: _Line) -> None:
+        if any(line.text.strip() and not line.is_heading for line in self._held):
+            self.finish()
+        while self._stack and self._stack[-1][0] >= heading.level:
+            self._stack.pop()
+        self._stack.append((heading.level, heading.title))
+        self._headings = tuple(title for _, title in self._stack)
+
+    def add(self, line: _Line) -> None:
+        if self._chars + len(line.text) + 1 > MAX_CHARS and self._held:
+            self._cut()
+        for start in range(0, len(line.text) - MAX_CHARS, MAX_CHARS):
+            self._put(line.number, line.number, line.text[start : start + MAX_CHARS])
+        rest = len(line.text) - (len(line.text) - 1) // MAX_CHARS * MAX_CHARS if line.text else 0
+        self._hold(_Line(line.number, line.text[-rest:] if rest else "", "", 0, line.is_heading, line.breaks))
+
+    def finish(self) -> None:
+        self._emit(len(self._held))
+
+    def _hold(self, line: _Line) -> None:
+        self._held.append(line)
+        self._chars += len(line.text) + 1
+
+    def _cut(self) -> None:
+        """Behind the last paragraph that is far enough, or else behind everything."""
+        chars, at = 0, len(self._held)
+        for index, line in enumerate(self._held):
+            chars += len(line.text) + 1
+            if line.breaks and chars >= MIN_CHARS:
+                at = index + 1
+        self._emit(at)
+
+    def _emit(self, count: int) -> None:
+        taken, self._held = self._held[:count], self._held[count:]
+        self._chars = sum(len(line.text) + 1 for line in self._held)
+        full = [index for index, line in enumerate(taken) if line.text.strip()]
+        if full:
+            taken = taken[full[0] : full[-1] + 1]
+            self._put(taken[0].number, taken[-1].number, "\n".join(line.text for line in taken))
+
+    def _put(self, first: int, last: int, text: str) -> None:
+        if text.strip():
+            self.passages.append(Passage(len(self.passages), self._headings, first, last, text.strip("\n")))

@@ -1,0 +1,130 @@
+"""Vectors compared by the database where it can, and here where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.adapters.store import open_store
+from denizen.adapters.store.nearness import Wanted
+from denizen.adapters.store.postgres import Postgres
+from denizen.adapters.store.postgres_vectors import PgVectors
+from denizen.domain.clock import SystemClock
+from denizen.domain.vector import pack, signs_of, unpack
+from denizen.ports.memory import Vector
+from denizen.ports.store import Store
+
+pytest_plugins = ["tests.postgres"]
+
+SHELVES = ["s0", "s1"]
+
+
+def row(key: str, *values: float, shelf: str = "s0") -> Vector:
+    return Vector("docs", shelf, key, "m", pack(values))
+
+
+async def keys(store: Store, *values: float, shelves: list[str] | None = None) -> list[str]:
+    async with store.work(write=False) as work:
+        near = await work.vectors.find_nearest("docs", shelves or SHELVES, "m", pack(values), limit=3)
+    return [each.key for each in near]
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    store = await open_store(f"sqlite:///{tmp_path}/store.db", clock=SystemClock())
+    yield store
+    await store.aclose()
+
+
+@given(st.lists(st.floats(-9, 9), min_size=1, max_size=70))
+def test_signs_are_one_bit_for_each_dimension(values: list[float]) -> None:
+    data = pack(values)
+    wanted = "".join("1" if value > 0 else "0" for value in unpack(data))
+    assert int.from_bytes(signs_of(data)) == int(wanted, 2)
+
+
+@pytest.mark.anyio
+async def test_another_process_writes_and_the_next_search_knows(store: Store, tmp_path: Path) -> None:
+    other = await open_store(f"sqlite:///{tmp_path}/store.db", clock=SystemClock())
+    async with store.work() as work:
+        await work.vectors.put([row("a", 1, 0), row("b", 0, 1)])
+    assert await keys(other, 1, 0) == ["a", "b"]
+    async with store.work() as work:
+        await work.vectors.put([row("c", 1, 0.1), row("a", 1, 0, shelf="private")])
+        await work.vectors.put([row("b", 0, 1, shelf="s1")])
+    assert await keys(other, 1, 0) == ["c", "b"]
+    assert await keys(other, 1, 0, shelves=["s0"]) == ["c"]
+    await other.aclose()
+
+
+@pytest.mark.anyio
+async def test_what_is_rolled_back_was_never_there(store: Store) -> None:
+    async with store.work() as work:
+        await work.vectors.put([row("a", 1, 0)])
+    with pytest.raises(RuntimeError):
+        async with store.work() as work:
+            await work.vectors.put([row("b", 1, 0)])
+            assert len(await work.vectors.find_nearest("docs", SHELVES, "m", pack([1, 0]), limit=3)) == 2
+            raise RuntimeError
+    assert await keys(store, 1, 0) == ["a"]
+    async with store.work() as work:
+        await work.vectors.put([row("c", 1, 0.2)])
+    assert await keys(store, 1, 0) == ["a", "c"]
+
+
+@pytest.mark.anyio
+async def test_signs_of_what_is_gone_are_dropped_in_time(store: Store) -> None:
+    async with store.work() as work:
+        await work.vectors.put([row(str(n), 1, n) for n in range(50)])
+    assert len(await keys(store, 1, 0)) == 3
+    async with store.work() as work:
+        await work.vectors.put([row("kept", 1, 0, shelf="s1")])
+        await work.vectors.remove_other_models("docs", "other")
+        await work.vectors.put([row("new", 1, 0)])
+    assert await keys(store, 1, 0) == ["new"]
+    assert await keys(store, 1, 0) == ["new"]
+
+
+@pytest.mark.proves("V5-search")
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.anyio
+async def test_pgvector_compares_where_the_server_has_it(postgres_url: str) -> None:
+    store = await open_store(postgres_url, clock=SystemClock())
+    async with store.work() as work:
+        await work.vectors.put([row("a", 1, 0), row("b", 1, 1)])
+    with psycopg.connect(postgres_url) as connection:
+        given = connection.execute("SELECT key, embedding::text FROM vectors ORDER BY key").fetchall()
+        indexes = connection.execute("SELECT indexname FROM pg_indexes WHERE indexname LIKE '%near%'").fetchall()
+    assert given == [("a", "[127,0]"), ("b", "[90,90]")]
+    assert indexes == [("ix_vectors_near_2",)]
+    assert await keys(store, 1, 0) == ["a", "b"]
+    await store.aclose()
+
+
+@pytest.mark.xdist_group("postgres")
+@pytest.mark.anyio
+async def test_a_server_that_gets_pgvector_later_uses_it_from_the_next_start(postgres_url: str) -> None:
+    store = await open_store(postgres_url, clock=SystemClock())
+    await store.aclose()
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE vectors DROP COLUMN embedding CASCADE")
+    store = await open_store(postgres_url, clock=SystemClock())
+    async with store.work() as work:
+        await work.vectors.put([row("a", 1, 0)])
+    assert await keys(store, 1, 0) == ["a"]
+    await store.aclose()
+
+
+@pytest.mark.xdist_group("postgres")
+def test_without_pgvector_vectors_are_looked_at_one_by_one(postgres_url: str) -> None:
+    nearness, engine = PgVectors(), Postgres(sa.make_url(postgres_url)).engine
+    wanted = Wanted("docs", "m", frozenset(SHELVES), pack([1, 0]), 3, {})
+    with engine.connect() as connection:
+        nearness.learn(connection, [{"data": b"12"}])
+        assert nearness.find(connection, wanted) is None
