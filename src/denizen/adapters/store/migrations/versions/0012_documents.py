@@ -41,7 +41,7 @@ def upgrade() -> None:
         *(sa.Column(name, sa.Integer(), nullable=False) for name in ("first_line", "last_line")),
         *(_text(name) for name in ("headings", "text", "words")),
         sa.PrimaryKeyConstraint("position", name="pk_passages"),
-        sa.UniqueConstraint("document", "number", name="uq_passages_document"),
+        sa.UniqueConstraint("document", "number", name="uq_passages_document_number"),
     )
     op.create_index("ix_passages_key", "passages", ["key"])
     op.create_table(
@@ -54,7 +54,7 @@ def upgrade() -> None:
         *(_text(name) for name in ("collection", "key", "model", "shelf")),
         *(sa.Column(name, sa.LargeBinary(), nullable=False) for name in ("bits", "data")),
         sa.PrimaryKeyConstraint("position", name="pk_vectors"),
-        sa.UniqueConstraint("collection", "key", "model", name="uq_vectors_collection"),
+        sa.UniqueConstraint("collection", "key", "model", name="uq_vectors_collection_key_model"),
         sqlite_autoincrement=True,
     )
     op.create_index("ix_vectors_collection_model_position", "vectors", ["collection", "model", "position"])
