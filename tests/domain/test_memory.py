@@ -8,18 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.ids import AgentName
-from denizen.domain.memory import (
-    CORE,
-    Hearing,
-    Memory,
-    ToldAt,
-    fuse,
-    may_come_up,
-    needs_rooms,
-    plan_told,
-    rank_by_words,
-)
+from denizen.domain.memory import CORE, Hearing, Memory, ToldAt, may_come_up, needs_rooms, plan_told
 from denizen.domain.prompt import estimate_tokens
+from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.vector import find_nearest, pack
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -15,6 +15,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.channels import Channels
+from denizen.engine.meaning import Meaning
 from denizen.engine.memory import MemoryKeeper
 from denizen.ports.embed import EmbedKind
 from denizen.ports.toolset import CallScope
@@ -87,7 +88,7 @@ class Recollection:
         self.channel = MemoryChannel(self.platform, ADA)
         self.channels.add(self.channel)
         self.keeper = MemoryKeeper(
-            self.store, self.channels, self.clock, embedder=lambda: self.embedder, policy=lambda: self.policy
+            self.store, self.channels, self.clock, meaning=Meaning(lambda: self.embedder), policy=lambda: self.policy
         )
         self.tools = skill_of(self.keeper, self.root)
 

@@ -51,7 +51,7 @@ VEXAI: tuple[Requirement, ...] = (
         "V5-search",
         "1.1",
         "Full-text search and vector search work on SQLite and on Postgres (tsvector, pgvector) behind one interface.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     # 1.2 Message pipeline

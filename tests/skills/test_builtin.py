@@ -28,7 +28,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
     "notes": {Tier.HARMLESS: "list_notes read_note search_notes", Tier.LIMITED: "append_note write_note"},
     "conversation": {Tier.HARMLESS: "search_conversation read_messages"},
     "archive": {Tier.HARMLESS: "search_archive read_history read_context read_edits archive_stats"},
-    "knowledge": {Tier.HARMLESS: "list_knowledge read_knowledge search_knowledge"},
+    "knowledge": {Tier.HARMLESS: "list_knowledge read_knowledge search_docs"},
     "shell": {Tier.HARMLESS: "bash bash_batch"},
     "reminders": {Tier.HARMLESS: "list_reminders", Tier.LIMITED: "remind cancel_reminder"},
     "web_search": {Tier.LIMITED: "web_search"},
@@ -85,7 +85,7 @@ ALWAYS_TOKENS = 1200
 TOKENS: Mapping[str, int] = {
     # only where there is a use for them
     "archive": 430,
-    "knowledge": 230,
+    "knowledge": 250,
     "shell": 190,
     "reminders": 175,
     "web_search": 75,

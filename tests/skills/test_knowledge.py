@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, Tier
-from denizen.skill import SkillToolset, ToolResult
+from denizen.skill import IndexedPassage, SkillToolset, ToolResult, split_passages
 from denizen.skills.knowledge import MAX_LISTED, skill
 from denizen.skills.shelf import Shelf
 from tests.skill_services import Surroundings, run, scope
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.anyio
 class Library:
     def __init__(self, root: Path) -> None:
         self.shared, self.own = root / "shared", root / "ada/knowledge"
-        services = replace(Surroundings(root).services(), shared_of=self.shared_of)
-        self.toolset = SkillToolset(skill, services)
+        self.services = replace(Surroundings(root).services(), shared_of=self.shared_of)
+        self.toolset = SkillToolset(skill, self.services)
 
     def shared_of(self, skill: str) -> Path:
         assert skill == "knowledge"
@@ -64,17 +65,38 @@ async def test_a_file_is_read_by_its_name_and_quoted_as_data(library: Library):
     assert "I like the sun." in (await library.ask("read_knowledge", name="diary.md")).text
 
 
-async def test_a_search_finds_the_lines_with_all_words_in_every_file(library: Library):
-    found = (await library.ask("search_knowledge", words="SUN")).text
-    assert "own/diary.md, line 1: I like the sun." in found
-    assert "shared/plants/rose.md, line 2: Roses want sun." in found
-    assert (await library.ask("search_knowledge", words="sun water")).text == "No file has a line with: sun water"
+async def test_a_search_finds_passages_of_the_folders_headed_as_they_are_cited(library: Library):
+    found = (await library.ask("search_docs", query="Where is SUN wanted?")).text
+    assert found.splitlines()[1:-1] == [
+        "[own/diary.md:1-1]", "I like the sun.", "",
+        "[shared/plants/rose.md:1-3] (Roses)", "# Roses", "Roses want sun.", "And water.",
+    ]  # fmt: skip
+    assert (await library.ask("search_docs", query="zebra")).text.startswith("Nothing was found")
+    assert (await library.ask("search_docs", query="zebra")).data == {"found": 0}
+
+
+async def test_passages_of_the_sources_stand_beside_those_of_the_folders(library: Library):
+    (passage,) = split_passages("docs/sun.md", "The sun is a star.")
+    asked: list[tuple[str, tuple[str, ...], int]] = []
+
+    async def search(question: str, *, sources: Collection[str] = (), limit: int = 6) -> Sequence[IndexedPassage]:
+        asked.append((question, tuple(sources), limit))
+        return [IndexedPassage("key", "docs/sun.md", "sky", passage)]
+
+    library.toolset = SkillToolset(skill, replace(library.services, search_documents=search))
+    found = (await library.ask("search_docs", query="sun")).text
+    assert [line for line in found.splitlines() if line.startswith("[")] == [
+        "[docs/sun.md:1-1]", "[own/diary.md:1-1]", "[shared/plants/rose.md:1-3] (Roses)",
+    ]  # fmt: skip
+    found = (await library.ask("search_docs", query="sun", source="sky")).text
+    assert [line for line in found.splitlines() if line.startswith("[")] == ["[docs/sun.md:1-1]"]
+    assert asked == [("sun", (), 6), ("sun", ("sky",), 6)]
 
 
 async def test_folders_that_do_not_exist_are_empty(tmp_path: Path):
     library = Library(tmp_path)
     assert (await library.ask("list_knowledge")).text == "There are no files."
-    assert (await library.ask("search_knowledge", words="x")).text == "No file has a line with: x"
+    assert (await library.ask("search_docs", query="x")).text.startswith("Nothing was found")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +138,7 @@ def test_a_binary_file_is_no_sheet(tmp_path: Path) -> None:
     assert Shelf(tmp_path).find_text("photo.png") is None
 
 
-async def test_what_was_read_of_the_sources_is_listed_read_and_searched_beside_the_folders(tmp_path: Path):
+async def test_what_was_read_of_the_sources_is_listed_and_read_beside_the_folders(tmp_path: Path):
     library = Library(tmp_path)
     library.add(library.own, "docs/guide.md", "My own words about roses.")
     library.add(tmp_path / "snapshot", "docs/site/guide.mdx", "# Guide\nRoses want sun.")
@@ -126,7 +148,5 @@ async def test_what_was_read_of_the_sources_is_listed_read_and_searched_beside_t
     listed = (await library.ask("list_knowledge")).text
     assert [line.split(" ")[0] for line in listed.splitlines()[1:-1]] == ["own/docs/guide.md", "docs/site/guide.mdx"]
     assert "Roses want sun." in (await library.ask("read_knowledge", name="docs/site/guide.mdx")).text
-    found = (await library.ask("search_knowledge", words="roses sun")).text
-    assert "docs/site/guide.mdx, line 2: Roses want sun." in found
     assert "My own words" in (await library.ask("read_knowledge", name="docs/guide.md")).text
     assert (await library.ask("read_knowledge", name="docs/../../ada/knowledge/docs/guide.md")).is_error

@@ -134,12 +134,12 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         services = Services(store, durable, Live(), gate, clock, memories=memories, observer=observer)
         community = build_community(runtime, services, channels)
         restart = Restart()
-        knowledge = build_knowledge(home, store, durable, clock, lambda: runtime.current.snapshot_remote)
+        knowledge = build_knowledge(home, store, durable, clock, runtime)
         foundations = Foundations(
             home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open,
             Acting(channels).open, community.reminders.open, opening.choice,
             mcp, embedders, memories, Shelf(home), HomeUpkeep(store, clock, restart),
-            Aside(runtime, consult), knowledge.library, sandbox,
+            Aside(runtime, consult), knowledge.library, knowledge.search, sandbox,
         )  # fmt: skip
         async with store.work() as work:
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())

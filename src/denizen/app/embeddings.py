@@ -30,6 +30,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.memory import RecallPolicy
 from denizen.engine.channels import Channels
+from denizen.engine.meaning import Meaning
 from denizen.engine.memory import MemoryKeeper
 from denizen.engine.runtime import Runtime
 from denizen.ports.embed import Embedder
@@ -122,7 +123,7 @@ def build_memories(home: Path, runtime: Runtime, store: Store, channels: Channel
         store,
         channels,
         clock,
-        embedder=lambda: runtime.current.embedder,
+        meaning=Meaning(lambda: runtime.current.embedder),
         policy=lambda: runtime.current.recall,
         written=UserMemoryFiles(home).load,
     )

@@ -37,7 +37,7 @@ from denizen.engine.toolbox import list_all
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
-from denizen.skill.services import Upkeep
+from denizen.skill.services import SearchDocuments, Upkeep
 from denizen.skill.toolset import (
     AskForScope,
     CallThroughGate,
@@ -79,6 +79,7 @@ class Foundations:
     upkeep: Upkeep
     ask_model: AskForScope
     library: Library
+    search: SearchDocuments
     sandbox: Sandbox
 
 
@@ -144,6 +145,7 @@ def _services(settings: Settings, on: Foundations, options: Mapping[str, Json], 
         open_deeds=on.memories.open_deeds,
         shared_of={"knowledge": settings.folders.knowledge, "moderation": on.home / "moderation"}.get,
         snapshot=on.library.current_folder,
+        search_documents=on.search,
         download=fetcher.download,
         run_program=Programs(home=on.home, environ=read_environment()),
         ask_model=on.ask_model,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +18,16 @@ from denizen.adapters.sitemap import SitemapReader
 from denizen.app.environment import read_environment
 from denizen.app.settings.folders import LIBRARY_FOLDER
 from denizen.domain.clock import Clock
-from denizen.domain.snapshot import Remote
 from denizen.domain.source import SourceKind
+from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.pushing import Pushing
 from denizen.engine.knowledge.reading import Reading
+from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync, Work
+from denizen.engine.meaning import Meaning
+from denizen.engine.runtime import Runtime
 from denizen.ports.durable import Durable
 from denizen.ports.source import SourceReader
 from denizen.ports.store import Store
@@ -39,6 +41,8 @@ class Knowledge:
     sync: Sync
     snapshots: Snapshots
     library: FileLibrary
+    indexing: Indexing
+    search: DocumentSearch
 
 
 def open_library(home: Path, clock: Clock) -> FileLibrary:
@@ -46,10 +50,10 @@ def open_library(home: Path, clock: Clock) -> FileLibrary:
     return FileLibrary(home / LIBRARY_FOLDER, Converters(html=_html_text, pdf=_pdf_text), clock)
 
 
-def build_knowledge(
-    home: Path, store: Store, durable: Durable, clock: Clock, remote: Callable[[], Remote | None]
-) -> Knowledge:
-    """Before the durable log is opened: its workflow is registered here. `remote` is asked at each sync."""
+def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, runtime: Runtime) -> Knowledge:
+    """Before the durable log is opened: its workflow is registered here. `runtime` is asked at each sync for what the
+    configuration says.
+    """
     library = open_library(home, clock)
     git, folder = Git(read_environment()), home / LIBRARY_FOLDER / "clones"
     readers: dict[SourceKind, SourceReader] = {
@@ -58,11 +62,15 @@ def build_knowledge(
         SourceKind.FOLDER: FolderReader(home, home / LIBRARY_FOLDER),
     }
     snapshots = Snapshots(store, library, clock)
-    pushing = Pushing(library, GitRemote(git, home / LIBRARY_FOLDER), remote, sleep=anyio.sleep)
+    remote = GitRemote(git, home / LIBRARY_FOLDER)
+    pushing = Pushing(library, remote, lambda: runtime.current.snapshot_remote, sleep=anyio.sleep)
     work = Work(Reading(store, clock, library, readers), snapshots, pushing)
     sync = Sync(store, durable, clock, work, sleep=anyio.sleep)
     sync.register()
-    return Knowledge(Catalog(store, clock, snapshots, readers), sync, snapshots, library)
+    meaning = Meaning(lambda: runtime.current.embedder)
+    indexing = Indexing(store, library, meaning)
+    search = DocumentSearch(store, meaning, lambda: runtime.current.recall.similarity)
+    return Knowledge(Catalog(store, clock, snapshots, readers), sync, snapshots, library, indexing, search)
 
 
 def _html_text(data: bytes) -> str:

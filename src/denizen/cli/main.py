@@ -34,6 +34,7 @@ COMMANDS: dict[str, str] = {
     "memory": "What agents remember; adding, exporting and forgetting.",
     "audit": "The log of what was done in whose name: list, verify, export.",
     "sources": "What agents look things up in: repositories, folders, sites; reading them.",
+    "docs": "Search documents as agents do, and see to the index.",
     "usage": "What was spent, by agent, model, user, channel or Discord server.",
     "prompt": "Show what would be sent to the model for a question.",
     "trace": "Show a turn: its prompt, steps, calls, verdicts and cost.",

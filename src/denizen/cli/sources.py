@@ -161,6 +161,7 @@ def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
 
 async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> int:
     from denizen.app.build import Opening, open_denizen
+    from denizen.cli.docs import index_documents
     from denizen.cli.sync_progress import show_progress
 
     async with open_denizen(home, Opening()) as denizen:
@@ -168,6 +169,7 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
         run = await sync.start(source_ids, reset=reset, push=push)
         async with show_progress(lambda: sync.progress(run)):
             ended = await sync.wait(run)
+        await index_documents(denizen)
     for line in _told(ended):
         say(line)
     return exit_code(UNAVAILABLE) if ended.failed else 0

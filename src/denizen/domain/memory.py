@@ -12,15 +12,12 @@ A user's memories are read and changed in turns of that user only, whatever the 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from math import log
 
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.prompt import estimate_tokens
-from denizen.domain.words import words_of
 
 NOWHERE = TurnId("")
 """The turn of what was told outside of any."""
@@ -36,22 +33,6 @@ MAX_CHARS = 1000
 
 MAX_MEMORIES = 500
 """Of one owner with one agent. All of them are looked through for each question."""
-
-RANK_CONSTANT = 60
-"""Of reciprocal rank fusion: how little the first places count more than the next."""
-
-STEM_CHARS = 5
-_COMMON = frozenset(
-    words_of(
-        "all and any are but can did does for get got had has have her him his how its let may not now off"
-        " one our out put say see she the too two use was way who why yes you about also been could doing done"
-        " from give going help here into just know like made make many more most much must need only other"
-        " over please really remember said says should some such take tell than that their them then there"
-        " these they thing things this those very want were what when where which while will with would your"
-        " yours"
-    )
-)
-"""Words that every question has; they say nothing about what it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,29 +108,6 @@ def needs_rooms(memories: Iterable[Memory], hearing: Hearing) -> bool:
     )
 
 
-def rank_by_words(question: str, texts: Mapping[str, str]) -> list[str]:
-    """Keys of the texts that share words with the question, the best first. Words count by how rare they are, forms of
-    one word as the same; short and common ones not at all, unless there are no others.
-    """
-    stems = {key: _stems(words_of(text)) for key, text in texts.items()}
-    frequency = Counter(stem for each in stems.values() for stem in each)
-    asked = words_of(question)
-    wanted = _stems(word for word in asked if len(word) > 2 and word not in _COMMON)
-    wanted = wanted or _stems(word for word in asked if not word.isascii() or word.isdigit())
-    weights = {stem: log(1 + len(texts) / frequency[stem]) for stem in wanted if frequency[stem]}
-    scores = {key: sum(weights[stem] for stem in each if stem in weights) for key, each in stems.items()}
-    return sorted((key for key, score in scores.items() if score > 0), key=lambda key: -scores[key])
-
-
-def fuse(*rankings: Sequence[str]) -> list[str]:
-    """One ranking out of several, by reciprocal rank; of equals, in the order of their first."""
-    scores: dict[str, float] = {}
-    for ranking in rankings:
-        for place, key in enumerate(ranking, start=1):
-            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + place)
-    return sorted(scores, key=lambda key: -scores[key])
-
-
 def plan_told(memories: Iterable[Memory], *, max_items: int, max_tokens: int) -> list[Memory]:
     """The first of them within the bounds; one that is too large is passed over."""
     chosen: list[Memory] = []
@@ -162,7 +120,3 @@ def plan_told(memories: Iterable[Memory], *, max_items: int, max_tokens: int) ->
             chosen.append(memory)
             left -= tokens
     return chosen
-
-
-def _stems(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word[:STEM_CHARS] for word in words)

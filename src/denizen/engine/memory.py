@@ -28,23 +28,18 @@ from denizen.domain.memory import (
     Hearing,
     Memory,
     RecallPolicy,
-    fuse,
     may_come_up,
     needs_rooms,
-    rank_by_words,
 )
 from denizen.domain.principal import PrincipalKind, RoleName
+from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.room import RoomKind
-from denizen.domain.vector import pack
 from denizen.engine.channels import Channels
-from denizen.ports.embed import Embedder, EmbedKind
+from denizen.engine.meaning import Meaning
 from denizen.ports.memory import MEMORIES, Vector
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
 from denizen.skill import Deed, Deeds, MemoryAccess, Remembered
-
-QUERY_PATIENCE_S = 5.0
-"""How long a turn waits for the meaning of its question; after that, words alone have to do."""
 
 SEARCHED_CALLS = 500
 
@@ -55,18 +50,14 @@ EMBED_PAUSE_S = 30.0
 _log = logging.getLogger("denizen.memory")
 
 
-def no_embedder() -> None:
-    """Words only."""
-
-
 @dataclass(frozen=True, slots=True)
 class MemoryKeeper:
-    """One for a process. `embedder` gives the one that is configured now."""
+    """One for a process."""
 
     store: Store
     channels: Channels
     clock: Clock
-    embedder: Callable[[], Embedder | None] = field(default=no_embedder)
+    meaning: Meaning = field(default_factory=Meaning)
     policy: Callable[[], RecallPolicy] = field(default=RecallPolicy)
     written: Callable[[AgentName, str], Awaitable[str]] | None = None
     """What people have written about a principal, by its key, for an agent."""
@@ -155,18 +146,12 @@ class MemoryKeeper:
 
     async def embed(self, memories: Sequence[Memory]) -> bool:
         """Makes their vectors, when there is an embedder; False when it did not answer, and it is done later."""
-        embedder = self.embedder()
-        if embedder is None or not memories:
-            return embedder is not None
-        try:
-            with anyio.fail_after(QUERY_PATIENCE_S + len(memories)):
-                found = await embedder.embed([memory.text for memory in memories], EmbedKind.DOCUMENT)
-        except (DenizenError, TimeoutError) as error:
-            _tell_fault(error)
+        meant = await self.meaning.of_texts([memory.text for memory in memories])
+        if meant is None:
             return False
         rows = [
-            Vector(MEMORIES, shelf_of(memory.agent, memory.owner), memory.id, embedder.name, pack(vector))
-            for memory, vector in zip(memories, found, strict=True)
+            Vector(MEMORIES, shelf_of(memory.agent, memory.owner), memory.id, meant.model, data)
+            for memory, data in zip(memories, meant.vectors, strict=True)
         ]
         async with self.store.work() as work:
             there = [row for row, memory in zip(rows, memories, strict=True) if await _is_still(work, memory)]
@@ -177,33 +162,25 @@ class MemoryKeeper:
         """Until it is cancelled: makes the vectors that are missing, after a change of the model all of them."""
         tidy = ""
         while True:
-            embedder = self.embedder()
-            if embedder is not None:
+            model = self.meaning.model
+            if model:
                 async with self.store.work(write=False) as work:
-                    missing = await work.memories.list_without_vector(embedder.name, limit=EMBEDDED_AT_ONCE)
+                    missing = await work.memories.list_without_vector(model, limit=EMBEDDED_AT_ONCE)
                 if missing and await self.embed(missing):
                     continue
-                if not missing and tidy != embedder.name:
+                if not missing and tidy != model:
                     async with self.store.work() as work:
-                        await work.vectors.remove_other_models(MEMORIES, embedder.name)
-                    tidy = embedder.name
+                        await work.vectors.remove_other_models(MEMORIES, model)
+                    tidy = model
             await anyio.sleep(EMBED_PAUSE_S)
 
     async def _rank_by_meaning(self, scope: CallScope, question: str) -> list[str]:
-        embedder = self.embedder()
-        if embedder is None:
-            return []
-        try:
-            with anyio.fail_after(QUERY_PATIENCE_S):
-                (vector,) = await embedder.embed([question], EmbedKind.QUERY)
-        except (DenizenError, TimeoutError) as error:
-            _tell_fault(error)
+        asked = await self.meaning.of_question(question)
+        if asked is None:
             return []
         shelves = [shelf_of(scope.agent, scope.principal.key), shelf_of(scope.agent, CORE)]
         async with self.store.work(write=False) as work:
-            near = await work.vectors.find_nearest(
-                MEMORIES, shelves, embedder.name, pack(vector), limit=2 * MAX_MEMORIES
-            )
+            near = await work.vectors.find_nearest(MEMORIES, shelves, asked.model, asked.vector, limit=2 * MAX_MEMORIES)
         return [each.key for each in near if each.similarity >= self.policy().similarity]
 
 
@@ -359,8 +336,3 @@ def _checked(text: str) -> str:
 
 def _shown(memory: Memory) -> Remembered:
     return Remembered(memory.id, memory.text, memory.updated_at, memory.is_core)
-
-
-def _tell_fault(error: DenizenError | TimeoutError) -> None:
-    why = error.explain() if isinstance(error, DenizenError) else "it took too long"
-    _log.warning("memories are found by words only: the embedder does not answer", extra={"why": why})

@@ -72,6 +72,10 @@ class Documents(Protocol):
         """One for each key."""
         ...
 
+    async def count_without_vector(self, model: str) -> int:
+        """Different passages."""
+        ...
+
     async def sweep_vectors(self) -> int:
         """Removes vectors whose passage is not there any more. Returns how many."""
         ...

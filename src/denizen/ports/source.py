@@ -51,6 +51,15 @@ class Tree:
     files: Iterator[File]
 
 
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file as the library keeps it. `digest` is the SHA-256 of its content."""
+
+    path: str
+    digest: str
+    size_bytes: int
+
+
 class SourceReader(Protocol):
     """Reads one kind. Raises NotFound for what is not there, NeedsAttention for what may not be read, Unavailable for
     what is worth another try.
@@ -78,6 +87,14 @@ class Library(Protocol):
 
     async def has(self, manifest: str) -> bool:
         """Whether everything that the manifest lists is there."""
+        ...
+
+    async def list_files(self, manifest: str) -> Sequence[KeptFile]:
+        """Raises NotFound when it is gone."""
+        ...
+
+    async def read_texts(self, digests: Sequence[str]) -> Sequence[str]:
+        """What these files say, in this order; empty for one that is gone, or no text."""
         ...
 
     def alone(self) -> AbstractAsyncContextManager[None]:

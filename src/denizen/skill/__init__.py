@@ -18,8 +18,11 @@ Importing this loads no vendor: pydantic comes in when the first schema is asked
 
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.passage import Passage, split_passages
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.ranking import rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
+from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import Downloaded, Fetched
 from denizen.ports.sandbox import ShellResult
 from denizen.skill.archived import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
@@ -49,12 +52,14 @@ __all__ = [
     "Fetched",
     "Found",
     "History",
+    "IndexedPassage",
     "Json",
     "JsonObject",
     "MemoryAccess",
     "NotAllowed",
     "NotFound",
     "Param",
+    "Passage",
     "PlannedReminder",
     "Platform",
     "Principal",
@@ -79,5 +84,7 @@ __all__ = [
     "Upkeep",
     "Workshop",
     "quote_untrusted",
+    "rank_by_words",
     "run_in_thread",
+    "split_passages",
 ]

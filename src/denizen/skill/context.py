@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,12 +14,13 @@ from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult
+from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, Fetched
 from denizen.skill.archived import ArchiveLookup
 from denizen.skill.platform import Platform
 from denizen.skill.remembered import Deeds, MemoryAccess
 from denizen.skill.reminders import ReminderAccess
-from denizen.skill.services import AskModel, Download, RunProgram, Shell, Upkeep, Workshop
+from denizen.skill.services import AskModel, Download, RunProgram, SearchDocuments, Shell, Upkeep, Workshop
 
 K = TypeVar("K")
 
@@ -69,6 +70,12 @@ class CallTool(Protocol):
     async def __call__(self, tool: str, args: JsonObject) -> ToolResult: ...
 
 
+async def no_documents(question: str, *, sources: Collection[str] = (), limit: int = 6) -> Sequence[IndexedPassage]:
+    """Where no source was read."""
+    del question, sources, limit
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """The first argument of every tool.
@@ -92,6 +99,7 @@ class ToolContext:
     fetch: Fetch
     history: History
     call_tool: CallTool
+    documents: SearchDocuments = no_documents
     archive: ArchiveLookup | None = None
     memory: MemoryAccess | None = None
     deeds: Deeds | None = None

@@ -6,12 +6,13 @@ Protocols and records only; the composition root hands in what implements them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Protocol
 
+from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import Downloaded
 from denizen.ports.sandbox import ShellResult
 
@@ -58,6 +59,16 @@ class Shell(Protocol):
 
     async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
         """1 to 10 commands, one after another. Raises Unavailable where the system offers no isolation."""
+        ...
+
+
+class SearchDocuments(Protocol):
+    """What was read of the sources of knowledge, searched by words and by meaning."""
+
+    async def __call__(
+        self, question: str, *, sources: Collection[str] = (), limit: int = 6
+    ) -> Sequence[IndexedPassage]:
+        """The best first; empty when nothing was read. Raises NotFound for a source that is not there."""
         ...
 
 

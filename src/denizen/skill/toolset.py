@@ -21,12 +21,12 @@ from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.fetch import Fetcher
 from denizen.ports.toolset import CallScope
 from denizen.skill.archived import ArchiveLookup
-from denizen.skill.context import Found, ToolContext
+from denizen.skill.context import Found, ToolContext, no_documents
 from denizen.skill.outcome import to_result
 from denizen.skill.platform import Platform
 from denizen.skill.remembered import Deeds, MemoryAccess
 from denizen.skill.reminders import ReminderAccess
-from denizen.skill.services import Download, RunProgram, Shell, Upkeep, Workshop
+from denizen.skill.services import Download, RunProgram, SearchDocuments, Shell, Upkeep, Workshop
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.thread import run_in_thread
 
@@ -131,6 +131,7 @@ class SkillServices:
     open_reminders: OpenReminders = _no_archive
     shared_of: Callable[[str], Path | None] = _no_folder
     snapshot: Callable[[], Path | None] = _no_snapshot
+    search_documents: SearchDocuments = no_documents
     download: Download | None = None
     run_program: RunProgram | None = None
     ask_model: AskForScope | None = None
@@ -217,6 +218,7 @@ class SkillToolset:
             reminders=self._services.open_reminders(scope),
             shared=self._services.shared_of(self.name),
             snapshot=self._services.snapshot(),
+            documents=self._services.search_documents,
             conversation=scope.conversation_id,
             guild=scope.guild,
             download=self._services.download,

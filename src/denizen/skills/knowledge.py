@@ -1,5 +1,5 @@
-"""Reading the knowledge folders: the one that all agents share, and the agent's own (inventory T-agent-knowledge), and
-what was read of the sources of knowledge.
+"""Reading and searching the knowledge folders: the one that all agents share, and the agent's own (inventory
+T-agent-knowledge), and what was read of the sources of knowledge.
 
 Files are named `own/...`, `shared/...`, and as in the snapshot of the sources: `docs/...`. What stands in them was
 collected somewhere, and is quoted as data.
@@ -8,18 +8,31 @@ collected somewhere, and is quoted as data.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import zip_longest
 from typing import Annotated
 
-from denizen.skill import Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted
+from denizen.skill import (
+    IndexedPassage,
+    Param,
+    Skill,
+    Taint,
+    Tier,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    quote_untrusted,
+    rank_by_words,
+    run_in_thread,
+    split_passages,
+)
 from denizen.skills.paging import read_part
 from denizen.skills.shelf import Sheet, Shelf
 
 OWN, SHARED = "own/", "shared/"
 MAX_LISTED = 200
 MAX_IN_SNAPSHOT = 20_000
-HITS_PER_FILE = 5
-SEARCH_CHARS = 4000
-LINE_CHARS = 500
+MAX_FOUND = 15
 
 skill = Skill("knowledge", description="Files that were collected for the agents to look things up in.")
 
@@ -51,32 +64,50 @@ def read_knowledge(
 
 
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.DOCUMENT})
-def search_knowledge(
-    context: ToolContext, words: Annotated[str, Param("all must occur in a line", min_length=1, max_length=200)]
-) -> str:
-    """Finds lines in the files of your knowledge."""
-    wanted = words.casefold().split()
-    if not wanted:
-        raise ToolError("Give at least one word to search for.")
-    lines: list[str] = []
-    for name, sheet, shelf in _sheets(context):
-        found = [
-            f"{name}, line {number}: {line.strip()[:LINE_CHARS]}"
-            for number, line in enumerate((shelf.find_text(sheet.name) or "").splitlines(), start=1)
-            if all(word in line.casefold() for word in wanted)
-        ]
-        lines += found[:HITS_PER_FILE]
-        if sum(map(len, lines)) > SEARCH_CHARS:
-            break
-    if not lines:
-        return f"No file has a line with: {words}"
-    return quote_untrusted("\n".join(lines)[:SEARCH_CHARS], source="lines of knowledge files")
+async def search_docs(
+    context: ToolContext,
+    query: Annotated[str, Param(min_length=1, max_length=500)],
+    source: Annotated[str, Param("id", max_length=63)] = "",
+    limit: Annotated[int, Param(ge=1, le=MAX_FOUND)] = 6,
+) -> ToolResult:
+    """Finds passages in your documents by words and meaning. Cite one as it is headed: [docs/a.md:12-18]."""
+    found = list(await context.documents(query, sources=[source] if source else (), limit=limit))
+    own = [] if source else await run_in_thread(partial(_search_folders, context, query))
+    # Own files are few: what fits best there stands beside the best of the others.
+    chosen = [each for pair in zip_longest(found, own) for each in pair if each is not None][:limit]
+    if not chosen:
+        return ToolResult("Nothing was found. Try other words, or look around with other tools.", data={"found": 0})
+    text = "\n\n".join(f"{_cited(each)}\n{each.passage.text}" for each in chosen)
+    return ToolResult(quote_untrusted(text, source="documents"), data={"found": len(chosen)})
 
 
-def _shelves(context: ToolContext) -> list[tuple[str, Shelf]]:
+def _search_folders(context: ToolContext, query: str) -> list[IndexedPassage]:
+    """In the folders, which are read each time."""
+    passages = {
+        f"{name}:{passage.number}": IndexedPassage("", name, "", passage)
+        for prefix, shelf in _folders(context)
+        for sheet in shelf.list_sheets()
+        for name in [f"{prefix}{sheet.name}"]
+        for passage in split_passages(name, shelf.find_text(sheet.name) or "")
+    }
+    return [passages[key] for key in rank_by_words(query, {key: p.passage.described for key, p in passages.items()})]
+
+
+def _cited(found: IndexedPassage) -> str:
+    passage = found.passage
+    title = f" ({passage.title})" if passage.title else ""
+    return f"[{found.path}:{passage.first_line}-{passage.last_line}]{title}"
+
+
+def _folders(context: ToolContext) -> list[tuple[str, Shelf]]:
     shelves = [(OWN, Shelf(context.folder))]
     if context.shared is not None:
         shelves.append((SHARED, Shelf(context.shared)))
+    return shelves
+
+
+def _shelves(context: ToolContext) -> list[tuple[str, Shelf]]:
+    shelves = _folders(context)
     if context.snapshot is not None:
         shelves.append(("", Shelf(context.snapshot, max_files=MAX_IN_SNAPSHOT)))
     return shelves

@@ -57,6 +57,9 @@ class MemoryDocuments:
         missing = [known[key] for key in reversed(known) if (PASSAGES, key, model) not in self._unit.tables.vectors]
         return missing[: max(limit, 0)]
 
+    async def count_without_vector(self, model: str) -> int:
+        return len(await self.list_without_vector(model, limit=len(list(self._passages()))))
+
     async def sweep_vectors(self) -> int:
         self._unit.check_writes()
         rows, known = self._unit.tables.vectors, {each.key for each in self._passages()}

@@ -89,6 +89,8 @@ class DocumentContract:
             assert await work.documents.sweep_vectors() == 1
         async with store.work(write=False) as work:
             assert await work.documents.list_without_vector("m", limit=9) == []
+            assert await work.documents.count_without_vector("m") == 0
+            assert await work.documents.count_without_vector("other") == 1
             assert len(await work.documents.list_without_vector("other", limit=9)) == 1
             assert len(await work.vectors.find_nearest(PASSAGES, ["guide"], "m", pack([1, 0]), limit=9)) == 1
             assert len(await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack([1, 0]), limit=9)) == 1

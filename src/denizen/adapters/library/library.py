@@ -27,10 +27,10 @@ from denizen.adapters.library.intake import Converters, Intake
 from denizen.adapters.library.objects import FILE_MODE, Objects, make_folder
 from denizen.adapters.library.shelf import Shelf
 from denizen.domain.clock import Clock
-from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
 from denizen.domain.source import Taken
-from denizen.ports.source import File, Report
+from denizen.ports.source import File, KeptFile, Report
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -71,6 +71,18 @@ class FileLibrary:
 
     async def has(self, manifest: str) -> bool:
         return await _in_thread(self._objects.is_whole, manifest)
+
+    async def list_files(self, manifest: str) -> Sequence[KeptFile]:
+        return await _in_thread(self._list_files, manifest)
+
+    def _list_files(self, manifest: str) -> list[KeptFile]:
+        try:
+            return [KeptFile(item.path, item.digest, item.size_bytes) for item in self._objects.read_manifest(manifest)]
+        except FileNotFoundError as error:
+            raise NotFound("What was read of a source is gone.", code="manifest_gone", fix="Sync again.") from error
+
+    async def read_texts(self, digests: Sequence[str]) -> Sequence[str]:
+        return await _in_thread(lambda: [self._objects.read_text(digest) for digest in digests])
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:

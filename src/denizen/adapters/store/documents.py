@@ -39,14 +39,14 @@ _PASSAGE = (
 )  # fmt: skip
 _ALL = sa.select(*_PASSAGE).join(documents, documents.c.position == passages.c.document)
 _other = passages.alias()
+_HAS_NO_VECTOR = ~sa.exists().where(
+    vectors.c.collection == PASSAGES,
+    vectors.c.key == passages.c.key,
+    vectors.c.model == sa.bindparam("model", type_=EscapedText()),
+)
+_COUNT_WITHOUT_VECTOR = sa.select(sa.func.count(passages.c.key.distinct())).where(_HAS_NO_VECTOR)
 _WITHOUT_VECTOR = (
-    _ALL.where(
-        ~sa.exists().where(
-            vectors.c.collection == PASSAGES,
-            vectors.c.key == passages.c.key,
-            vectors.c.model == sa.bindparam("model", type_=EscapedText()),
-        )
-    )
+    _ALL.where(_HAS_NO_VECTOR)
     .where(~sa.exists().where(_other.c.key == passages.c.key, _other.c.position < passages.c.position))
     .order_by(passages.c.position)
     .limit(sa.bindparam("most"))
@@ -147,6 +147,10 @@ class SqlDocuments:
         bounds = {"model": model, "most": max(limit, 0)}
         rows = await self._unit.read(lambda connection: connection.execute(_WITHOUT_VECTOR, bounds).all())
         return [_passage(row) for row in rows]
+
+    async def count_without_vector(self, model: str) -> int:
+        bounds = {"model": model}
+        return await self._unit.read(lambda connection: connection.execute(_COUNT_WITHOUT_VECTOR, bounds).scalar_one())
 
     async def sweep_vectors(self) -> int:
         return await self._unit.write(lambda connection: connection.execute(_SWEEP).rowcount)

@@ -1,0 +1,60 @@
+"""Rankings: by the words that a text shares with a question, and several rankings made into one. Pure.
+
+Used for what is few enough to be looked through (memories, own files), and to fuse what databases have ranked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import log
+
+from denizen.domain.words import words_of
+
+RANK_CONSTANT = 60
+"""Of reciprocal rank fusion: how little the first places count more than the next."""
+
+STEM_CHARS = 5
+_COMMON = frozenset(
+    words_of(
+        "all and any are but can did does for get got had has have her him his how its let may not now off"
+        " one our out put say see she the too two use was way who why yes you about also been could doing done"
+        " from give going help here into just know like made make many more most much must need only other"
+        " over please really remember said says should some such take tell than that their them then there"
+        " these they thing things this those very want were what when where which while will with would your"
+        " yours"
+    )
+)
+"""Words that every question has; they say nothing about what it is about."""
+
+
+def telling_words(question: str) -> list[str]:
+    """The words that say what it is about; without any, those that may be names or numbers in another script."""
+    asked = list(dict.fromkeys(words_of(question)))
+    telling = [word for word in asked if len(word) > 2 and word not in _COMMON]
+    return telling or [word for word in asked if not word.isascii() or word.isdigit()]
+
+
+def rank_by_words(question: str, texts: Mapping[str, str]) -> list[str]:
+    """Keys of the texts that share words with the question, the best first. Words count by how rare they are, forms of
+    one word as the same; short and common ones not at all, unless there are no others.
+    """
+    stems = {key: _stems(words_of(text)) for key, text in texts.items()}
+    frequency = Counter(stem for each in stems.values() for stem in each)
+    wanted = _stems(telling_words(question))
+    weights = {stem: log(1 + len(texts) / frequency[stem]) for stem in wanted if frequency[stem]}
+    scores = {key: sum(weights[stem] for stem in each if stem in weights) for key, each in stems.items()}
+    return sorted((key for key, score in scores.items() if score > 0), key=lambda key: -scores[key])
+
+
+def fuse(*rankings: Sequence[str]) -> list[str]:
+    """One ranking out of several, by reciprocal rank; of equals, in the order of their first."""
+    scores: dict[str, float] = {}
+    for ranking in rankings:
+        for place, key in enumerate(ranking, start=1):
+            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + place)
+    return sorted(scores, key=lambda key: -scores[key])
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(word[:STEM_CHARS] for word in words)

@@ -1,0 +1,167 @@
+"""The index of the current snapshot: brought up to date file by file, and its passages given their meaning.
+
+Only what has changed is read. A sync does it as its last step, and the server whenever another process has published;
+meaning follows in the background, since a small model takes up to 70 ms for each passage. Until a file is indexed again,
+search finds it as it was.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+from anyio import to_thread
+
+from denizen.domain.errors import NotFound
+from denizen.domain.ids import derive
+from denizen.domain.passage import CUT_AS, key_of, split_passages
+from denizen.domain.snapshot import Snapshot
+from denizen.engine.knowledge.reading import Sleep
+from denizen.engine.meaning import Meaning
+from denizen.ports.documents import PASSAGES, Document, IndexSize
+from denizen.ports.memory import Vector
+from denizen.ports.source import Library, Progress, Report
+from denizen.ports.store import Store
+
+FILES_AT_ONCE = 40
+"""In one unit of work, so that others get to write in between."""
+EMBEDDED_AT_ONCE = 16
+LOOK_EVERY_S = 5.0
+REST_S = 0.05
+"""Between two batches: a question that is asked meanwhile waits for one at most."""
+MEANT_CHARS = 1500
+
+_log = logging.getLogger("denizen.knowledge")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A file of the snapshot. `content` is its digest in the library, `digest` that of what is indexed of it."""
+
+    path: str
+    source_id: str
+    content: str
+    digest: str
+
+    def cut(self, text: str) -> Document:
+        passages = split_passages(self.path, text)
+        return Document(self.path, self.source_id, self.digest, passages, [key_of(self.source_id, p) for p in passages])
+
+
+def report_nothing(_progress: Progress) -> None:
+    """For nobody who watches."""
+
+
+class Indexing:
+    """One for a process. Two processes that index at once do the same work twice, and come to the same."""
+
+    def __init__(self, store: Store, library: Library, meaning: Meaning, *, sleep: Sleep = anyio.sleep) -> None:
+        self._store = store
+        self._library = library
+        self._meaning = meaning
+        self._sleep = sleep
+        self._lock = anyio.Lock()
+
+    async def catch_up(self, report: Report = report_nothing) -> str:
+        """Indexes the current snapshot, unless it is; also one that is published meanwhile. The id of the snapshot that
+        is indexed then, empty when there is none.
+        """
+        async with self._lock:
+            while True:
+                current = await self._library.current()
+                wanted = current.id if current is not None else ""
+                async with self._store.work(write=False) as work:
+                    if await work.documents.find_indexed() == wanted:
+                        return wanted
+                try:
+                    await self._index(current, report)
+                except NotFound:  # it expired meanwhile, and is not the current one any more
+                    if (await self._library.current()) == current:
+                        raise
+
+    async def keep_up(self) -> None:
+        """Until it is cancelled: indexes what is published, and makes the vectors that are missing."""
+        while True:
+            await self.catch_up()
+            if not await self.embed_some():
+                await self._sleep(LOOK_EVERY_S)
+
+    async def embed_all(self, report: Report = report_nothing) -> int:
+        """How many passages got their meaning. Ends early when the embedder does not answer."""
+        total, done = (await self.size()).passages, 0
+        while made := await self.embed_some():
+            done += made
+            report(Progress("giving passages their meaning", done, total))
+        return done
+
+    async def embed_some(self) -> int:
+        """One batch; how many were made, 0 when none is missing or there is no meaning now."""
+        model = self._meaning.model
+        if not model:
+            return 0
+        async with self._store.work(write=False) as work:
+            missing = await work.documents.list_without_vector(model, limit=EMBEDDED_AT_ONCE)
+        meant = await self._meaning.of_texts([each.passage.described[:MEANT_CHARS] for each in missing])
+        if not missing or meant is None:
+            return 0
+        rows = [
+            Vector(PASSAGES, each.source_id, each.key, meant.model, vector)
+            for each, vector in zip(missing, meant.vectors, strict=True)
+        ]
+        async with self._store.work() as work:
+            await work.vectors.put(rows)
+            if len(missing) < EMBEDDED_AT_ONCE:
+                await work.vectors.remove_other_models(PASSAGES, meant.model)
+        await self._sleep(REST_S)
+        return len(missing)
+
+    async def count_without_meaning(self) -> int:
+        """Passages for which the model that is configured now has not made a vector yet; 0 without one."""
+        model = self._meaning.model
+        async with self._store.work(write=False) as work:
+            return await work.documents.count_without_vector(model) if model else 0
+
+    async def size(self) -> IndexSize:
+        async with self._store.work(write=False) as work:
+            return await work.documents.size()
+
+    async def _index(self, snapshot: Snapshot | None, report: Report) -> None:
+        wanted = await self._list_wanted(snapshot)
+        async with self._store.work(write=False) as work:
+            known = await work.documents.list_digests()
+        gone = [path for path in known if path not in wanted]
+        new = [path for path, document in wanted.items() if known.get(path) != document.digest]
+        for batch in _batches(gone):
+            async with self._store.work() as work:
+                await work.documents.remove(batch)
+        for number, batch in enumerate(_batches(new)):
+            report(Progress("indexing", number * FILES_AT_ONCE, len(new)))
+            documents = await self._cut([wanted[path] for path in batch])
+            async with self._store.work() as work:
+                await work.documents.put(documents)
+        async with self._store.work() as work:
+            await work.documents.sweep_vectors()
+            await work.documents.mark_indexed(snapshot.id if snapshot else "")
+        report(Progress("indexed", len(new), len(new)))
+        _log.info("the snapshot is indexed", extra={"new": len(new), "gone": len(gone), "files": len(wanted)})
+
+    async def _list_wanted(self, snapshot: Snapshot | None) -> Mapping[str, _Wanted]:
+        found: dict[str, _Wanted] = {}
+        for part in snapshot.parts if snapshot else ():
+            for file in await self._library.list_files(part.manifest):
+                path = f"{part.folder}/{file.path}"
+                # With everything that decides what its passages are.
+                found[path] = _Wanted(
+                    path, part.source_id, file.digest, derive("doc", CUT_AS, part.source_id, file.digest)
+                )
+        return found
+
+    async def _cut(self, wanted: Sequence[_Wanted]) -> list[Document]:
+        texts = await self._library.read_texts([each.content for each in wanted])
+        return await to_thread.run_sync(lambda: [each.cut(text) for each, text in zip(wanted, texts, strict=True)])
+
+
+def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (paths[start : start + FILES_AT_ONCE] for start in range(0, len(paths), FILES_AT_ONCE))

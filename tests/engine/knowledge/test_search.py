@@ -1,0 +1,159 @@
+"""What was read is indexed file by file, and found by words and by meaning."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+
+from denizen.domain.errors import NotFound, Unavailable
+from denizen.engine.knowledge.indexing import Indexing
+from denizen.engine.knowledge.search import PER_DOCUMENT, DocumentSearch
+from denizen.engine.meaning import Meaning
+from denizen.ports.documents import IndexSize
+from denizen.ports.embed import EmbedKind
+from denizen.ports.source import Progress
+from tests.engine.knowledge.house import House, write
+
+pytestmark = pytest.mark.anyio
+
+GUIDE = "# Harbour\n\n## Berths\n\nA berth is ten euros a night.\n\n## Water\n\nDrinking water is free.\n"
+
+
+class Concepts:
+    """An embedder to which a text means the themes that its words belong to."""
+
+    themes = (("euro", "price", "cost", "ten"), ("water", "drink", "thirst"), ("boat", "berth", "vessel"))
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.is_away = False
+
+    @property
+    def name(self) -> str:
+        return "concepts"
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+        if self.is_away:
+            raise Unavailable("It is away.", code="embed_unavailable")
+        self.texts += texts if kind is EmbedKind.DOCUMENT else []
+        return [[float(sum(word in text.lower() for word in theme)) for theme in self.themes] for text in texts]
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class Desk:
+    """A house with a folder of documents, an index of it and a search."""
+
+    def __init__(self, root: Path) -> None:
+        self.house, self.embedder = House(root), Concepts()
+        meaning = Meaning(lambda: self.embedder)
+        self.indexing = Indexing(self.house.store, self.house.library, meaning, sleep=self.house.clock.sleep)
+        self.search = DocumentSearch(self.house.store, meaning)
+        self.folder = root / "guide"
+
+    async def publish(self, **files: str) -> None:
+        write(self.folder, {f"{name}.md": text for name, text in files.items()})
+        if not await self.house.catalog.list_known():
+            await self.house.add(self.folder, "guide")
+        await self.house.run()
+        await self.indexing.catch_up()
+
+    async def find(self, question: str, limit: int = 6) -> list[str]:
+        found = await self.search(question, limit=limit)
+        return [f"{each.path}:{each.passage.first_line}-{each.passage.last_line}" for each in found]
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    desk = Desk(tmp_path)
+    await desk.house.durable.start()
+    yield desk
+    await desk.house.durable.aclose()
+
+
+async def test_passages_are_found_with_their_path_and_lines_as_soon_as_they_are_indexed(desk: Desk) -> None:
+    await desk.publish(harbour=GUIDE)
+    assert await desk.find("How much is a berth?") == ["docs/guide/harbour.md:1-5"]
+    assert await desk.find("zebra") == await desk.find("") == []
+    (found,) = await desk.search("berths")
+    assert (found.source_id, found.passage.title) == ("guide", "Harbour > Berths")
+
+
+async def test_meaning_finds_what_no_word_does_once_it_is_there(desk: Desk) -> None:
+    await desk.publish(harbour=GUIDE)
+    assert await desk.find("my vessel") == []
+    assert await desk.indexing.count_without_meaning() == 2
+    assert await desk.indexing.embed_all() == 2
+    assert await desk.find("my vessel") == ["docs/guide/harbour.md:1-5"]
+    assert await desk.find("thirst") == ["docs/guide/harbour.md:7-9"]
+    assert await desk.find("zebra") == []
+    assert await desk.indexing.count_without_meaning() == 0
+
+
+async def test_words_do_while_the_embedder_is_away(desk: Desk) -> None:
+    desk.embedder.is_away = True
+    await desk.publish(harbour=GUIDE)
+    assert await desk.indexing.embed_all() == 0
+    assert await desk.find("berth") == ["docs/guide/harbour.md:1-5"]
+
+
+async def test_only_what_changed_is_indexed_and_given_meaning_again(desk: Desk) -> None:
+    await desk.publish(harbour=GUIDE, town="# Town\n\nA town.\n")
+    await desk.indexing.embed_all()
+    before = len(desk.embedder.texts)
+    told: list[Progress] = []
+    await desk.publish(harbour=GUIDE.replace("ten", "twelve"))
+    assert await desk.indexing.catch_up(told.append) == (await desk.house.snapshots.status()).current
+    assert told == []
+    await desk.indexing.embed_all()
+    assert len(desk.embedder.texts) == before + 1
+    assert "twelve" in desk.embedder.texts[-1]
+    assert await desk.find("twelve euros") == ["docs/guide/harbour.md:1-5"]
+
+
+async def test_what_is_gone_from_the_sources_is_not_found_any_more(desk: Desk) -> None:
+    await desk.publish(harbour=GUIDE, town="# Town\n\nA town with a berth.\n")
+    await desk.indexing.embed_all()
+    (desk.folder / "harbour.md").unlink()
+    await desk.publish()
+    assert await desk.find("berth") == ["docs/guide/town.md:1-3"]
+    assert await desk.indexing.size() == IndexSize(1, 1)
+    await desk.house.catalog.remove("guide")
+    await desk.indexing.catch_up()
+    assert await desk.indexing.size() == IndexSize(0, 0)
+    assert await desk.find("berth") == []
+
+
+async def test_a_long_document_does_not_fill_the_answer(desk: Desk) -> None:
+    long = "".join(f"# Berth {n}\n\nberth number {n}\n\n" for n in range(9))
+    await desk.publish(long=long, short="# Short\n\nAnother berth, among many other things that are said here.\n")
+    found = await desk.find("berth", limit=9)
+    assert len([each for each in found if "long" in each]) == PER_DOCUMENT
+    assert "docs/guide/short.md:1-3" in found
+    assert len(await desk.find("berth", limit=2)) == 2
+
+
+async def test_one_source_may_be_searched_alone(desk: Desk, tmp_path: Path) -> None:
+    await desk.publish(harbour=GUIDE)
+    await desk.house.add(write(tmp_path / "wiki", {"a.md": "A berth in the wiki."}), "wiki")
+    await desk.publish()
+    await desk.indexing.embed_all()
+    assert [each.path for each in await desk.search("berth", sources=["wiki"])] == ["docs/wiki/a.md"]
+    with pytest.raises(NotFound, match="no source 'wki'"):
+        await desk.search("berth", sources=["wki"])
+
+
+async def test_the_server_indexes_what_another_process_publishes_and_gives_it_meaning(desk: Desk) -> None:
+    write(desk.folder, {"harbour.md": GUIDE})
+    await desk.house.add(desk.folder, "guide")
+    await desk.house.run()
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            group.start_soon(desk.indexing.keep_up)
+            while not await desk.find("my vessel"):
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
