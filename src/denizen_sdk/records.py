@@ -153,6 +153,21 @@ class PromptInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class CitationInfo:
+    """A place in a document that a reply names, lines from 1 (0: all of it). `link` leads to it as it was read; with a
+    `doubt` it was taken out of the reply, since it is not proved.
+    """
+
+    path: str
+    first_line: int
+    last_line: int
+    source: str = ""
+    revision: str = ""
+    link: str = ""
+    doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnInfo:
     """A turn with its prompts, steps and calls. `status` is open, done, failed, cancelled or refused."""
 
@@ -169,3 +184,4 @@ class TurnInfo:
     calls: tuple[CallInfo, ...]
     question: str = ""
     prompts: tuple[PromptInfo, ...] = ()
+    citations: tuple[CitationInfo, ...] = ()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 from denizen_sdk.records import (
     ApprovalInfo,
     CallInfo,
+    CitationInfo,
     Json,
     MessageInfo,
     MessageShare,
@@ -244,6 +245,7 @@ _LISTED: dict[tuple[type[Any], str], type[Any]] = {
     (TurnInfo, "steps"): StepInfo,
     (TurnInfo, "calls"): CallInfo,
     (TurnInfo, "prompts"): PromptInfo,
+    (TurnInfo, "citations"): CitationInfo,
     (PromptInfo, "segments"): SegmentInfo,
     (PromptInfo, "messages"): MessageShare,
 }

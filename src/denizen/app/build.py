@@ -22,7 +22,7 @@ from denizen.app.community import Community, build_community
 from denizen.app.embeddings import EmbedderPool, build_memories
 from denizen.app.environment import read_environment
 from denizen.app.generation import Foundations, build_generation
-from denizen.app.knowledge import Knowledge, build_knowledge
+from denizen.app.knowledge import Knowledge, build_knowledge, open_library
 from denizen.app.model_specs import EmbeddedPool
 from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.app.shell import build_sandbox
@@ -39,6 +39,7 @@ from denizen.engine.consult import Consult
 from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.observer import Observer
+from denizen.engine.knowledge.citations import Prover
 from denizen.engine.live import Live
 from denizen.engine.queries import Queries
 from denizen.engine.recall import Recall
@@ -131,7 +132,8 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         embedders = EmbedderPool(home)
         stack.push_async_callback(embedders.aclose)
         memories = build_memories(home, runtime, store, channels, clock)
-        services = Services(store, durable, Live(), gate, clock, memories=memories, observer=observer)
+        prover = Prover(open_library(home, clock))
+        services = Services(store, durable, Live(), gate, clock, memories=memories, observer=observer, prover=prover)
         community = build_community(runtime, services, channels)
         restart = Restart()
         knowledge = build_knowledge(home, store, durable, clock, runtime)

@@ -21,7 +21,7 @@ from denizen.app.model_specs import EmbeddedPool, apply_choice, build_catalog, r
 from denizen.app.own_tools import load_own_tools
 from denizen.app.settings import Settings
 from denizen.app.settings.schema import ToolSection
-from denizen.app.shell import KnowledgeShells
+from denizen.app.shell import KnowledgeShells, OwnFiles
 from denizen.app.skills.shelf import Shelf
 from denizen.app.skills.workshop import SkillWorkshop
 from denizen.app.unmatched import FIX, find_unmatched
@@ -110,6 +110,7 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         recall=build_recall(settings),
         embedder=on.embedders.get(settings),
         snapshot_remote=settings.config.knowledge.remote.remote,
+        read_own=OwnFiles(settings.folders).read,
     )
     return replace(generation, toolsets=(*toolsets, *on.mcp.open(servers)))  # the last, since it is to be closed
 

@@ -19,6 +19,7 @@ from denizen.app.environment import read_environment
 from denizen.app.settings.folders import LIBRARY_FOLDER
 from denizen.domain.clock import Clock
 from denizen.domain.source import SourceKind
+from denizen.engine.knowledge.gaps import GapReport
 from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.pushing import Pushing
 from denizen.engine.knowledge.reading import Reading
@@ -43,6 +44,7 @@ class Knowledge:
     library: FileLibrary
     indexing: Indexing
     search: DocumentSearch
+    gaps: GapReport
 
 
 def open_library(home: Path, clock: Clock) -> FileLibrary:
@@ -70,7 +72,8 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, ru
     meaning = Meaning(lambda: runtime.current.embedder)
     indexing = Indexing(store, library, meaning)
     search = DocumentSearch(store, meaning, lambda: runtime.current.recall.similarity)
-    return Knowledge(Catalog(store, clock, snapshots, readers), sync, snapshots, library, indexing, search)
+    catalog, gaps = Catalog(store, clock, snapshots, readers), GapReport(store, clock)
+    return Knowledge(catalog, sync, snapshots, library, indexing, search, gaps)
 
 
 def _html_text(data: bytes) -> str:

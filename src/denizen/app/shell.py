@@ -14,6 +14,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.ports.sandbox import Sandbox, ShellResult, ShellView
 from denizen.ports.toolset import CallScope
+from denizen.skills.shelf import Shelf
 
 OWN, SHARED = "own", "shared"
 """How the folders are called in the shell, as the skill `knowledge` calls them."""
@@ -37,6 +38,19 @@ def view_of(folders: Folders, agent: AgentName, snapshot: Path | None) -> ShellV
         named += [(folder.name, folder) for folder in sorted(snapshot.iterdir()) if folder.name not in {OWN, SHARED}]
     found = tuple((name, folder) for name, folder in named if folder.is_dir() and not name.startswith("."))
     return ShellView(found) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFiles:
+    """Knowledge that comes from no source, by the names that tools give it."""
+
+    folders: Folders
+
+    def read(self, agent: AgentName, path: str) -> str | None:
+        """None for what is none of these, or not there. Blocks."""
+        top, _, name = path.partition("/")
+        folder = {OWN: self.folders.own_knowledge(agent), SHARED: self.folders.knowledge}.get(top)
+        return Shelf(folder).find_text(name) if folder is not None and name else None
 
 
 @dataclass(frozen=True, slots=True)

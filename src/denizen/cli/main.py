@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "audit": "The log of what was done in whose name: list, verify, export.",
     "sources": "What agents look things up in: repositories, folders, sites; reading them.",
     "docs": "Search documents as agents do, and see to the index.",
+    "gaps": "Questions that no document answers: what to write next.",
     "usage": "What was spent, by agent, model, user, channel or Discord server.",
     "prompt": "Show what would be sent to the model for a question.",
     "trace": "Show a turn: its prompt, steps, calls, verdicts and cost.",

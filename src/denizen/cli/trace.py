@@ -103,6 +103,7 @@ def _lines(trace: Trace, *, texts: bool) -> Iterator[str]:
     for prompt in trace.prompts:
         yield from _prompt(prompt, texts=texts)
     yield from _memories(trace)
+    yield from _documents(trace)
     yield f"steps: {len(trace.steps)}, {'planned' if _is_planned(trace) else 'with native tool calls'}"
     for step in trace.steps:
         yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
@@ -119,6 +120,15 @@ def _memories(trace: Trace) -> Iterator[str]:
         memory = known.get(key)
         about = "core" if memory and memory.is_core else f"about {memory.owner}" if memory else ""
         yield f"  {key} {about}: {memory.text}" if memory else f"  {key} (forgotten since)"
+
+
+def _documents(trace: Trace) -> Iterator[str]:
+    if trace.citations:
+        yield f"documents cited: {len(trace.citations)}"
+    for each in trace.citations:
+        at = f" of {each.source_id} at {each.revision[:12]}" if each.source_id else ""
+        told = f"taken out: {each.doubt}" if each.doubt else " ".join(filter(None, ("proved", each.link)))
+        yield f"  {each.ref}{at}, {told}"
 
 
 def _said(head: str, text: str) -> str:

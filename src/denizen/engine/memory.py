@@ -246,7 +246,7 @@ class _ScopedMemory:
         scope = self.scope
         rooms = await self.keeper.find_rooms(scope)
         async with self.keeper.store.work(write=False) as work:
-            asker = scope.principal if await _is_private(work, scope) else None
+            asker = scope.principal if await is_private(work, scope) else None
             calls = await work.turns.list_calls_in(
                 scope.agent, scope.place.platform, rooms, asker=asker, limit=SEARCHED_CALLS
             )
@@ -271,10 +271,11 @@ async def _find_hearing(work: Work, scope: CallScope) -> Hearing:
     """Without the rooms, which are not free to ask for."""
     place = scope.place
     room = place.thread or place.channel
-    return Hearing(place.platform, room, await _is_private(work, scope))
+    return Hearing(place.platform, room, await is_private(work, scope))
 
 
-async def _is_private(work: Work, scope: CallScope) -> bool:
+async def is_private(work: Work, scope: CallScope) -> bool:
+    """Whether nobody but the one who asks reads what is said there."""
     match scope.principal.kind:
         case PrincipalKind.LOCAL | PrincipalKind.WEB_USER:
             return scope.place.platform != "api"

@@ -9,6 +9,7 @@ from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.beside import Beside
+from denizen.engine.knowledge.citations import Answer
 from denizen.engine.steps import Steps
 
 _log = logging.getLogger("denizen.turn")
@@ -24,6 +25,8 @@ class Outcome:
     failure_code: str = ""
     failure_family: str = ""
     failure_fix: str = ""
+    answer: Answer | None = None
+    """What the reply was made of, with what it cites."""
 
 
 def failure_of(error: DenizenError | TimeoutError) -> Outcome:

@@ -23,6 +23,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.snapshot import Remote
 from denizen.engine.gate.policy import GatePolicy
+from denizen.engine.knowledge.citations import ReadOwn, no_own_files
 from denizen.ports.embed import Embedder
 from denizen.ports.model import Models
 from denizen.ports.toolset import Toolset
@@ -55,6 +56,8 @@ class Generation:
     """Not closed with the generation: others may have the same."""
     snapshot_remote: Remote | None = None
     """Where what is read of sources is pushed to."""
+    read_own: ReadOwn = no_own_files
+    """Knowledge of agents that comes from no source."""
 
     def manners_of(self, account: AgentName) -> Manners:
         """How the account of that agent behaves on its platform."""

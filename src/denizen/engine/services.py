@@ -11,6 +11,7 @@ from denizen.domain.prompt import PromptMessage, Segment
 from denizen.domain.turn import Turn
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.observer import Observer
+from denizen.engine.knowledge.citations import Prover
 from denizen.engine.live import Live
 from denizen.engine.memory import MemoryKeeper
 from denizen.engine.prompt.rhythm import SHORT_S
@@ -61,3 +62,5 @@ class Services:
     selections: Selections = field(default_factory=Selections)
     memories: MemoryKeeper | None = None
     observer: Observer | None = None
+    prover: Prover | None = None
+    """Of what answers cite; None where there are no documents."""

@@ -35,6 +35,7 @@ from denizen.engine.arguments import ArgumentsError, check_arguments
 from denizen.engine.audit import of_record
 from denizen.engine.beside import Beside, beside_of
 from denizen.engine.budgets import Budgets, Payer, Payment, scopes_of
+from denizen.engine.knowledge.evidence import Evidence
 from denizen.engine.prompt.caps import to_store, without_payloads
 from denizen.engine.prompt.describe import describe
 from denizen.engine.prompt.transcript.voice import guarded
@@ -87,6 +88,11 @@ class Steps:
         """What results show to people, in the order of the calls (`domain/extras`)."""
         self.beside = Beside()
         """What the model gave besides text."""
+        self.evidence = Evidence()
+
+    @property
+    def context(self) -> TurnContext:
+        return self._context
 
     @property
     def selections(self) -> Selections:
@@ -196,6 +202,7 @@ class Steps:
             self.usage += usage_from_json(row.get("observed") or {})
             self.taint |= from_json(row.get("taint"))
             self._data[p.call.id] = without_payloads(row.get("data"))
+            self.evidence.add(p.call.args, self._cache[p.key].text, row.get("data"))
             if row.get("data") and not row["is_error"]:
                 self.shown.append(row["data"])
             self._record_inner(p, row.get("inner") or ())

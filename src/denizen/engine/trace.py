@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from denizen.domain.citation import Citation
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import TurnId
 from denizen.domain.memory import Memory
@@ -28,6 +29,8 @@ class Trace:
     calls: Sequence[CallRecord]
     memories: Sequence[Memory] = ()
     """Those that came up unasked, as far as they are not forgotten; the prompts have the ids of all."""
+    citations: Sequence[Citation] = ()
+    """What the reply cites of documents, and what was taken out of it since it was not proved."""
 
 
 async def load_trace(store: Store, turn_id: TurnId) -> Trace:
@@ -42,6 +45,7 @@ async def load_trace(store: Store, turn_id: TurnId) -> Trace:
             await work.turns.list_steps(turn_id),
             await work.turns.list_calls(turn_id),
             await _memories(work, prompts),
+            await work.citations.list_of(turn_id),
         )
 
 

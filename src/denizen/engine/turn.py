@@ -6,7 +6,8 @@
     3 gather   the agent as configured now, its history within the budget
     4 route    which model, and how it reaches tools
     5 loop     model and tools until there is an answer or a limit (`loop.py`, `planning.py`)
-    6 render   what people see; for a platform, the pieces that fit it (`outbox/plan.py`)
+    6 render   what people see: citations proved (`answers.py`); for a platform, the pieces that fit it
+               (`outbox/plan.py`)
     7 record   messages, steps, calls, usage, the outcome and the pieces owed, in one transaction; one line in the log
     8 deliver  the outbox sends the pieces, each once; who watches live gets the end of the turn
 
@@ -31,6 +32,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Inbound, Turn, TurnStatus
+from denizen.engine.answers import keep_answer, prove_answer
 from denizen.engine.beside import Beside, load_beside
 from denizen.engine.channels import Channels
 from denizen.engine.gate.approvals import Approvals, Ground
@@ -38,6 +40,7 @@ from denizen.engine.gate.limits import SlidingWindow
 from denizen.engine.gate.policy import RateLimit
 from denizen.engine.gather import gather
 from denizen.engine.inbox import Inbox
+from denizen.engine.knowledge.citations import Answer
 from denizen.engine.live import Sign, Watch
 from denizen.engine.loop import run_loop
 from denizen.engine.opening import Opened, key_of, lane, lane_of, load_turn, open_turn
@@ -257,7 +260,8 @@ class Turns:
             self._services.live.publish(turn.id, TurnStarted(turn.id, turn.agent, context.model.name))
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
                 text = await find_answer(context, steps, history)
-            outcome = Outcome(TurnStatus.DONE, reply=render(text))
+            answer = await prove_answer(self._services.prover, context, steps.evidence, history, text)
+            outcome = Outcome(TurnStatus.DONE, reply=render(answer.text), answer=answer)
         except (DenizenError, TimeoutError) as error:
             outcome = failure_of(error)
         except anyio.get_cancelled_exc_class():
@@ -297,13 +301,15 @@ class Turns:
         beside = steps.beside if steps else Beside()
         shown = (*steps.shown, *beside.rows) if steps else ()
         owed = await self._outbox.plan(replace(opened, turn=closed), shown)
-        await self._write_end(closed, steps, owed)
+        await self._write_end(closed, steps, owed, outcome.answer)
         if opened.owed:
             self._outbox.wake(opened.place.platform, opened.owed.account)
         self._services.live.publish(closed.id, finished(closed, beside))
         return closed
 
-    async def _write_end(self, closed: Turn, steps: Steps | None, owed: Sequence[Delivery]) -> None:
+    async def _write_end(
+        self, closed: Turn, steps: Steps | None, owed: Sequence[Delivery], answer: Answer | None
+    ) -> None:
         clock = self._services.clock
         until_s = clock.monotonic_s() + CLOSE_PATIENCE_S
         while True:
@@ -313,6 +319,8 @@ class Turns:
                         await steps.write(work)
                     is_wanted = not (await work.turns.get(closed.id)).status.is_final
                     await work.turns.close(closed)
+                    if steps and answer:
+                        await keep_answer(work, closed, steps.context, steps.evidence, answer)
                     if closed.status is not TurnStatus.DONE:
                         await self.approvals.end_turn(work, closed)
                     if owed and is_wanted:  # else it ended meanwhile: its question was asked anew, or deleted

@@ -60,6 +60,14 @@ class KeptFile:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentText:
+    """What a document says, and the part of the snapshot that it is of."""
+
+    text: str
+    part: SnapshotPart | None = None
+
+
 class SourceReader(Protocol):
     """Reads one kind. Raises NotFound for what is not there, NeedsAttention for what may not be read, Unavailable for
     what is worth another try.
@@ -95,6 +103,10 @@ class Library(Protocol):
 
     async def read_texts(self, digests: Sequence[str]) -> Sequence[str]:
         """What these files say, in this order; empty for one that is gone, or no text."""
+        ...
+
+    async def find_document(self, path: str) -> DocumentText | None:
+        """A file of the current snapshot; None when there is none of that path."""
         ...
 
     def alone(self) -> AbstractAsyncContextManager[None]:

@@ -24,6 +24,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
+from denizen.ports.answers import Citations, Gaps
 from denizen.ports.approvals import Approvals
 from denizen.ports.archive import Archive
 from denizen.ports.audit import Audit
@@ -246,6 +247,10 @@ class Work(Protocol):
     def memories(self) -> Memories: ...
     @property
     def sources(self) -> Sources: ...
+    @property
+    def citations(self) -> Citations: ...
+    @property
+    def gaps(self) -> Gaps: ...
     @property
     def documents(self) -> Documents: ...
     @property

@@ -15,6 +15,7 @@ import anyio
 
 from denizen.domain.errors import Unavailable
 from denizen.ports.store import Work
+from denizen.testing.memory_answers import MemoryCitations, MemoryGaps
 from denizen.testing.memory_approvals import MemoryApprovals
 from denizen.testing.memory_archive import MemoryArchive
 from denizen.testing.memory_audit import MemoryAudit
@@ -52,6 +53,8 @@ class _Work:
         self.audit = MemoryAudit(unit)
         self.memories = MemoryMemories(unit)
         self.sources = MemorySources(unit)
+        self.citations = MemoryCitations(unit)
+        self.gaps = MemoryGaps(unit)
         self.documents = MemoryDocuments(unit)
         self.vectors = MemoryVectors(unit)
         self.reminders = MemoryReminders(unit)

@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 from denizen.domain.approval import Approval, Grant
 from denizen.domain.audit import AuditEntry
 from denizen.domain.budget import Scope
+from denizen.domain.citation import Citation
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.delivery import Delivery
 from denizen.domain.errors import NotFound
+from denizen.domain.gap import Gap
 from denizen.domain.memory import Memory
 from denizen.domain.message import Message
 from denizen.domain.reminder import Reminder
@@ -80,6 +82,8 @@ class Tables:
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     source_states: dict[str, SourceState] = field(default_factory=dict[str, SourceState])
     syncs: dict[str, SyncRun] = field(default_factory=dict[str, SyncRun])
+    citations: dict[str, tuple[Citation, ...]] = field(default_factory=dict[str, tuple[Citation, ...]])
+    gaps: dict[str, Gap] = field(default_factory=dict[str, Gap])
     documents: dict[str, Document] = field(default_factory=dict[str, Document])
     indexed: dict[str, str] = field(default_factory=dict[str, str])
     vectors: dict[Triple, Vector] = field(default_factory=dict[Triple, Vector])

@@ -10,6 +10,7 @@ The tests are in the modules `store_contract_*`, one for each group of promises 
 
 from __future__ import annotations
 
+from denizen.testing.store_contract_answers import AnswerContract
 from denizen.testing.store_contract_approvals import ApprovalContract
 from denizen.testing.store_contract_audit import AuditContract
 from denizen.testing.store_contract_documents import DocumentContract
@@ -54,6 +55,7 @@ class StoreContract(
     AuditContract,
     MemoriesContract,
     DocumentContract,
+    AnswerContract,
     ReminderContract,
     SourceContract,
     UnitContract,

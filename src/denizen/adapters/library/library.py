@@ -29,8 +29,8 @@ from denizen.adapters.library.shelf import Shelf
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
-from denizen.domain.source import Taken
-from denizen.ports.source import File, KeptFile, Report
+from denizen.domain.source import Taken, is_plain_path
+from denizen.ports.source import DocumentText, File, KeptFile, Report
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -83,6 +83,16 @@ class FileLibrary:
 
     async def read_texts(self, digests: Sequence[str]) -> Sequence[str]:
         return await _in_thread(lambda: [self._objects.read_text(digest) for digest in digests])
+
+    async def find_document(self, path: str) -> DocumentText | None:
+        async with self.hold() as folder:
+            current = await self.current()
+            parts = current.parts if current is not None and folder is not None else ()
+            part = next((each for each in parts if path.startswith(f"{each.folder}/")), None)
+            if folder is None or part is None or not is_plain_path(path):
+                return None
+            text = await _in_thread(_read_document, folder / path)
+            return None if text is None else DocumentText(text, part)
 
     @asynccontextmanager
     async def alone(self) -> AsyncGenerator[None]:
@@ -148,6 +158,11 @@ async def _in_thread(job: Callable[[*Ts], T], *args: *Ts) -> T:
             why=f"{error.strerror or type(error).__name__}: {error.filename or 'no file in particular'}",
             fix="Look at the space and the permissions of knowledge-snapshots in the home folder.",
         ) from error
+
+
+def _read_document(file: Path) -> str | None:
+    """A snapshot holds nothing but files and folders of them."""
+    return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
 
 
 async def _stop_when_cancelled(stop: Event) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
+from denizen.adapters.store.answers import SqlCitations, SqlGaps
 from denizen.adapters.store.approvals import SqlApprovals
 from denizen.adapters.store.archive import SqlArchive
 from denizen.adapters.store.audit import SqlAudit
@@ -107,6 +108,14 @@ class SqlWork:
     @property
     def sources(self) -> SqlSources:
         return SqlSources(self._unit)
+
+    @property
+    def citations(self) -> SqlCitations:
+        return SqlCitations(self._unit)
+
+    @property
+    def gaps(self) -> SqlGaps:
+        return SqlGaps(self._unit)
 
     @property
     def documents(self) -> SqlDocuments:

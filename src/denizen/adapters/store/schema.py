@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0012"
+HEAD = "0013"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

@@ -1,8 +1,8 @@
 """What people and operators take out of the archive: a user's posts, a channel's, from now on or altogether.
 
 Deletion reaches the posts, their earlier versions, the index, the copies in sessions and the summaries of those; that
-of a user also what agents remember of them, what they told agents for all, and their reminders. Called by commands,
-the web and the command line, which decide who may ask for what.
+of a user also what agents remember of them, what they told agents for all, their reminders, and their questions that no
+document answers. Called by commands, the web and the command line, which decide who may ask for what.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Privacy:
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
             await work.reminders.forget_asker(_key_of(platform, user_id))
+            await work.gaps.forget_asker(_key_of(platform, user_id))
             return await work.archive.forget_author(platform, user_id)
 
     async def opt_out_user(self, platform: str, user_id: str) -> int:
@@ -35,6 +36,7 @@ class Privacy:
             await work.archive.opt_out(platform, OptOutKind.USER, user_id, now=self._clock.now())
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
+            await work.gaps.forget_asker(_key_of(platform, user_id))
             return await work.archive.forget_author(platform, user_id)
 
     async def opt_in_user(self, platform: str, user_id: str) -> None:

@@ -74,6 +74,7 @@ def _lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
     yield f"{counted(len(detail.steps), 'step')}{f' ({purposes})' if purposes else ''}. {_spent(turn)}"
     yield from _prompt(detail.prompts[-1:])
     yield from _memories(detail, is_mine=is_mine)
+    yield from _documents(detail)
     if not detail.calls:
         yield "No tools were used."
     for record in detail.calls:
@@ -100,6 +101,15 @@ def _memories(detail: Trace, *, is_mine: bool) -> Iterator[str]:
     texts = {memory.id: memory.text for memory in detail.memories if is_mine or memory.is_core}
     told = "; ".join(f"`{key}`{f' {cut(texts[key], _ARGS_CHARS)}' if key in texts else ''}" for key in ids)
     yield f"Memories that came up: {told}."
+
+
+def _documents(detail: Trace) -> Iterator[str]:
+    proved = [f"`{each.ref}`" for each in detail.citations if each.doubt is None]
+    doubted = [f"`{each.ref}` ({each.doubt})" for each in detail.citations if each.doubt is not None]
+    if proved:
+        yield f"Documents cited: {', '.join(proved)}."
+    if doubted:
+        yield f"Taken out, since they are not proved: {', '.join(doubted)}."
 
 
 def _spent(turn: Turn) -> str:

@@ -1,7 +1,7 @@
 """The index of the current snapshot: brought up to date file by file, and its passages given their meaning.
 
 Only what has changed is read. A sync does it as its last step, and the server whenever another process has published;
-meaning follows in the background, since a small model takes up to 70 ms for each passage. Until a file is indexed again,
+meaning follows in the background, since a small model takes up to 70 ms for a passage. Until a file is indexed again,
 search finds it as it was.
 """
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from denizen.domain.agent import Agent
 from denizen.domain.approval import Approval, ApprovalStatus, may_decide
+from denizen.domain.citation import Citation
 from denizen.domain.errors import NotFound
 from denizen.domain.events import (
     ApprovalDecided,
@@ -158,6 +159,14 @@ def turn_to_wire(detail: Trace, *, in_full: bool) -> wire.TurnInfo:
         calls=tuple(_call(call) for call in detail.calls),
         question=detail.question,
         prompts=tuple(_prompt(prompt, in_full=in_full) for prompt in detail.prompts),
+        citations=tuple(map(_citation, detail.citations)),
+    )
+
+
+def _citation(each: Citation) -> wire.CitationInfo:
+    doubt = "" if each.doubt is None else each.doubt.value
+    return wire.CitationInfo(
+        each.ref.path, each.ref.first_line, each.ref.last_line, each.source_id, each.revision, each.link, doubt
     )
 
 

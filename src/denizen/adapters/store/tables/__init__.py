@@ -6,6 +6,7 @@ a unique key may be NULL, since NULLs never equal each other (inventory CW11): "
 key of open sessions is a partial index.
 """
 
+from denizen.adapters.store.tables.answers import citations, gaps
 from denizen.adapters.store.tables.approvals import approvals, grants
 from denizen.adapters.store.tables.archive import (
     POST,
@@ -50,6 +51,7 @@ __all__ = [
     "backfills",
     "blocks",
     "budget_scopes",
+    "citations",
     "claims",
     "config_generations",
     "conversations",
@@ -58,6 +60,7 @@ __all__ = [
     "documents",
     "exchanges",
     "follows",
+    "gaps",
     "grants",
     "indexed",
     "memories",

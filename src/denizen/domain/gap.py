@@ -1,0 +1,79 @@
+"""Gaps: questions that the documents did not answer, put together where they ask the same. Pure.
+
+What is asked again and again and stands nowhere is what a community should write next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.ranking import STEM_CHARS, telling_words
+
+MAX_CHARS = 500
+"""Of a question that is kept."""
+
+ALIKE = 0.5
+"""Two questions are one when they share so much of the words that tell what they are about."""
+
+
+class GapKind(StrEnum):
+    UNKNOWN = "unknown"
+    """The agent said that its documents do not answer."""
+    NOT_FOUND = "not found"
+    """It searched, and nothing was found."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """`asker` is a principal's key. `is_private`: it was not asked where others read along."""
+
+    id: str
+    agent: AgentName
+    question: str
+    asker: str
+    place: Place
+    is_private: bool
+    kind: GapKind
+    turn_id: TurnId
+    created_at: datetime
+    is_closed: bool = False
+
+
+@dataclass(slots=True)
+class GapGroup:
+    """Gaps of one matter, newest first; `words` are those that all share."""
+
+    gaps: list[Gap] = field(default_factory=list[Gap])
+    words: frozenset[str] = frozenset()
+
+    @property
+    def newest(self) -> Gap:
+        return self.gaps[0]
+
+    @property
+    def askers(self) -> int:
+        return len({gap.asker for gap in self.gaps})
+
+
+def group_gaps(gaps: Sequence[Gap]) -> list[GapGroup]:
+    """`gaps` are newest first. What was asked most comes first, of equals what was asked last."""
+    groups: list[GapGroup] = []
+    for gap in gaps:
+        words = frozenset(word[:STEM_CHARS] for word in telling_words(gap.question))
+        group = next((each for each in groups if _alike(words, each.words)), None)
+        if group is None:
+            groups.append(GapGroup([gap], words))
+        else:
+            group.gaps.append(gap)
+    return sorted(groups, key=lambda each: len(each.gaps), reverse=True)
+
+
+def _alike(words: frozenset[str], others: frozenset[str]) -> bool:
+    if not words or not others:
+        return words == others
+    return len(words & others) >= ALIKE * len(words | others)

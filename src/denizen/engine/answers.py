@@ -1,0 +1,61 @@
+"""What becomes of an answer before people see it: its citations are proved, and a question that the documents did not
+answer is kept as a gap. Called by `turn`, step 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from denizen.domain.gap import MAX_CHARS, Gap, GapKind
+from denizen.domain.ids import derive
+from denizen.domain.principal import PrincipalKind
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.turn import Turn
+from denizen.engine.knowledge.citations import Answer, Prover
+from denizen.engine.knowledge.evidence import Evidence
+from denizen.engine.memory import is_private
+from denizen.engine.services import TurnContext
+from denizen.ports.store import Work
+
+PEOPLE = frozenset({PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.API_KEY, PrincipalKind.LOCAL})
+
+
+async def prove_answer(
+    prover: Prover | None, context: TurnContext, evidence: Evidence, history: Sequence[PromptMessage], text: str
+) -> Answer:
+    """The answer as people see it. Without documents it is the text as it is."""
+    if prover is None:
+        return Answer(text)
+    style = context.agent.style.citations
+    seen = evidence.after(history)
+    return await prover.prove(text, context.agent.name, seen, style=style, read_own=context.generation.read_own)
+
+
+async def keep_answer(work: Work, turn: Turn, context: TurnContext, evidence: Evidence, answer: Answer) -> None:
+    """With the end of the turn; twice is once."""
+    await work.citations.add(turn.id, answer.citations)
+    kind = _kind_of_gap(evidence, answer)
+    question = " ".join(context.question.split())[:MAX_CHARS]
+    if kind is None or not question or turn.principal.kind not in PEOPLE:
+        return
+    private = turn.principal.kind is not PrincipalKind.PLATFORM_USER or await is_private(work, context.scope)
+    await work.gaps.add(
+        Gap(
+            id=derive("gap", turn.id)[:14],
+            agent=turn.agent,
+            question=question,
+            asker=turn.principal.key,
+            place=context.scope.place,
+            is_private=private,
+            kind=kind,
+            turn_id=turn.id,
+            created_at=turn.closed_at or turn.opened_at,
+        )
+    )
+
+
+def _kind_of_gap(evidence: Evidence, answer: Answer) -> GapKind | None:
+    if answer.is_unknown:
+        return GapKind.UNKNOWN
+    is_proved = any(each.doubt is None for each in answer.citations)
+    return GapKind.NOT_FOUND if evidence.searches and not evidence.found and not is_proved else None

@@ -1,0 +1,115 @@
+"""Proving what an answer cites: each place is looked up in the snapshot, and held against what the agent has read.
+
+Called by `turn` when the model has answered. What is not proved is taken out and marked (`domain/citation`); nothing
+that goes wrong here keeps an answer back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from denizen.domain.agent import CitationFormat
+from denizen.domain.citation import UNKNOWN, Citation, Doubt, Mark, Ref, find_marks, link_of, show
+from denizen.domain.errors import DenizenError
+from denizen.domain.ids import AgentName
+from denizen.ports.source import DocumentText, Library
+
+MAX_CITED = 50
+"""Of one answer; further ones are not looked up, and so not proved."""
+SEEN_SHARE = 0.5
+"""Of the cited lines that say something, so many must have been read: tools cut what they show."""
+
+ReadOwn = Callable[[AgentName, str], str | None]
+"""The text of an agent's own file, or one that all agents share, by the name that tools give it."""
+
+
+def no_own_files(agent: AgentName, path: str) -> None:
+    """Where agents have none."""
+    del agent, path
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an agent has read in its turn, and before in the talk that it remembers: what tools gave, and what they were
+    called with.
+    """
+
+    results: Sequence[str]
+    calls: Sequence[str] = ()
+
+    def has_path(self, path: str) -> bool:
+        return any(path in text for text in (*self.results, *self.calls))
+
+    def has_lines(self, lines: Iterable[str]) -> bool:
+        told = [line.strip() for line in lines if line.strip()]
+        seen = sum(any(line in text for text in self.results) for line in told)
+        return not told or seen >= SEEN_SHARE * len(told)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """As people see it. `is_unknown`: the agent has said that its documents do not answer."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    is_unknown: bool = False
+
+
+class Prover:
+    """One for a process."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    async def prove(
+        self, text: str, agent: AgentName, seen: Seen, *, style: CitationFormat, read_own: ReadOwn = no_own_files
+    ) -> Answer:
+        """Never raises for what is wrong with an answer or with the library."""
+        is_unknown = UNKNOWN in text
+        plain = text.replace(UNKNOWN, "").strip() if is_unknown else text
+        marks = find_marks(plain)
+        if not marks:
+            return Answer(plain, is_unknown=is_unknown)
+        texts = await self._load({ref.path for mark in marks[:MAX_CITED] for ref in mark.refs}, agent, read_own)
+        told = {(mark, ref): _judge(ref, mark, texts.get(ref.path), seen) for mark in marks for ref in mark.refs}
+        shown = show(plain, marks, lambda mark, ref: told[mark, ref], style)
+        return Answer(shown, tuple(dict.fromkeys(told.values())), is_unknown)
+
+    async def _load(self, paths: Iterable[str], agent: AgentName, read_own: ReadOwn) -> Mapping[str, DocumentText]:
+        found: dict[str, DocumentText] = {}
+        for path in sorted(paths):
+            own = await to_thread.run_sync(read_own, agent, path)
+            try:
+                document = DocumentText(own) if own is not None else await self._library.find_document(path)
+            except DenizenError:
+                document = None
+            if document is not None:
+                found[path] = document
+        return found
+
+
+def _judge(ref: Ref, mark: Mark, document: DocumentText | None, seen: Seen) -> Citation:
+    if document is None:
+        return Citation(ref, doubt=Doubt.NO_FILE)
+    part = document.part
+    known = (part.source_id, part.revision, link_of(part, ref)) if part else ("", "", "")
+    return Citation(ref, *known, doubt=_doubt(ref, mark, document.text.split("\n"), seen))
+
+
+def _doubt(ref: Ref, mark: Mark, lines: Sequence[str], seen: Seen) -> Doubt | None:
+    cited = lines[ref.first_line - 1 : ref.last_line] if ref.first_line else lines
+    if ref.last_line > len(lines) or not any(line.strip() for line in cited):
+        return Doubt.NO_LINES
+    if not seen.has_path(ref.path) or (ref.first_line and not seen.has_lines(cited)):
+        return Doubt.NOT_READ
+    if mark.quoted and _flat(mark.quoted) not in _flat(" ".join(cited)):
+        return Doubt.NOT_SAID
+    return None
+
+
+def _flat(text: str) -> str:
+    """Without what quoting changes: case, spaces, marks of emphasis, and dots for what is left out at the end."""
+    return " ".join("".join(c for c in text if c not in "*_`\\").casefold().split()).strip(" .\u2026")

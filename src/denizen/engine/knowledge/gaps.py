@@ -1,0 +1,53 @@
+"""The coverage report: questions that the documents did not answer, and what becomes of them (`denizen gaps`).
+
+What was asked where others do not read along is told to the operator only; admins on the web learn that it was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import NotFound
+from denizen.domain.gap import Gap, GapGroup, group_gaps
+from denizen.ports.store import Store
+
+MAX_GAPS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Of a number of days. What was asked most comes first; `hidden` were asked in private and are not in `groups`."""
+
+    groups: Sequence[GapGroup]
+    total: int
+    hidden: int
+
+
+class GapReport:
+    """One for a process."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def load(self, days: int, *, with_private: bool) -> Coverage:
+        since = self._clock.now() - timedelta(days=days)
+        async with self._store.work(write=False) as work:
+            gaps = await work.gaps.list_gaps(since=since, limit=MAX_GAPS)
+        told = [gap for gap in gaps if with_private or not gap.is_private]
+        return Coverage(group_gaps(told), len(gaps), len(gaps) - len(told))
+
+    async def close(self, gap_id: str) -> Sequence[Gap]:
+        """Closes it with all that ask the same: somebody has seen to it. Raises NotFound."""
+        async with self._store.work() as work:
+            groups = group_gaps(await work.gaps.list_gaps(limit=MAX_GAPS))
+            found = next((group for group in groups if any(gap.id == gap_id for gap in group.gaps)), None)
+            if found is None:
+                raise NotFound(
+                    f"There is no open gap '{gap_id}'.", code="gap_not_found", fix="`denizen gaps` lists them."
+                )
+            await work.gaps.close([gap.id for gap in found.gaps])
+        return found.gaps

@@ -1,0 +1,184 @@
+"""What answers cite is proved before people see it, and what documents do not answer is kept as a gap."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from denizen.domain.agent import Agent, CitationFormat, Style
+from denizen.domain.citation import UNKNOWN, UNPROVED, Citation, Doubt, Ref
+from denizen.domain.errors import NotFound
+from denizen.domain.gap import GapKind
+from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import TurnStatus
+from denizen.engine.knowledge.citations import Prover
+from denizen.engine.knowledge.gaps import GapReport
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import Say, ScriptedModel, call
+from tests.engine.house import NAME, House, Tools, generation, open_house
+from tests.engine.knowledge.house import House as Shelves
+from tests.engine.knowledge.house import write
+
+pytestmark = pytest.mark.anyio
+
+GUIDE = "# Harbour\n\nA berth is ten euros a night.\n\nDrinking water is *free* for all guests.\n"
+READ = ToolSpec(
+    "search_docs",
+    "Finds passages.",
+    {"type": "object", "properties": {"query": {"type": "string"}}, "additionalProperties": False},
+    tier=Tier.HARMLESS,
+    read_only=True,
+)
+SEARCH = Say(calls=[call("search_docs", query="berth")])
+
+
+@dataclass
+class Desk:
+    house: House
+    gaps: GapReport
+
+    async def ask(self, said: str, *before: Say, question: str = "How much is a berth?") -> str:
+        """What people see when the model says this."""
+        self.house.model.script(*before, Say(said))
+        ended = await self.house.say(question)
+        assert ended.status is TurnStatus.DONE
+        self.turn_id = ended.turn_id
+        return ended.reply
+
+    async def cited(self) -> list[Citation]:
+        async with self.house.store.work(write=False) as work:
+            return list(await work.citations.list_of(self.turn_id))
+
+
+def read_own(agent: str, path: str) -> str | None:
+    return "Own words of mine." if (agent, path) == (NAME, "own/notes.md") else None
+
+
+@asynccontextmanager
+async def open_desk(root: Path, style: CitationFormat = CitationFormat.INLINE) -> AsyncGenerator[Desk]:
+    shelves = Shelves(root)
+    await shelves.durable.start()
+    await shelves.add(write(root / "guide", {"harbour.md": GUIDE, "other.md": "Nobody reads this line.\n"}), "guide")
+    await shelves.run()
+    await shelves.durable.aclose()
+
+    async def search(tool_call: ToolCall, scope: CallScope) -> ToolResult:
+        if tool_call.args.get("query") != "berth":
+            return ToolResult("Nothing was found.", data={"found": 0})
+        return ToolResult(
+            f"[docs/guide/harbour.md:1-5] (Harbour)\n{GUIDE}\n[own/notes.md:1-1]\nOwn words of mine.", data={"found": 2}
+        )
+
+    tools = Tools([READ], search)
+    agent = Agent(NAME, style=Style(citations=style))
+    async with open_house(ScriptedModel(), tools, agent=agent) as house:
+        services = replace(house.services, prover=Prover(shelves.library))
+        house.turns._services = services
+        made = replace(generation(house.model, tools, agent=agent, number=2), read_own=read_own)
+        await house.runtime.swap(made)
+        yield Desk(house, GapReport(house.store, shelves.clock))
+
+
+async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        said = "Ten euros [docs/guide/harbour.md:3-3], and water is free [docs/guide/harbour.md]."
+        assert await desk.ask(said, SEARCH) == (
+            "Ten euros [docs/guide/harbour.md:3], and water is free [docs/guide/harbour.md]."
+        )
+        first, second = await desk.cited()
+        assert (first.ref, first.source_id, first.doubt) == (Ref("docs/guide/harbour.md", 3, 3), "guide", None)
+        assert first.revision
+        assert second.doubt is None
+
+
+@pytest.mark.parametrize(
+    ("mark", "doubt"),
+    [
+        ("docs/guide/made_up.md:1", Doubt.NO_FILE),
+        ("docs/guide/harbour.md:3-99", Doubt.NO_LINES),
+        ("docs/guide/harbour.md:2", Doubt.NO_LINES),
+        ("docs/guide/other.md:1", Doubt.NOT_READ),
+        ("docs/guide/other.md", Doubt.NOT_READ),
+        ("own/other.md:1", Doubt.NO_FILE),
+    ],
+)
+async def test_what_is_not_proved_is_taken_out_and_marked(tmp_path: Path, mark: str, doubt: Doubt) -> None:
+    async with open_desk(tmp_path) as desk:
+        assert await desk.ask(f"It is so [{mark}].", SEARCH) == f"It is so {UNPROVED}."
+        assert [each.doubt for each in await desk.cited()] == [doubt]
+
+
+async def test_words_that_are_quoted_have_to_stand_there(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        true = 'It says "Drinking water is free for all guests" [docs/guide/harbour.md:5].'
+        assert await desk.ask(true, SEARCH) == true
+        false = 'It says "Drinking water costs one euro each" [docs/guide/harbour.md:5].'
+        assert UNPROVED in await desk.ask(false, SEARCH)
+        assert [each.doubt for each in await desk.cited()] == [Doubt.NOT_SAID]
+
+
+async def test_own_files_of_agents_are_proved_alike(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        assert await desk.ask("So it is [own/notes.md:1].", SEARCH) == "So it is [own/notes.md:1]."
+
+
+async def test_what_was_read_earlier_in_the_talk_may_be_cited_later(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.ask("Ten euros.", SEARCH)
+        assert await desk.ask("As I said [docs/guide/harbour.md:3].") == "As I said [docs/guide/harbour.md:3]."
+
+
+@pytest.mark.proves("S-config-citation-format")
+async def test_footnotes_and_no_citations_are_shown_as_configured(tmp_path: Path) -> None:
+    async with open_desk(tmp_path / "a", CitationFormat.FOOTNOTE) as desk:
+        assert await desk.ask("Ten [docs/guide/harbour.md:3].", SEARCH) == "Ten [1].\n\n[1] [docs/guide/harbour.md:3]"
+    async with open_desk(tmp_path / "b", CitationFormat.NONE) as desk:
+        assert await desk.ask("Ten [docs/guide/harbour.md:3].", SEARCH) == "Ten."
+        assert len(await desk.cited()) == 1
+
+
+async def test_a_question_that_the_documents_do_not_answer_is_a_gap(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        assert await desk.ask(f"I do not know. {UNKNOWN}", question="When does the ferry go?") == "I do not know."
+        nothing = Say(calls=[call("search_docs", query="zebra")])
+        await desk.ask("There are none, I believe.", nothing, question="Are there zebras?")
+        await desk.ask("Ten euros [docs/guide/harbour.md:3].", SEARCH)
+        await desk.ask("Hello!", question="Hello!")
+        found = await desk.gaps.load(30, with_private=True)
+        assert [(group.newest.question, group.newest.kind) for group in found.groups] == [
+            ("Are there zebras?", GapKind.NOT_FOUND), ("When does the ferry go?", GapKind.UNKNOWN),
+        ]  # fmt: skip
+
+
+async def test_the_same_question_in_other_words_is_one_gap_which_is_closed_as_one(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        for question in ("When does the ferry go?", "ferry goes when", "Is there a sauna?", "the ferry, when"):
+            await desk.ask(UNKNOWN, question=question)
+        found = await desk.gaps.load(30, with_private=True)
+        assert [len(group.gaps) for group in found.groups] == [3, 1]
+        closed = await desk.gaps.close(found.groups[0].gaps[-1].id)
+        assert len(closed) == 3
+        assert [group.newest.question for group in (await desk.gaps.load(30, with_private=True)).groups] == [
+            "Is there a sauna?"
+        ]
+        with pytest.raises(NotFound):
+            await desk.gaps.close("none")
+
+
+async def test_what_was_asked_in_private_is_counted_for_others_and_not_told(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.ask(UNKNOWN, question="My secret question?")
+        found = await desk.gaps.load(30, with_private=False)
+        assert (found.groups, found.total, found.hidden) == ([], 1, 1)
+
+
+async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        desk.house.model.script(Say(UNKNOWN))
+        await desk.house.say("Anything new?", principal=Principal(PrincipalKind.SCHEDULE, "daily", "daily"))
+        assert (await desk.gaps.load(30, with_private=True)).total == 0
