@@ -23,6 +23,8 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.audit import Ledger
+from denizen.engine.direct import DirectCalls
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.live import Live
@@ -137,12 +139,15 @@ async def running_site(
     agents: Sequence[Agent] = (),
     policy: GatePolicy | None = None,
     make_knowledge: MakeKnowledge | None = None,
+    more: Sequence[Toolset] = (),
 ) -> AsyncGenerator[Site]:
-    """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default."""
+    """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
+    `more` are toolsets besides the weather.
+    """
     model = models[0] if models else ScriptedModel()
     known = list(agents) or [Agent(AgentName("denizen"), "Lives here."), Agent(AgentName("scribe"), "Takes notes.")]
     weather = Weather()
-    toolsets: tuple[Toolset, ...] = (weather,)
+    toolsets: tuple[Toolset, ...] = (weather, *more)
     runtime = Runtime()
     await runtime.swap(
         Generation(
@@ -155,7 +160,7 @@ async def running_site(
         )
     )
     clock, store, durable = HandClock(), MemoryStore(), MemoryDurable()
-    services = Services(store, durable, Live(), Gate(clock), clock)
+    services = Services(store, durable, Live(), Gate(clock, ledger=Ledger(store, clock)), clock)
     turns = Turns(runtime, services)
     allowed = list(keys)
     deps = WebDependencies(
@@ -168,6 +173,7 @@ async def running_site(
         exposure=exposure or Exposure(),
         timing=timing or Timing(),
         knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
+        calls=DirectCalls(runtime, services),
     )
     await durable.start()
     try:

@@ -17,6 +17,7 @@ from denizen.app.build import Denizen
 from denizen.app.reload import Reloader
 from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
+from denizen.engine.direct import DirectCalls
 from denizen.engine.knowledge.regular import RegularSync
 from denizen.engine.resident.errands import keep_up
 from denizen.web.app import create_app
@@ -133,6 +134,7 @@ def _server(denizen: Denizen, host: str, on_ready: Callable[[], None]) -> uvicor
                 denizen.knowledge.snapshots,
                 lambda: denizen.runtime.current.snapshot_remote,
             ),
+            calls=DirectCalls(denizen.runtime, denizen.services),
         )
     )
     config = uvicorn.Config(

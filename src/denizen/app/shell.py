@@ -63,17 +63,22 @@ class KnowledgeShells:
 
     def open(self, scope: CallScope) -> KnowledgeShell | None:
         view = view_of(self.folders, scope.agent, self.snapshot())
-        return KnowledgeShell(self.sandbox, view, f"{scope.agent}/{scope.conversation_id}") if view else None
+        return KnowledgeShell(self.sandbox, view, scope) if view else None
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeShell:
-    """Of one agent in one conversation, whose session it keeps (inventory S21, SW10)."""
+    """Of one agent in one conversation, whose session it keeps (inventory S21, SW10). Everybody who calls a tool over
+    HTTP has a conversation of their own for that.
+    """
 
     sandbox: Sandbox
     view: ShellView
-    owner: str
+    scope: CallScope
 
     async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
         """Raises Unavailable where the system offers no isolation."""
-        return (await self.sandbox.run(commands, self.view, owner=self.owner)).results
+        owner = f"{self.scope.agent}/{self.scope.conversation_id}"
+        reply = await self.sandbox.run(commands, self.view, owner=owner, session_id=self.scope.shell_session)
+        self.scope.trail.shell = reply
+        return reply.results

@@ -15,18 +15,20 @@ from denizen.domain.principal import Principal
 from denizen.domain.tool import Taint, ToolCall, ToolResult, ToolSpec
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Verdict
+from denizen.ports.sandbox import ShellReply
 
 
 @dataclass(slots=True)
 class Trail:
     """What came about on the way of one call, added to as it happens; calls from within it share it. `taint` is what
     the inner calls have read, `usage` what judging all of them cost. `inner` are the calls from within it, where
-    somebody records them.
+    somebody records them. `shell` is what the shell answered last, stream by stream: results tell it in words only.
     """
 
     taint: frozenset[Taint] = frozenset()
     usage: Usage = field(default_factory=Usage)
     inner: list[InnerCall] | None = None
+    shell: ShellReply | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,8 @@ class CallScope:
 
     `idempotency_key` is the same when an interrupted call runs again after a restart. `taint` is what the turn has read
     so far that neither the owner nor the one who asks has written. `guild` is the community that the place is in, by
-    the platform's id. `question` is what the turn answers.
+    the platform's id. `question` is what the turn answers. `shell_session` names the shell's session to go on
+    with, where whoever calls has named one.
     """
 
     agent: AgentName
@@ -67,6 +70,7 @@ class CallScope:
     taint: frozenset[Taint] = frozenset()
     guild: str = ""
     question: str = field(default="", compare=False)
+    shell_session: str = ""
     trail: Trail = field(default_factory=Trail, compare=False)
     report: Callable[[str], None] = field(default=_tell_nobody, compare=False)
     """Takes one line on how far the call is, which people see when it takes long (inventory L6)."""

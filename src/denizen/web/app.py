@@ -17,6 +17,7 @@ from denizen.web.api.health import HealthCheck
 from denizen.web.api.inbound import TURN_HEADER
 from denizen.web.api.knowledge import Knowledge
 from denizen.web.api.on_demand import Listings
+from denizen.web.api.sandbox import Sandbox
 from denizen.web.dependencies import WebDependencies
 from denizen.web.errors import Boundary, answer_http_exception
 from denizen.web.guard import Guard, SecurityHeaders
@@ -32,6 +33,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             *(Chat(deps).routes if deps.channels.web else ()),
             *Approvals(deps).routes,
             *(Knowledge(deps.knowledge).routes if deps.knowledge is not None else ()),
+            *(Sandbox(deps.calls).routes if deps.calls is not None else ()),
             *(Pages(deps).routes if deps.channels.web else ()),
             *Listings(deps).routes,
         ],

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from denizen.domain.clock import Clock
 from denizen.domain.snapshot import Remote
+from denizen.engine.direct import DirectCalls
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync
@@ -60,7 +61,7 @@ class KnowledgeParts:
 class WebDependencies:
     """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once.
     `simulator` is the address of the page of a simulated platform, for a link to it; empty without one. Without
-    `knowledge` there are no routes for it.
+    `knowledge` there are no routes for it, without `calls` none that call a tool.
     """
 
     turns: Turns
@@ -75,3 +76,4 @@ class WebDependencies:
     logins: Logins = field(default_factory=Logins)
     simulator: str = ""
     knowledge: KnowledgeParts | None = None
+    calls: DirectCalls | None = None

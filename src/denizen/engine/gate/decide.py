@@ -32,6 +32,9 @@ from denizen.ports.toolset import CallScope
 MAX_DEPTH = 5
 """Skill-internal calls may nest this deep (inventory V23)."""
 
+RATE_LIMIT = "rate-limit"
+"""Who decided about a call that came too often."""
+
 _log = logging.getLogger("denizen.gate")
 
 
@@ -105,7 +108,7 @@ class Judge:
             return None
         wait_s = self._window.take(f"{asker.key}\x00{tool}", limit or policy.default_rate_limit)
         if wait_s > 0:
-            return _deny(case, f"'{tool}' was used too often; free again in {wait_s:.0f} s", "rate-limit")
+            return _deny(case, f"'{tool}' was used too often; free again in {wait_s:.0f} s", RATE_LIMIT)
         return None
 
     async def _by_tier(self, case: Case, policy: GatePolicy, rule: Rule | None) -> Verdict:

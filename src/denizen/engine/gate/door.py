@@ -31,6 +31,9 @@ MAX_RESULT_CHARS = 200_000
 TOLD_FROM_MS = 100
 """A model is told how long a call ran from so much on (inventory T17)."""
 
+NOBODY_TO_ASK = "nobody-to-ask"
+"""Who decided about a call for which people would have to be asked where nobody can be."""
+
 _log = logging.getLogger("denizen.gate")
 
 
@@ -156,7 +159,7 @@ class Gate:
                 f"{verdict.reason}. It needs approval by {who}, and nobody can be asked here; "
                 "a rule under gate.rules can allow it, or name others who decide"
             )
-            return replace(verdict, decision=Decision.DENY, reason=why, decided_by="nobody-to-ask"), ""
+            return replace(verdict, decision=Decision.DENY, reason=why, decided_by=NOBODY_TO_ASK), ""
         if isinstance(found, Grant):
             why = f"approved for a while by {found.given_by}"
             return replace(verdict, decision=Decision.APPROVE, reason=why, decided_by="grant"), why

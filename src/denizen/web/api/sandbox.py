@@ -1,0 +1,101 @@
+"""`POST /api/sandbox/shell`: the read-only shell over what an agent knows, for programs (inventory S20, S21).
+
+The body has `command`, or `commands` (1 to 10), each of 1 to 2000 characters. With `sessionId` it
+goes on in a session of the caller's own; `agent` names another agent than the default one. It is a call of the agent's
+tool `bash` or `bash_batch`: an agent without them has no shell here either, and the gate decides and writes it down.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.engine.direct import DirectCalls, Done, Wanted
+from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
+from denizen.web.body import Body, read_object, read_text, wrong_type
+from denizen.web.guard import principal_of
+from denizen_sdk.shell import CommandOutput, ShellAnswer
+
+MAX_ID_CHARS = 200
+
+
+class Sandbox:
+    """The route."""
+
+    def __init__(self, calls: DirectCalls) -> None:
+        self._calls = calls
+
+    @property
+    def routes(self) -> list[Route]:
+        return [Route("/api/sandbox/shell", self.shell, methods=["POST"])]
+
+    async def shell(self, request: Request) -> Response:
+        """400 for what policy does not allow, with what is allowed instead; of a batch the others have run then."""
+        body = await read_object(request)
+        commands, is_single = read_commands(body)
+        wanted = Wanted(
+            principal_of(request),
+            "bash" if is_single else "bash_batch",
+            {"command": commands[0]} if is_single else {"commands": [*commands]},
+            agent=read_text(body, "agent"),
+            shell_session=_session(body),
+        )
+        reply = _streams(await self._calls.call(wanted))
+        _check_allowed(reply)
+        answer = ShellAnswer(
+            reply.session_id,
+            tuple(
+                CommandOutput(each.stdout, each.stderr, each.exit_code, "" if is_single else each.command)
+                for each in reply.results
+            ),
+        )
+        return JSONResponse(answer.to_wire(is_single=is_single))
+
+
+def read_commands(body: Body) -> tuple[list[str], bool]:
+    """The commands, and whether it is a single one. Raises InvalidInput."""
+    single, batch = body.get("command"), body.get("commands")
+    if (single is None) == (batch is None):
+        raise InvalidInput("Send either 'command' or 'commands'.", code="field_invalid", fix="Leave one of them out.")
+    given: list[Any] = cast("list[Any]", batch) if isinstance(batch, list) else [single]
+    if batch is not None and not isinstance(batch, list):
+        raise wrong_type("commands", "a list of texts")
+    if not 1 <= len(given) <= MAX_COMMANDS:
+        raise wrong_type("commands", f"a list of 1 to {MAX_COMMANDS} commands")
+    for each in given:
+        if not isinstance(each, str) or not 1 <= len(each) <= MAX_COMMAND_CHARS:
+            raise wrong_type("command", f"a text of 1 to {MAX_COMMAND_CHARS} characters")
+    return given, batch is None
+
+
+def _session(body: Body) -> str:
+    named = read_text(body, "sessionId")
+    if len(named) > MAX_ID_CHARS:
+        raise wrong_type("sessionId", f"a text of at most {MAX_ID_CHARS} characters")
+    return named
+
+
+def _streams(done: Done) -> ShellReply:
+    if done.shell is None:
+        raise Unavailable("The shell could not be used.", code="shell_unavailable", why=done.result.text)
+    return done.shell
+
+
+def _check_allowed(reply: ShellReply) -> None:
+    """Raises InvalidInput that says of each refused command why, and what may be written instead."""
+    refused = [each for each in reply.results if each.refused]
+    if not refused:
+        return
+    told = [each.stderr.strip().removeprefix("refused: ") for each in refused]
+    if len(reply.results) > 1:
+        told = [f"{each.command}: {why}" for each, why in zip(refused, told, strict=True)]
+    raise InvalidInput(
+        "The shell only reads, and this is not allowed in it.",
+        code="command_refused",
+        why="\n".join(told),
+        fix="Use grep, find, ls, cat, head, tail, wc, sort, uniq, diff, sed -n, xargs with | && ; and relative paths.",
+    )
