@@ -12,13 +12,18 @@ from denizen_sdk.wire import ChatRequest
 
 if TYPE_CHECKING:
     from denizen_sdk.client import DenizenClient
+    from denizen_sdk.tools import ShellTools
 
-__all__ = ["ApiError", "ChatRequest", "ClientError", "DenizenClient", "NetworkError"]
+__all__ = ["ApiError", "ChatRequest", "ClientError", "DenizenClient", "NetworkError", "ShellTools"]
 
 
-def __getattr__(name: str) -> type[DenizenClient]:
+def __getattr__(name: str) -> type[DenizenClient | ShellTools]:
     if name == "DenizenClient":
         from denizen_sdk.client import DenizenClient
 
         return DenizenClient
+    if name == "ShellTools":
+        from denizen_sdk.tools import ShellTools
+
+        return ShellTools
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

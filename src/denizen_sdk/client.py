@@ -18,7 +18,11 @@ from urllib.parse import quote
 
 import httpx2
 
+from denizen_sdk.connection import Connection, check
 from denizen_sdk.errors import ApiError, NetworkError
+from denizen_sdk.knowledge import SnapshotStarted, SourceInfo, sources_from
+from denizen_sdk.shell import CommandOutput, answer_from
+from denizen_sdk.usage import UsageRecorded, tokens_of
 from denizen_sdk.wire import (
     AgentInfo,
     ApprovalInfo,
@@ -28,7 +32,6 @@ from denizen_sdk.wire import (
     Health,
     MessageInfo,
     ModelInfo,
-    Problem,
     Record,
     SyncStarted,
     ToolInfo,
@@ -46,24 +49,33 @@ TURN_HEADER = "X-Denizen-Turn"
 class DenizenClient:
     """One server and one key. Close it, or use it as an asynchronous context manager."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords, each of which a reader of a program understands
         self,
         base_url: str,
         api_key: str = "",
         *,
+        session_id: str = "",
+        source: str = "sdk",
+        source_id: str = "",
         headers: Mapping[str, str] | None = None,
         timeout_s: float = 30.0,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        """`timeout_s` bounds connecting and waiting for plain answers and, because the server sends signs of life,
-        silence on a stream. Raises ValueError without a base URL.
+        """`session_id` is the session of the shell to go on with. `source` (1 to 50 characters) and `source_id` say in
+        whose name usage is reported. `timeout_s` bounds connecting and waiting for plain answers and, because the
+        server sends signs of life, silence on a stream. Raises ValueError without a base URL.
         """
         if not base_url:
             raise ValueError("base_url is missing. Give the server's address, such as http://127.0.0.1:8642.")
         credentials = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._http = httpx2.AsyncClient(
-            base_url=base_url, headers={**credentials, **(headers or {})}, timeout=timeout_s, transport=transport
+        self._connection = Connection(
+            httpx2.AsyncClient(
+                base_url=base_url, headers={**credentials, **(headers or {})}, timeout=timeout_s, transport=transport
+            )
         )
+        self.session_id = session_id
+        """The shell's session of the last answer; the next call goes on in it. It may be set."""
+        self.source, self.source_id = source, source_id
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,7 +86,7 @@ class DenizenClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        await self._http.aclose()
+        await self._connection.aclose()
 
     async def ask(self, request: ChatRequest | str, *, idempotency_key: str = "") -> TurnFinished:
         """Sends a message and waits for the answer.
@@ -101,8 +113,10 @@ class DenizenClient:
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         turn_id = ""
         try:
-            async with self._http.sse("/api/chat", method="POST", json=_body(body), headers=headers) as source:
-                await _check(source.response)
+            async with self._connection.http.sse(
+                "/api/chat", method="POST", json=_body(body), headers=headers
+            ) as source:
+                await check(source.response)
                 turn_id = source.response.headers.get(TURN_HEADER, "")
                 async for sent in source:
                     row: Any = sent.json()
@@ -116,7 +130,7 @@ class DenizenClient:
 
     async def cancel(self, turn_id: str) -> bool:
         """Stops a turn; False when it had ended already. Raises ApiError, NetworkError."""
-        row = await self._request("POST", f"/api/turns/{quote(turn_id)}/cancel")
+        row = await self._connection.request("POST", f"/api/turns/{quote(turn_id)}/cancel")
         return from_json(Cancelled, row).cancelled
 
     async def list_approvals(self, *, status: str = "") -> list[ApprovalInfo]:
@@ -137,7 +151,7 @@ class DenizenClient:
 
     async def get_turn(self, turn_id: str) -> TurnInfo:
         """Raises ApiError (404 for a turn of somebody else), NetworkError."""
-        return from_json(TurnInfo, await self._request("GET", f"/api/turns/{quote(turn_id)}"))
+        return from_json(TurnInfo, await self._connection.request("GET", f"/api/turns/{quote(turn_id)}"))
 
     async def list_messages(self, session: str = "default", *, agent: str = "") -> list[MessageInfo]:
         """The history of an own session, oldest first. Raises ApiError, NetworkError."""
@@ -162,45 +176,70 @@ class DenizenClient:
         NetworkError.
         """
         body = {"sources": list(sources), "reset": reset, "push": push}
-        return from_json(SyncStarted, await self._request("POST", "/api/sync", body=body))
+        return from_json(SyncStarted, await self._connection.request("POST", "/api/sync", body=body))
+
+    async def sync_source(self, source: str) -> SyncStarted:
+        """Starts reading one source. Raises as `sync` does, and ApiError (404) for a source that is not there."""
+        return from_json(SyncStarted, await self._connection.request("POST", f"/api/sync/{quote(source, safe='')}"))
+
+    async def list_sources(self) -> list[SourceInfo]:
+        """The sources of knowledge. Raises ApiError, NetworkError."""
+        return sources_from(await self._connection.request("GET", "/api/sources"))
+
+    async def create_snapshot(self) -> SnapshotStarted:
+        """Starts making a snapshot of what is known, and does not wait. Raises ApiError (403 but for owners and
+        admins), NetworkError.
+        """
+        return from_json(SnapshotStarted, await self._connection.request("POST", "/api/sandbox/snapshot"))
+
+    async def get_agent_config(self) -> Mapping[str, Any]:
+        """The settings of the assistant that are active. Raises ApiError, NetworkError."""
+        return cast("Mapping[str, Any]", await self._connection.request("GET", "/api/agent-config/public"))
+
+    async def bash(self, command: str) -> CommandOutput:
+        """Runs one command in the read-only shell. Raises ApiError (400 for one that is not allowed, with what is),
+        NetworkError.
+        """
+        [output] = await self._run({"command": command})
+        return output
+
+    async def bash_batch(self, commands: Sequence[str]) -> tuple[CommandOutput, ...]:
+        """Runs 1 to 10 commands, each by itself. Raises as `bash` does when one of them is not allowed."""
+        return await self._run({"commands": [*commands]})
+
+    async def report_usage(
+        self, finished: object, *, model: str = "", duration_ms: int = 0, metadata: Mapping[str, Any] | None = None
+    ) -> UsageRecorded:
+        """Tells the server what a run elsewhere used: its result or its usage (`usage.tokens_of`). Raises TypeError
+        where there is no usage in it, ApiError, NetworkError.
+        """
+        tokens = tokens_of(finished)
+        body = {
+            "source": self.source, "sourceId": self.source_id, "model": model, "inputTokens": tokens.input_tokens,
+            "outputTokens": tokens.output_tokens, "durationMs": duration_ms, "metadata": dict(metadata or {}),
+        }  # fmt: skip
+        return from_json(UsageRecorded, await self._connection.request("POST", "/api/stats/usage", body=body))
 
     async def health(self) -> Health:
         """Needs no key. Raises ApiError, NetworkError."""
-        return from_json(Health, await self._request("GET", "/health"))
+        return from_json(Health, await self._connection.request("GET", "/health"))
+
+    async def _run(self, body: Mapping[str, Any]) -> tuple[CommandOutput, ...]:
+        session = {"sessionId": self.session_id} if self.session_id else {}
+        answer = answer_from(await self._connection.request("POST", "/api/sandbox/shell", body={**body, **session}))
+        self.session_id = answer.session_id
+        return answer.results
 
     async def _list(self, kind: type[Record], path: str, **params: str) -> list[Record]:
-        rows = await self._request("GET", path, params={name: value for name, value in params.items() if value})
+        rows = await self._connection.request(
+            "GET", path, params={name: value for name, value in params.items() if value}
+        )
         return [from_json(kind, row) for row in rows]
 
     async def _decide(self, approval_id: str, body: Mapping[str, str]) -> ApprovalInfo:
-        row = await self._request("POST", f"/api/approvals/{quote(approval_id)}", body=body)
+        row = await self._connection.request("POST", f"/api/approvals/{quote(approval_id)}", body=body)
         return from_json(ApprovalInfo, row)
-
-    async def _request(
-        self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
-    ) -> Any:  # noqa: ANN401 - any JSON value
-        try:
-            response = await self._http.request(method, path, params=params, json=body)
-        except httpx2.TransportError as error:
-            raise NetworkError(f"No connection to the server: {error}") from error
-        await _check(response)
-        return response.json()
 
 
 def _body(request: ChatRequest) -> dict[str, Any]:
     return {"message": request.message, "agent": request.agent, "session": request.session, "new": request.new}
-
-
-async def _check(response: httpx2.Response) -> None:
-    """Raises ApiError for an error status. An answer that is not Denizen's (a proxy's page) is told by its status."""
-    if response.is_success:
-        return
-    await response.aread()
-    problem = Problem("http", f"The server answered {response.status_code}.", status=response.status_code)
-    if response.headers.get("content-type", "").startswith("application/json"):
-        body: Any = response.json()
-        error: Any = cast("dict[str, Any]", body).get("error") if isinstance(body, dict) else None
-        if isinstance(error, dict) and {"code", "message"} <= error.keys():
-            problem = from_json(Problem, cast("dict[str, Any]", error))
-    after = response.headers.get("retry-after", "")
-    raise ApiError(problem, retry_after_s=float(after) if after.isdigit() else None)

@@ -1,0 +1,113 @@
+"""The shell's tools in the frameworks that people use: one real run of an agent in each, with a scripted model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import agents
+import pydantic_ai
+import pytest
+from langchain.agents import create_agent
+from langchain_openai import ChatOpenAI
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+from pydantic import SecretStr
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from denizen.testing.model_server import Answer, Call, ModelServer, model_server
+from denizen_sdk import ShellTools
+from denizen_sdk.for_langchain import langchain_tools
+from denizen_sdk.for_openai_agents import openai_agents_tools
+from denizen_sdk.for_pydantic_ai import pydantic_ai_tools
+from denizen_sdk.tools import ToolActivity
+from tests.sdk.desk import Desk
+
+pytestmark = [pytest.mark.anyio, pytest.mark.proves("S-sdk-tools")]
+
+agents.set_tracing_disabled(disabled=True)
+
+QUESTION = "Which files are there?"
+
+
+def plan(server: ModelServer) -> None:
+    """The model looks twice, in both ways, and answers."""
+    server.script(
+        Answer(calls=[Call("bash", {"command": "ls"}, id="call_a")]),
+        Answer(calls=[Call("bash_batch", {"commands": ["ls", "cat gone"]}, id="call_b")]),
+        Answer(text="A folder named shared."),
+    )
+
+
+def check(server: ModelServer, told: list[ToolActivity]) -> None:
+    """Both tools were offered with their words, and what they gave reached the model."""
+    first, _, last = (request.body for request in server.requests)
+    offered = {tool["function"]["name"]: tool["function"] for tool in first["tools"]}
+    assert set(offered) == {"bash", "bash_batch"}
+    assert offered["bash"]["description"].startswith("Looks into the knowledge files, read-only")
+    assert list(offered["bash"]["parameters"]["properties"]) == ["command"]
+    assert offered["bash_batch"]["parameters"]["properties"]["commands"]["type"] == "array"
+    results = [message["content"] for message in last["messages"] if message["role"] == "tool"]
+    assert results == ["shared", "$ ls\nshared\n\n$ cat gone\ngone\n[exit code 1]"]
+    assert [(each.tool, each.state) for each in told] == [
+        ("bash", "loading"), ("bash", "done"), ("bash_batch", "loading"), ("bash_batch", "done"),
+    ]  # fmt: skip
+
+
+@pytest.mark.proves("S-sdk-usage")
+async def test_an_agent_of_pydantic_ai_uses_the_tools() -> None:
+    told: list[ToolActivity] = []
+    desk = Desk()
+    async with model_server() as server, desk.client() as client:
+        plan(server)
+        async with AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=0) as openai:
+            model = OpenAIChatModel("m", provider=OpenAIProvider(openai_client=openai))
+            agent = pydantic_ai.Agent(model, tools=pydantic_ai_tools(ShellTools(client, told.append)))
+            result = await agent.run(QUESTION)
+        assert result.output == "A folder named shared."
+        await client.report_usage(result, model="m")
+        check(server, told)
+    assert desk.heard[-1][2]["inputTokens"] == result.usage.input_tokens > 0
+
+
+@pytest.mark.proves("S-sdk-usage")
+async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
+    told: list[ToolActivity] = []
+    desk = Desk()
+    async with model_server() as server, desk.client() as client:
+        plan(server)
+        async with AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=0) as openai:
+            model = agents.OpenAIChatCompletionsModel("m", openai)
+            tools = openai_agents_tools(ShellTools(client, told.append))
+            result = await agents.Runner.run(agents.Agent("reader", model=model, tools=tools), QUESTION)
+        assert result.final_output == "A folder named shared."
+        await client.report_usage(result, model="m")
+        check(server, told)
+    assert desk.heard[-1][2]["inputTokens"] == result.context_wrapper.usage.input_tokens > 0
+
+
+async def test_an_agent_of_langchain_uses_the_tools() -> None:
+    told: list[ToolActivity] = []
+    desk = Desk()
+    async with model_server() as server, desk.client() as client:
+        plan(server)
+        async with DefaultAsyncHttpxClient() as http:
+            model = ChatOpenAI(
+                model="m", base_url=server.openai_url, api_key=SecretStr("k"), max_retries=0, http_async_client=http
+            )
+            agent: Any = create_agent(model, tools=langchain_tools(ShellTools(client, told.append)))
+            result = await agent.ainvoke({"messages": [("user", QUESTION)]})
+        assert result["messages"][-1].content == "A folder named shared."
+        await client.report_usage(result["messages"][-1], model="m")
+        check(server, told)
+    assert desk.heard[-1][2]["inputTokens"] > 0
+
+
+def test_importing_the_adapters_imports_no_framework() -> None:
+    code = (
+        "import sys, denizen_sdk.for_pydantic_ai, denizen_sdk.for_openai_agents, denizen_sdk.for_langchain\n"
+        "print([name for name in ('pydantic_ai', 'agents', 'langchain_core', 'denizen') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

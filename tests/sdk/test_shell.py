@@ -1,0 +1,176 @@
+"""The client's side of the shell, of sources, settings and reports of usage; and the tools that hear of every call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import pytest
+from openai.types import CompletionUsage
+from openai.types.responses import ResponseUsage
+from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
+from pydantic_ai import RunUsage
+
+from denizen_sdk import ApiError, DenizenClient, NetworkError, ShellTools
+from denizen_sdk.knowledge import SnapshotStarted, SourceInfo
+from denizen_sdk.shell import CommandOutput
+from denizen_sdk.tools import ToolActivity
+from denizen_sdk.usage import UsageRecorded, UsedTokens, tokens_of
+from denizen_sdk.wire import SyncStarted
+from tests.sdk.desk import URL, Desk
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.proves("S-sdk-create")
+async def test_a_client_has_a_url_a_key_a_session_a_source_and_headers_of_its_own() -> None:
+    desk = Desk()
+    client = desk.client("sesame", session_id="sess_a", source="ci", source_id="42", headers={"x-team": "blue"})
+    async with client:
+        await client.bash("ls")
+        await client.report_usage(UsedTokens(1, 2))
+    assert (desk.headers["authorization"], desk.headers["x-team"]) == ("Bearer sesame", "blue")
+    shell, usage = desk.heard
+    assert shell[2] == {"command": "ls", "sessionId": "sess_a"}
+    assert (usage[2]["source"], usage[2]["sourceId"]) == ("ci", "42")
+    with pytest.raises(ValueError, match="base_url is missing"):
+        DenizenClient("", "sesame")
+
+
+@pytest.mark.proves("S-sdk-client")
+async def test_the_client_runs_commands_and_reads_and_starts_what_there_is() -> None:
+    desk = Desk()
+    async with desk.client() as client:
+        assert await client.bash("cat gone") == CommandOutput("", "gone\n", 1)
+        assert await client.bash_batch(["ls", "cat gone"]) == (
+            CommandOutput("shared\n", "", 0, "ls"), CommandOutput("", "gone\n", 1, "cat gone"),
+        )  # fmt: skip
+        assert await client.list_sources() == [SourceInfo("docs", "git", "Docs", "docs/docs", 2, 1)]
+        assert await client.sync_source("docs") == SyncStarted("started", "sync_1", ("docs",))
+        assert await client.create_snapshot() == SnapshotStarted("started")
+        assert (await client.get_agent_config())["language"] == "en"
+
+
+@pytest.mark.proves("S-sdk-session")
+async def test_the_session_of_each_answer_is_kept_for_the_next_call_and_can_be_set() -> None:
+    desk = Desk()
+    async with desk.client() as client:
+        assert client.session_id == ""
+        await client.bash("ls")
+        assert client.session_id == "sess_1"
+        await client.bash_batch(["ls"])
+        client.session_id = "sess_mine"
+        await client.bash("ls")
+        client.session_id = ""
+        await client.bash("ls")
+        assert client.session_id == "sess_4"
+    assert [body.get("sessionId") for _, _, body in desk.heard] == [None, "sess_1", "sess_mine", None]
+
+
+# --- usage -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Run:
+    """A finished run of some framework."""
+
+    usage: Any
+
+
+@dataclass
+class InContext:
+    context_wrapper: Run
+
+
+RESPONSE = ResponseUsage(
+    input_tokens=3, output_tokens=5, total_tokens=8,
+    input_tokens_details=InputTokensDetails(cached_tokens=0, cache_write_tokens=0),
+    output_tokens_details=OutputTokensDetails(reasoning_tokens=0),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "finished",
+    [
+        UsedTokens(3, 5),
+        RunUsage(input_tokens=3, output_tokens=5),
+        Run(RunUsage(input_tokens=3, output_tokens=5)),
+        Run(lambda: RunUsage(input_tokens=3, output_tokens=5)),
+        CompletionUsage(prompt_tokens=3, completion_tokens=5, total_tokens=8),
+        RESPONSE,
+        InContext(Run(RESPONSE)),
+        {"input_tokens": 3, "output_tokens": 5},
+        {"usage": {"prompt_tokens": 3, "completion_tokens": 5}},
+    ],
+)
+@pytest.mark.proves("S-sdk-usage")
+async def test_the_usage_of_a_finished_run_is_reported_whoever_ran_it(finished: object) -> None:
+    desk = Desk()
+    async with desk.client(source="ci", source_id="7") as client:
+        answer = await client.report_usage(finished, model="m", duration_ms=12, metadata={"pr": 1})
+    assert answer == UsageRecorded("use_1", recorded=True)
+    assert desk.heard == [
+        ("POST", "/api/stats/usage", {
+            "source": "ci", "sourceId": "7", "model": "m", "inputTokens": 3, "outputTokens": 5, "durationMs": 12,
+            "metadata": {"pr": 1},
+        }),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("finished", [None, 3, {}, Run(None), {"usage": {"input_tokens": 3}}])
+def test_what_holds_no_usage_is_said_to(finished: object) -> None:
+    with pytest.raises(TypeError, match="There is no usage in a"):
+        tokens_of(finished)
+
+
+# --- tools -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.proves("S-sdk-on-tool-call", "S22")
+async def test_every_tool_call_is_told_while_it_runs_and_when_it_is_done() -> None:
+    told: list[ToolActivity] = []
+    async with Desk().client() as client:
+        tools = ShellTools(client, told.append)
+        assert await tools.bash("cat shared/rules.md") == "No shoes."
+        assert await tools.bash_batch(["ls", "cat gone"]) == "$ ls\nshared\n\n$ cat gone\ngone\n[exit code 1]"
+    assert [(each.tool, each.state, each.success) for each in told] == [
+        ("bash", "loading", False), ("bash", "done", True),
+        ("bash_batch", "loading", False), ("bash_batch", "done", True),
+    ]  # fmt: skip
+    assert told[0].id == told[1].id != told[2].id == told[3].id
+    assert told[2].args == {"commands": ["ls", "cat gone"]}
+    assert [each.duration_ms is None for each in told] == [True, False, True, False]
+    assert [(output.command, output.exit_code) for output in told[3].results] == [("ls", 0), ("cat gone", 1)]
+
+
+@pytest.mark.proves("S-sdk-on-tool-call")
+async def test_a_refused_command_is_told_to_the_model_and_a_lost_server_to_the_program() -> None:
+    told: list[ToolActivity] = []
+
+    async def hear(activity: ToolActivity) -> None:
+        told.append(activity)
+
+    async with Desk().client() as client:
+        assert await ShellTools(client, hear).bash("rm x") == "Not allowed.\n`rm x`\nUse ls."
+    assert [each.state for each in told] == ["loading", "error"]
+    assert "why: `rm x`" in told[1].error
+
+    def break_off(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("nobody there")
+
+    async with DenizenClient(URL, transport=httpx2.MockTransport(break_off)) as client:
+        with pytest.raises(NetworkError):
+            await ShellTools(client, hear).bash("ls")
+    assert [each.state for each in told[2:]] == ["loading", "error"]
+
+
+async def test_a_wrong_key_ends_the_run() -> None:
+    def refuse(request: httpx2.Request) -> httpx2.Response:
+        problem = {"code": "credentials_wrong", "message": "This API key is not known.", "status": 401}
+        return httpx2.Response(401, json={"error": problem})
+
+    async with DenizenClient(URL, transport=httpx2.MockTransport(refuse)) as client:
+        with pytest.raises(ApiError) as caught:
+            await ShellTools(client).bash_batch(["ls"])
+    assert caught.value.is_auth
