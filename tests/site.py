@@ -18,6 +18,7 @@ import httpx2
 import uvicorn
 from starlette.applications import Starlette
 
+from denizen.adapters.mcp_server import McpEndpoint
 from denizen.domain.agent import Agent
 from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
@@ -28,6 +29,7 @@ from denizen.engine.direct import DirectCalls
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.live import Live
+from denizen.engine.outside import OutsideDesk
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
@@ -93,6 +95,7 @@ class Site:
     clock: HandClock
     keys: list[ApiKey]
     weather: Weather
+    mcp: McpEndpoint
 
     def client(self, **headers: str) -> httpx2.AsyncClient:
         """A client in process. Answers arrive whole; faults are answered, as on a real server."""
@@ -109,7 +112,13 @@ class Site:
             config = uvicorn.Config(self.app, lifespan="off", log_config=None, timeout_graceful_shutdown=5)
             server = uvicorn.Server(config)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(server.serve, [listener])
+
+                async def run() -> None:
+                    await server.serve([listener])
+                    tasks.cancel_scope.cancel()
+
+                tasks.start_soon(run)
+                tasks.start_soon(self.mcp.run)
                 try:
                     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
                 finally:
@@ -163,6 +172,8 @@ async def running_site(
     services = Services(store, durable, Live(), Gate(clock, ledger=Ledger(store, clock)), clock)
     turns = Turns(runtime, services)
     allowed = list(keys)
+    calls = DirectCalls(runtime, services)
+    mcp = McpEndpoint(OutsideDesk(runtime, turns, calls), "1.2.3")
     deps = WebDependencies(
         turns=turns,
         queries=Queries(runtime, services),
@@ -173,11 +184,12 @@ async def running_site(
         exposure=exposure or Exposure(),
         timing=timing or Timing(),
         knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
-        calls=DirectCalls(runtime, services),
+        calls=calls,
+        mcp=mcp,
     )
     await durable.start()
     try:
-        yield Site(create_app(deps), model, store, clock, allowed, weather)
+        yield Site(create_app(deps), model, store, clock, allowed, weather, mcp)
     finally:
         await durable.aclose()
         await runtime.aclose()

@@ -6,12 +6,14 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 
 from denizen import __version__
+from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import Accounts
 from denizen.app.build import Denizen
 from denizen.app.reload import Reloader
@@ -19,6 +21,7 @@ from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.direct import DirectCalls
 from denizen.engine.knowledge.regular import RegularSync
+from denizen.engine.outside import OutsideDesk
 from denizen.engine.resident.errands import keep_up
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey, check_exposure, is_loopback
@@ -41,7 +44,9 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     check_exposure(host, api_keys(denizen))
     listener = _listen(host, port)
     url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
-    server = _server(denizen, host, lambda: on_ready(url))
+    calls = DirectCalls(denizen.runtime, denizen.services)
+    mcp = McpEndpoint(OutsideDesk(denizen.runtime, denizen.turns, calls), __version__)
+    server = _server(denizen, host, Outer(calls, mcp), lambda: on_ready(url))
     accounts = Accounts(denizen)
     reloader = Reloader(denizen, accounts.follow)
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
@@ -54,6 +59,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(keep_up, "embedding memories", denizen.foundations.memories.keep_embedded)
             group.start_soon(keep_up, "indexing documents", denizen.knowledge.indexing.keep_up)
             group.start_soon(keep_up, "reading sources regularly", _regular_sync(denizen).run)
+            group.start_soon(mcp.run)
             group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])
             group.cancel_scope.cancel()
@@ -99,7 +105,15 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
     ]
 
 
-def _server(denizen: Denizen, host: str, on_ready: Callable[[], None]) -> uvicorn.Server:
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """What programs use besides turns: single calls of tools, and the MCP server."""
+
+    calls: DirectCalls
+    mcp: McpEndpoint
+
+
+def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], None]) -> uvicorn.Server:
     import uvicorn
 
     class Announcing(uvicorn.Server):
@@ -134,7 +148,8 @@ def _server(denizen: Denizen, host: str, on_ready: Callable[[], None]) -> uvicor
                 denizen.knowledge.snapshots,
                 lambda: denizen.runtime.current.snapshot_remote,
             ),
-            calls=DirectCalls(denizen.runtime, denizen.services),
+            calls=outer.calls,
+            mcp=outer.mcp,
         )
     )
     config = uvicorn.Config(

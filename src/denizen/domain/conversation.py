@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName, ConversationId, SessionId, conversation_id
+
+MAX_NAME_CHARS = 200
+"""Of a session that its owner names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,18 @@ class Place:
     @property
     def conversation_id(self) -> ConversationId:
         return conversation_id(self.platform, self.channel, self.thread)
+
+
+def own_place(platform: str, principal_key: str, session: str) -> Place:
+    """The place of somebody's own session of that name, off platforms: nobody else's request can name it.
+
+    Raises InvalidInput for a name that is empty, too long, or not printable.
+    """
+    if not 0 < len(session) <= MAX_NAME_CHARS or not session.isprintable():
+        raise InvalidInput(
+            f"A session's name has 1 to {MAX_NAME_CHARS} printable characters.", code="session_name_invalid"
+        )
+    return Place(platform, principal_key, session)
 
 
 @dataclass(frozen=True, slots=True)

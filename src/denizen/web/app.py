@@ -9,6 +9,7 @@ from __future__ import annotations
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import Route
 
 from denizen.web.api.approvals import Approvals
 from denizen.web.api.chat import Chat
@@ -23,6 +24,9 @@ from denizen.web.errors import Boundary, answer_http_exception
 from denizen.web.guard import Guard, SecurityHeaders
 from denizen.web.pages.routes import Pages
 
+MCP_PATHS = ("/mcp", "/mcp/{agent}")
+"""The MCP server of the default agent, and of each by its name."""
+
 
 def create_app(deps: WebDependencies) -> Starlette:
     """The application. It opens nothing and keeps no task of its own."""
@@ -34,6 +38,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             *Approvals(deps).routes,
             *(Knowledge(deps.knowledge).routes if deps.knowledge is not None else ()),
             *(Sandbox(deps.calls).routes if deps.calls is not None else ()),
+            *([Route(path, deps.mcp, methods=["POST"]) for path in MCP_PATHS] if deps.mcp is not None else ()),
             *(Pages(deps).routes if deps.channels.web else ()),
             *Listings(deps).routes,
         ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from starlette.types import ASGIApp
+
 from denizen.domain.clock import Clock
 from denizen.domain.snapshot import Remote
 from denizen.engine.direct import DirectCalls
@@ -61,7 +63,8 @@ class KnowledgeParts:
 class WebDependencies:
     """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once.
     `simulator` is the address of the page of a simulated platform, for a link to it; empty without one. Without
-    `knowledge` there are no routes for it, without `calls` none that call a tool.
+    `knowledge` there are no routes for it, without `calls` none that call a tool;
+    `mcp` is the MCP server, which is called behind the guard.
     """
 
     turns: Turns
@@ -77,3 +80,4 @@ class WebDependencies:
     simulator: str = ""
     knowledge: KnowledgeParts | None = None
     calls: DirectCalls | None = None
+    mcp: ASGIApp | None = None

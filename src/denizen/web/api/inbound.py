@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from denizen.domain import conversation
 from denizen.domain.conversation import Place
-from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.errors import NotFound
 from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.turn import Inbound, Turn
@@ -16,19 +17,11 @@ WEB = "web"
 
 TURN_HEADER = "X-Denizen-Turn"
 IDEMPOTENCY_HEADER = "idempotency-key"
-MAX_NAME_CHARS = 200
 
 
 def own_place(platform: str, principal: Principal, session: str) -> Place:
-    """The place of a principal's own session of that name: nobody else's request can name it.
-
-    Raises InvalidInput for a name that is empty, too long, or not printable.
-    """
-    if not 0 < len(session) <= MAX_NAME_CHARS or not session.isprintable():
-        raise InvalidInput(
-            f"A session's name has 1 to {MAX_NAME_CHARS} printable characters.", code="session_name_invalid"
-        )
-    return Place(platform, principal.key, session)
+    """The place of a principal's own session of that name. Raises InvalidInput for a name that cannot be."""
+    return conversation.own_place(platform, principal.key, session)
 
 
 def message_key(principal: Principal, idempotency_key: str) -> str:

@@ -1,0 +1,224 @@
+"""The MCP server at `/mcp`, with the official client over a connection: asking, looking up, progress, who may."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, Implementation, TextContent
+
+from denizen.domain.agent import Agent
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName
+from denizen.domain.json import Json
+from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import TurnStatus
+from denizen.domain.verdict import Decision
+from denizen.engine.audit import read_log
+from denizen.engine.gate.policy import GatePolicy, Rule
+from denizen.ports.toolset import CallScope
+from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from tests.site import ANN, BEN, Site, running_site
+
+pytestmark = pytest.mark.anyio
+
+_QUERY = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+AGENTS = [Agent(AgentName("denizen")), Agent(AgentName("mute"), tools=("weather",))]
+
+
+@dataclass
+class Desk:
+    """Tools as an agent has them: some that programs may call, and one that they may not."""
+
+    name: str = "desk"
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    scopes: list[CallScope] = field(default_factory=list[CallScope])
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        reading = [
+            ToolSpec(name, f"{name}.", _QUERY, tier=Tier.HARMLESS, read_only=True, timeout_s=5.0)
+            for name in ("search_archive", "search_docs", "bash")
+        ]
+        return [*reading, ToolSpec("ban", "Bans.", _QUERY, tier=Tier.HARMLESS)]
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        self.calls.append(call)
+        self.scopes.append(scope)
+        scope.report("half of it")
+        return ToolResult(f"found {call.args['query']}", is_error=call.args["query"] == "nothing")
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass
+class Pier:
+    site: Site
+    url: str
+    desk: Desk
+
+    @asynccontextmanager
+    async def client(
+        self, key: str = "key-of-ann", *, path: str = "/mcp", name: str = "probe", old: bool = False, **headers: str
+    ) -> AsyncGenerator[Client]:
+        """The official client; `old` makes it speak the protocol that most clients in the field speak."""
+        credentials = {"authorization": f"Bearer {key}"} if key else {}
+        async with httpx2.AsyncClient(headers={**credentials, **headers}) as http:
+            transport = streamable_http_client(f"{self.url}{path}", http_client=http)
+            more: dict[str, Any] = {"mode": "legacy"} if old else {}
+            async with Client(transport, client_info=Implementation(name=name, version="1"), **more) as client:
+                yield client
+
+
+@asynccontextmanager
+async def pier(*models: ScriptedModel, policy: GatePolicy | None = None) -> AsyncGenerator[Pier]:
+    desk = Desk()
+    async with (
+        running_site(*models, keys=[ANN, BEN], agents=AGENTS, policy=policy, more=[desk]) as site,
+        site.serve() as url,
+    ):
+        yield Pier(site, url, desk)
+
+
+def text_of(result: CallToolResult) -> str:
+    [block] = result.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+@pytest.mark.parametrize("old", [False, True])
+async def test_what_the_agent_has_is_offered_with_hints_and_nothing_that_acts(old: bool) -> None:
+    async with pier() as at, at.client(old=old) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert list(tools) == ["ask", "bash", "search_docs", "search_archive"]
+    hints = {name: tool.annotations for name, tool in tools.items()}
+    assert [hints[name] and hints[name].read_only_hint for name in tools] == [False, True, True, True]
+    assert tools["search_docs"].input_schema["required"] == ["query"]
+    async with pier() as at, at.client(path="/mcp/mute", old=old) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["ask"]
+
+
+@pytest.mark.parametrize("old", [False, True])
+async def test_asking_is_a_turn_and_its_tools_are_told_while_they_run(old: bool) -> None:
+    told: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    model = ScriptedModel(Say(calls=[call("weather", city="Oslo")]), Say("It is sunny."))
+    async with pier(model) as at, at.client(old=old) as client:
+        result = await client.call_tool("ask", {"question": "Weather?"}, progress_callback=hear)
+        [turn] = await at.site.turns()
+    assert (text_of(result), result.is_error) == ("It is sunny.", False)
+    assert told[0] == "weather is running"
+    assert told[1] is not None and told[1].startswith("weather is done after")
+    assert (turn.principal.key, turn.agent, turn.status) == ("api_key:ann", "denizen", TurnStatus.DONE)
+
+
+async def test_a_talk_goes_on_for_each_client_and_each_named_session_and_nobody_elses() -> None:
+    async with pier(ScriptedModel(otherwise=Say("Yes."))) as at:
+        async with at.client(name="editor") as client:
+            await client.call_tool("ask", {"question": "one"})
+            await client.call_tool("ask", {"question": "two", "session": "trip"})
+        async with at.client(name="editor", path="/mcp/mute") as client:
+            await client.call_tool("ask", {"question": "three"})
+        async with at.client("key-of-ben", name="editor") as client:
+            await client.call_tool("ask", {"question": "four"})
+        async with at.client(name="editor", old=True) as client:
+            await client.call_tool("ask", {"question": "five"})
+        turns = await at.site.turns()
+    places = [
+        Place("mcp", f"api_key:{who}", session).conversation_id
+        for who, session in (
+            ("ann", "mcp editor"), ("ann", "trip"), ("ann", "mcp editor"), ("ben", "mcp editor"), ("ann", "mcp"),
+        )
+    ]  # fmt: skip
+    assert [turn.conversation_id for turn in turns] == places
+    assert [turn.agent for turn in turns] == ["denizen", "denizen", "mute", "denizen", "denizen"]
+
+
+@pytest.mark.parametrize("old", [False, True])
+async def test_a_tool_is_called_through_the_gate_on_behalf_of_the_key(old: bool) -> None:
+    told: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    async with pier() as at, at.client(old=old) as client:
+        found = await client.call_tool("search_docs", {"query": "door"}, progress_callback=hear)
+        missed = await client.call_tool("search_docs", {"query": "nothing"})
+        log = [entry.event async for entry in read_log(at.site.store)]
+    assert (text_of(found), found.is_error) == ("found door", False)
+    assert missed.is_error
+    assert told == ["half of it"]
+    assert [(each.actor, each.subject, each.details["origin"]) for each in log] == [
+        ("api_key:ann", "search_docs", "api")
+    ] * 2
+    assert {each.origin for each in at.desk.calls} == {Origin.API}
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "says"),
+    [
+        ("ban", {"query": "ann"}, "There is no tool 'ban' here.\nfix: Ask the agent"),
+        ("bash_batch", {"commands": ["ls"]}, "has no tool 'bash_batch'"),
+        ("search_docs", {"query": 3}, "Wrong arguments for 'search_docs'"),
+        ("search_archive", {"query": "x"}, "'search_archive' was denied.\nwhy: not here"),
+        ("bash", {"query": "x"}, "People have to decide about 'bash'"),
+        ("ask", {}, "Wrong arguments for 'ask'"),
+        ("ask", {"question": " "}, "A question has 1 to"),
+        ("ask", {"question": "x", "session": "a\nb"}, "A session's name"),
+    ],
+)
+async def test_what_is_refused_says_why_and_what_to_do(tool: str, args: dict[str, Json], says: str) -> None:
+    policy = GatePolicy(
+        rules=(Rule("search_archive", Decision.DENY, reason="not here"), Rule("bash", Decision.ASK)),
+    )
+    async with pier(policy=policy) as at, at.client() as client:
+        result = await client.call_tool(tool, args)
+    assert result.is_error
+    assert says in text_of(result)
+    assert at.desk.calls == []
+
+
+async def test_a_turn_without_an_answer_is_an_error_that_says_why() -> None:
+    async with pier(ScriptedModel()) as at, at.client() as client:  # nothing is scripted
+        result = await client.call_tool("ask", {"question": "hi"})
+    assert result.is_error
+    assert text_of(result)
+
+
+async def test_a_client_that_leaves_stops_its_turn() -> None:
+    before = Gate()
+    async with pier(ScriptedModel(Say("Too late.", before=before))) as at:
+        async with at.client() as client, anyio.create_task_group() as group:
+            group.start_soon(client.call_tool, "ask", {"question": "hi"})
+            await before.reached.wait()
+            group.cancel_scope.cancel()
+        await at.site.ended(TurnStatus.CANCELLED)
+
+
+async def test_nobody_comes_in_without_a_key_or_for_an_agent_that_is_not_there() -> None:
+    async with pier() as at:
+        for key in ("", "wrong"):
+            async with httpx2.AsyncClient() as http:
+                answer = await http.post(f"{at.url}/mcp", json={}, headers={"x-api-key": key} if key else {})
+            assert answer.status_code == 401
+            assert answer.json()["error"]["fix"]
+        async with at.client(path="/mcp/nobody") as client:
+            with pytest.raises(MCPError, match="no agent 'nobody'"):
+                await client.list_tools()
+
+
+async def test_a_page_of_another_site_and_another_host_name_are_refused_without_keys() -> None:
+    async with running_site() as site, site.serve() as url, httpx2.AsyncClient() as http:
+        for headers in ({"origin": "https://evil.example"}, {"host": "evil.example"}):
+            assert (await http.post(f"{url}/mcp", json={}, headers=headers)).status_code == 403
+        assert (await http.get(f"{url}/mcp")).status_code == 405
