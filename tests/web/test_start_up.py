@@ -3,10 +3,14 @@
 import subprocess
 import sys
 
-HEAVY = ["fastapi", "httpx2", "jinja2", "openai", "pydantic", "pydantic_ai", "sqlalchemy", "sse_starlette", "uvicorn"]
+HEAVY = [
+    "fastapi", "httpx2", "jinja2", "mcp", "mcp_types", "openai", "pydantic", "pydantic_ai", "sqlalchemy",
+    "sse_starlette", "uvicorn",
+]  # fmt: skip
 
 
 def test_importing_the_web_brings_in_starlette_and_nothing_else_that_is_heavy() -> None:
-    code = f"import sys, denizen.web.app; print([name for name in {HEAVY} if name in sys.modules])"
+    web = "denizen.web.app, denizen.adapters.mcp_server"
+    code = f"import sys, {web}; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,0 +1,68 @@
+"""A server from the outside: the shell by the SDK, and asking and looking up with the official MCP client."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import TextContent
+
+from denizen.testing.model_server import Answer, Call
+from denizen_sdk import ApiError, DenizenClient
+from tests.e2e.home import Home
+from tests.e2e.provider import Provider
+
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
+
+KEY = "a-key-of-enough-characters"
+KEYS = 'server:\n  api_keys: [{name: ci, key: "${CI_KEY}"}]\n'
+
+
+@pytest.fixture
+def town(home: Home, provider: Provider) -> Home:
+    """A home whose agent knows when tea is."""
+    home.variables["CI_KEY"] = KEY
+    home.configure(provider.server.openai_url, rest=KEYS)
+    (home.folder / "knowledge").mkdir()
+    (home.folder / "knowledge" / "rules.md").write_text("Tea at five.\n", encoding="utf-8")
+    if "bash" not in home.do("tools").out:
+        pytest.skip("nothing shuts programs in here")
+    return home
+
+
+@pytest.mark.proves("S20", "S-http-sandbox-shell-post", "S-sdk-client", "S-sdk-session")
+async def test_a_program_looks_into_the_knowledge_by_the_sdk(town: Home) -> None:
+    with town.serve(token=KEY) as server:
+        async with DenizenClient(server.url, KEY) as client:
+            assert (await client.bash("cat shared/rules.md")).stdout == "Tea at five.\n"
+            session = client.session_id
+            assert session.startswith("sess_")
+            one, two = await client.bash_batch(["ls", "grep -c five -r ."])
+            assert (one.stdout, two.stdout) == ("shared\n", "./shared/rules.md:1\n")
+            assert client.session_id == session
+            with pytest.raises(ApiError) as refused:
+                await client.bash("cat ../denizen.yaml")
+    assert "leads out of the top folder" in refused.value.problem.why
+    assert "bash" in town.do("audit", "list").out
+
+
+async def test_a_client_of_mcp_asks_and_looks_up(town: Home, provider: Provider) -> None:
+    provider.script(Answer(calls=[Call("bash", {"command": "cat shared/rules.md"})]), Answer(text="At five."))
+    told: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    with town.serve(token=KEY) as server:
+        async with (
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {KEY}"}) as http,
+            Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,
+        ):
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            asked = await client.call_tool("ask", {"question": "When is tea?"}, progress_callback=hear)
+            found = await client.call_tool("bash", {"command": "ls"})
+    assert {"ask", "bash", "bash_batch"} <= names
+    assert [block.text for block in asked.content if isinstance(block, TextContent)] == ["At five."]
+    assert told[0] == "bash is running"
+    assert "shared" in str(found.content)
