@@ -93,6 +93,7 @@ def test_what_is_not_known_is_ignored() -> None:
         (ask(messages=[user(5)]), "field_invalid", "messages[0].content"),
         (ask(messages=[user(["x"])]), "field_invalid", "messages[0].content[0]"),
         (ask(messages=[{"role": "tool", "content": "x"}, user("hi")]), "messages_invalid", "'tool'"),
+        (ask(messages=[{"role": ["user"], "content": "x"}]), "field_invalid", "'role' must be a string"),
         (ask(messages=[{"role": "assistant", "tool_calls": [{}]}, user("hi")]), "messages_invalid", "tool call"),
         (ask(messages=[{"content": "x"}]), "messages_invalid", "messages[0]"),
         (ask(messages=[user([{"type": "input_audio"}])]), "part_unsupported", "input_audio"),

@@ -8,7 +8,6 @@ from denizen.domain.ids import AgentName
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import Capabilities, ModelInfo
 from denizen.testing.scripted_model import Say, ScriptedModel, call
-from denizen.web.api.on_demand import PATHS
 from denizen.web.api.translate import agent_to_wire, model_to_wire
 from denizen.web.dependencies import Timing
 from tests.site import ANN, running_site
@@ -114,21 +113,6 @@ async def test_health_does_not_wait_for_a_source_of_tools_that_hangs(monkeypatch
         monkeypatch.setattr(site.weather, "list_tools", hang)
         health = (await client.get("/health")).json()
     assert (health["status"], health["tools"]) == ("ok", None)
-
-
-async def test_the_api_is_described() -> None:
-    async with running_site() as site, site.client() as client:
-        described = (await client.get("/api/openapi.json")).json()
-    assert set(described["paths"]) >= {"/api/agents", "/api/models", "/api/tools", "/api/turns/{turn_id}"}
-    assert described["info"]["version"] == "1.2.3"
-
-
-async def test_what_is_described_is_what_is_served() -> None:
-    async with running_site() as site, site.client() as client:
-        described = (await client.get("/api/openapi.json")).json()["paths"]
-    served = {path.replace(":path}", "}") for path in PATHS}
-    assert served == {*described, "/api/openapi.json"}
-    assert all(set(operations) == {"get"} for operations in described.values())
 
 
 async def test_a_fault_in_a_listing_is_answered_with_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:

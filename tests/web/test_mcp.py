@@ -98,8 +98,8 @@ async def test_what_the_agent_has_is_offered_with_hints_and_nothing_that_acts(ol
     async with pier() as at, at.client(old=old) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert list(tools) == ["ask", "bash", "search_docs", "search_archive"]
-    hints = {name: tool.annotations for name, tool in tools.items()}
-    assert [hints[name] and hints[name].read_only_hint for name in tools] == [False, True, True, True]
+    hints = [tool.annotations for tool in tools.values()]
+    assert [hint is not None and hint.read_only_hint for hint in hints] == [False, True, True, True]
     assert tools["search_docs"].input_schema["required"] == ["query"]
     async with pier() as at, at.client(path="/mcp/mute", old=old) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["ask"]

@@ -43,8 +43,8 @@ def parse_completion(body: Body) -> CompletionRequest:
     """Raises InvalidInput, naming the field."""
     _refuse_what_is_not_done(body)
     messages = _messages(body)
-    instructions = [text_of(_parts(m, i)) for i, m in enumerate(messages) if m.get("role") in _INSTRUCTING]
-    talk = [_talk(m, i) for i, m in enumerate(messages) if m.get("role") not in _INSTRUCTING]
+    instructions = [text_of(_parts(m, i)) for i, m in enumerate(messages) if read_text(m, "role") in _INSTRUCTING]
+    talk = [_talk(m, i) for i, m in enumerate(messages) if read_text(m, "role") not in _INSTRUCTING]
     if not talk or talk[-1].role is not Role.USER:
         raise InvalidInput(
             "The last message must be the user's.",

@@ -1,13 +1,14 @@
 """What can be read under `/api`: agents, models, tools, an own session's messages, what is recorded of a turn.
 
-FastAPI routes, so that they are described in `/api/openapi.json`. Reads only.
+FastAPI routes: it checks their parameters and describes them in `/api/openapi.json`. Reads only.
 """
 
 # Imported by `on_demand` when the first of them is asked for. Everything else on the web is plain Starlette.
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Query
 from fastapi.exceptions import RequestValidationError
@@ -15,11 +16,13 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from denizen.domain.approval import ApprovalStatus
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
 from denizen.web.api.inbound import WEB, check_own, may_see_all, own_place
+from denizen.web.api.openapi import complete
 from denizen.web.api.translate import (
     agent_to_wire,
     approval_to_wire,
@@ -39,11 +42,22 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 ApprovalState = Annotated[ApprovalStatus | None, Query(description="Only those in this state.")]
 
 
-def create_listings(deps: WebDependencies) -> FastAPI:
-    """The application behind the layers of `app`. Its description is built when it is asked for; its pages are
-    Swagger's and need scripts of another site, so they are off.
+class _Described(FastAPI):
+    """Describes the routes that it does not serve as well."""
+
+    others: Sequence[BaseRoute] = ()
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = complete(super().openapi(), self.others)
+        return self.openapi_schema
+
+
+def create_listings(deps: WebDependencies, others: Sequence[BaseRoute] = ()) -> FastAPI:
+    """The application behind the layers of `app`; `others` are the plain routes beside it. Its description is built
+    when it is asked for; its pages are Swagger's and need scripts of another site, so they are off.
     """
-    app = FastAPI(
+    app = _Described(
         title="Denizen",
         version=deps.version,
         docs_url=None,
@@ -53,6 +67,7 @@ def create_listings(deps: WebDependencies) -> FastAPI:
         middleware=[Middleware(Boundary)],
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
+    app.others = others
     app.add_exception_handler(HTTPException, answer_http_exception)
     app.add_exception_handler(RequestValidationError, _answer_validation)
     app.include_router(_router(deps))

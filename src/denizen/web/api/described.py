@@ -1,0 +1,168 @@
+"""What `/api/openapi.json` says of the routes that are plain Starlette: what each takes and what it answers.
+
+A table of words and schemas, by method and path. A route without an entry is described by its docstring. `openapi`
+makes the document of it; nothing here is looked at before somebody asks for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from denizen.web.api.completion_request import MAX_TOKENS
+from denizen_sdk import wire
+from denizen_sdk.shell import MAX_COMMAND_CHARS, MAX_COMMANDS
+
+Schema = Mapping[str, Any]
+
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+NUMBER: Schema = {"type": "integer"}
+TIME: Schema = {"type": ["string", "null"], "format": "date-time"}
+FREE: Schema = {"type": "object", "additionalProperties": True}
+STREAM = "text/event-stream"
+
+
+def fields(*required: str, **properties: Schema) -> Schema:
+    """An object; others than these fields may be there."""
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def list_of(item: Schema) -> Schema:
+    return {"type": "array", "items": item}
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """`body` and `answer` are records of the SDK, or schemas. Without `answer` there is none. `needs_body` is false
+    where the body may be left out. `streams` says that the answer may be, or is, an event stream, and `events` which
+    records come in it.
+    """
+
+    summary: str
+    body: type[Any] | Schema | None = None
+    answer: type[Any] | Schema | None = None
+    status: int = 200
+    needs_body: bool = True
+    streams: str = ""
+    events: Sequence[type[Any]] = ()
+    headers: Sequence[str] = ()
+
+
+_COMMAND: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_COMMAND_CHARS}
+_COMMANDS: Schema = {"type": "array", "items": _COMMAND, "minItems": 1, "maxItems": MAX_COMMANDS}
+_OUTPUT = fields("stdout", "stderr", "exitCode", stdout=TEXT, stderr=TEXT, exitCode=NUMBER)
+_NAMED_OUTPUT = fields(
+    "command", "stdout", "stderr", "exitCode", command=TEXT, stdout=TEXT, stderr=TEXT, exitCode=NUMBER
+)
+_SHELL: Schema = {
+    **fields(command=_COMMAND, commands=_COMMANDS, sessionId={"type": "string", "maxLength": 200}, agent=TEXT),
+    "oneOf": [{"required": ["command"]}, {"required": ["commands"]}],
+}
+_SHELL_ANSWER: Schema = {
+    "oneOf": [
+        {**fields("sessionId", sessionId=TEXT), "allOf": [_OUTPUT]},
+        fields("sessionId", "results", sessionId=TEXT, results=list_of(_NAMED_OUTPUT)),
+    ]
+}
+_SOURCE_FIELDS: Mapping[str, Schema] = {
+    "location": TEXT, "label": TEXT, "kind": TEXT, "branch": TEXT, "content_path": TEXT, "output_path": TEXT,
+    "readme_only": FLAG,
+}  # fmt: skip
+_KNOWN = fields(
+    "id", "label", "folder", "files", "documents", "synced_at",
+    id=TEXT, label=TEXT, folder=TEXT, files=NUMBER, documents=NUMBER, synced_at=TIME,
+)  # fmt: skip
+_KIND_OF_SOURCES = fields("count", "sources", count=NUMBER, sources=list_of(_KNOWN))
+_RUN = fields("id", "status", "started_at", "ended_at", id=TEXT, status=TEXT, started_at=TIME, ended_at=TIME)
+_SNAPSHOT = fields(
+    "current", "latest", "latest_at", "last_sync_at", "needs_sync", "why",
+    current=TEXT, latest=TEXT, latest_at=TIME, last_sync_at=TIME, needs_sync=FLAG, why=TEXT,
+)  # fmt: skip
+_REMOTE = fields("repository", "branch", "allow_existing", repository=TEXT, branch=TEXT, allow_existing=FLAG)
+_PART: Schema = {
+    "anyOf": [
+        fields("type", "text", type={"const": "text"}, text=TEXT),
+        fields("type", "image_url", type={"const": "image_url"}, image_url=fields("url", url=TEXT)),
+    ]
+}
+_MESSAGE = fields(
+    "role",
+    role={"enum": ["system", "developer", "user", "assistant"]},
+    content={"anyOf": [TEXT, list_of(_PART), {"type": "null"}]},
+)
+_COMPLETION = fields(
+    "messages",
+    model={"type": "string", "description": "An agent's name; empty, or `default`, for the default one."},
+    messages={**list_of(_MESSAGE), "minItems": 1},
+    stream=FLAG,
+    stream_options=fields(include_usage=FLAG),
+    max_completion_tokens={"type": "integer", "minimum": 1, "maximum": MAX_TOKENS},
+    temperature={"type": "number", "minimum": 0, "maximum": 2},
+    metadata=fields(session=TEXT),
+    user=TEXT,
+)
+_OPENAI_MODEL = fields(
+    "id", "object", "created", "owned_by", id=TEXT, object={"const": "model"}, created=NUMBER, owned_by=TEXT
+)
+_CHOICE = fields(
+    "index", "message", "finish_reason", index=NUMBER, message=fields("role", "content", role=TEXT), finish_reason=TEXT
+)
+_OPENAI_ANSWER = fields(
+    "id", "object", "created", "model", "choices", "usage",
+    id=TEXT, object=TEXT, created=NUMBER, model=TEXT, choices=list_of(_CHOICE), usage=FREE,
+)  # fmt: skip
+
+OPERATIONS: Mapping[tuple[str, str], Operation] = {
+    ("POST", "/api/approvals/{approval_id}"): Operation(
+        "Say whether a call that waits for people may run",
+        fields("decision", decision={"enum": ["approve", "deny"]}, scope={"enum": ["once", "hour"]}, reason=TEXT),
+        wire.ApprovalInfo,
+    ),
+    ("POST", "/api/chat"): Operation(
+        "Send a message and watch its turn",
+        wire.ChatRequest,
+        streams="Each event's data is a JSON object with its `type`.",
+        events=get_args(wire.ChatEvent),
+        headers=("Idempotency-Key",),
+    ),
+    ("POST", "/api/turns/{turn_id}/cancel"): Operation("Stop a turn", answer=wire.Cancelled),
+    ("POST", "/api/sandbox/shell"): Operation("Run one command, or a batch, in the shell", _SHELL, _SHELL_ANSWER),
+    ("GET", "/api/sources"): Operation(
+        "The sources of knowledge by kind",
+        answer={**fields("total", total=NUMBER), "additionalProperties": _KIND_OF_SOURCES},
+    ),
+    ("POST", "/api/sources"): Operation(
+        "Add a source", fields("location", id=TEXT, **_SOURCE_FIELDS), fields("id", id=TEXT), 201
+    ),
+    ("PUT", "/api/sources/{source}"): Operation(
+        "Change a source", fields(**_SOURCE_FIELDS), fields("id", id=TEXT)
+    ),
+    ("DELETE", "/api/sources/{source}"): Operation("Remove a source", status=204),
+    ("GET", "/api/sync"): Operation("The last syncs, newest first", answer=list_of(_RUN)),
+    ("POST", "/api/sync"): Operation(
+        "Start reading all sources, or some",
+        fields(sources=list_of(TEXT), reset=FLAG, push=FLAG),
+        wire.SyncStarted,
+        202,
+        needs_body=False,
+    ),
+    ("POST", "/api/sync/{source}"): Operation("Start reading one source", answer=wire.SyncStarted, status=202),
+    ("GET", "/api/snapshot/status"): Operation("Which snapshot is used, and which is the latest", answer=_SNAPSHOT),
+    ("GET", "/api/snapshot/config"): Operation("Where snapshots are pushed to", answer=_REMOTE),
+    ("POST", "/api/snapshot/sync"): Operation(
+        "Make the latest snapshot the current one", answer=fields("current", current=TEXT)
+    ),
+    ("GET", "/v1/models"): Operation(
+        "The agents, as models", answer=fields("object", "data", object=TEXT, data=list_of(_OPENAI_MODEL))
+    ),
+    ("GET", "/v1/models/{model}"): Operation("One agent, as a model", answer=_OPENAI_MODEL),
+    ("POST", "/v1/chat/completions"): Operation(
+        "A completion: a turn of an agent",
+        _COMPLETION,
+        _OPENAI_ANSWER,
+        streams="With `stream`, chunks as OpenAI sends them.",
+        headers=("X-Denizen-Session", "Idempotency-Key"),
+    ),
+}  # fmt: skip
