@@ -11,12 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, cast, get_args
 
 from denizen import __version__
+from denizen.adapters.mcp_server import McpEndpoint
+from denizen.app.knowledge import build_knowledge
 from denizen.domain.clock import SystemClock
+from denizen.engine.direct import DirectCalls
 from denizen.engine.gate.door import Gate
 from denizen.engine.live import Live
+from denizen.engine.outside import OutsideDesk
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Runtime
 from denizen.engine.services import Services
@@ -27,7 +32,7 @@ from denizen.web import errors
 from denizen.web.api.listings import create_listings
 from denizen.web.api.on_demand import Listings
 from denizen.web.app import create_app
-from denizen.web.dependencies import WebDependencies
+from denizen.web.dependencies import KnowledgeParts, WebDependencies
 from denizen_sdk import wire
 from scripts.docs.table import format_table
 
@@ -36,8 +41,8 @@ Schema = Mapping[str, Any]
 _HEAD = """# HTTP
 
 What `denizen run` serves. Requests need an API key (`Authorization: Bearer KEY` or `x-api-key: KEY`) when keys are
-configured; without keys it answers on this machine only. `GET /api/openapi.json` describes the routes that take
-parameters."""
+configured; without keys it answers on this machine only. `GET /api/openapi.json` describes what is under
+`/api` and `/v1` in full: parameters, bodies, answers and errors."""
 
 _ERRORS = """## Errors
 
@@ -47,9 +52,9 @@ Under `/v1` errors have OpenAI's form; elsewhere they are `{"error": ...}` with 
 def build_http() -> str:
     """The page."""
     deps = _open_dependencies()
-    listings = create_listings(deps)
-    described = cast("dict[str, dict[str, Schema]]", deepcopy(listings.openapi()["paths"]))
     plain = [route for route in create_app(deps).routes if not isinstance(getattr(route, "endpoint", None), Listings)]
+    listings = create_listings(deps, plain)
+    described = cast("dict[str, dict[str, Schema]]", deepcopy(listings.openapi()["paths"]))
     sections: dict[str, list[tuple[str, str]]] = {}
     for path, method, module in sorted(_list_routes([*plain, *listings.routes]), key=lambda each: each[2]):
         what = described.get(re.sub(r":\w+}", "}", path), {}).pop(method.lower(), {})
@@ -86,14 +91,25 @@ def _open_dependencies() -> WebDependencies:
     """Empty in-memory parts: the applications on them are asked what they serve, and never serve."""
     clock, runtime = SystemClock(), Runtime()
     services = Services(MemoryStore(), MemoryDurable(), Live(), Gate(clock), clock)
-    turns = Turns(runtime, services)
-    return WebDependencies(turns, Queries(runtime, services), runtime, list, clock, __version__)
+    turns, calls = Turns(runtime, services), DirectCalls(runtime, services)
+    knowledge = build_knowledge(Path(), services.store, services.durable, clock, lambda: None)
+    return WebDependencies(
+        turns,
+        Queries(runtime, services),
+        runtime,
+        list,
+        clock,
+        __version__,
+        knowledge=KnowledgeParts(knowledge.catalog, knowledge.sync, knowledge.snapshots, lambda: None),
+        calls=calls,
+        mcp=McpEndpoint(OutsideDesk(runtime, turns, calls), __version__),
+    )
 
 
 def _title(module: str) -> str:
-    """`denizen.web.api.chat` is Chat, `denizen.web.pages.routes` is Pages."""
+    """`denizen.web.api.chat` is Chat, `denizen.web.pages.routes` is Pages, an adapter's `endpoint` its folder."""
     *_, package, name = module.split(".")
-    return (package if name == "routes" else name).capitalize()
+    return (package if name in {"endpoint", "routes"} else name).replace("_", " ").capitalize().replace("Mcp", "MCP")
 
 
 def _describe(operation: Schema) -> str:
@@ -102,13 +118,27 @@ def _describe(operation: Schema) -> str:
     names = [f"`{each['name']}`" for each in operation.get("parameters", []) if each["in"] == "query"]
     if names:
         words.append(f"query: {', '.join(names)}")
-    answer = (
-        operation.get("responses", {}).get("200", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    )
-    kind = answer.get("items", answer).get("$ref", "").rpartition("/")[2]
-    if kind:
-        words.append(f"answers {'a list of ' if 'items' in answer else ''}`{kind}`")
+    taken = _schema_in(operation.get("requestBody", {}))
+    words += [f"body: {_say(taken)}"] if taken else []
+    answers = (_schema_in(answer) for status, answer in operation.get("responses", {}).items() if status < "300")
+    words += [f"answers {_say(answer)}" for answer in answers if answer]
     return "; ".join(words)
+
+
+def _schema_in(part: Schema) -> Schema:
+    return part.get("content", {}).get("application/json", {}).get("schema", {})
+
+
+def _say(schema: Schema) -> str:
+    """A record's name, or the fields of an object; of one with alternatives those of all."""
+    if schema.get("type") == "array":
+        return f"a list of {_say(schema['items'])}"
+    if "$ref" in schema:
+        return f"`{schema['$ref'].rpartition('/')[2]}`"
+    parts = [schema, *schema.get("oneOf", []), *schema.get("allOf", [])]
+    parts += [inner for part in parts[1:] for inner in part.get("allOf", [])]
+    names = dict.fromkeys(name for part in parts for name in part.get("properties", {}))
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _describe_wire() -> Iterator[str]:

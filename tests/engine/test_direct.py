@@ -45,7 +45,7 @@ class Counter:
     store: MemoryStore
 
     async def call(self, tool: str = "look", agent: str = "", **args: Json) -> Done:
-        return await self.calls.call(Wanted(KEY, tool, args or {"q": "x"}, agent))
+        return await self.calls.make(Wanted(KEY, tool, args or {"q": "x"}, agent))
 
     async def audited(self) -> list[tuple[str, str, Json, Json]]:
         entries = [entry.event async for entry in read_log(self.store)]

@@ -10,7 +10,7 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
         "S-http-sandbox-shell-post",
         "2.7 POST /api/sandbox/shell",
         "A user or API key runs one command or a batch in the sandbox over HTTP.",
-        status="open",
+        status="covered",
         issue="knowledge",
         same_as=("S20",),
     ),

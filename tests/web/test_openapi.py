@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 from jsonschema import Draft202012Validator
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Err
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -110,9 +111,11 @@ def try_all(document: dict[str, Any], url: str) -> int:
     tried = 0
     calm = settings(
         max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     )  # fmt: skip
     for found in schemathesis.openapi.from_dict(document).get_all_operations():
+        if isinstance(found, Err):
+            raise found.err()
         operation = found.ok()
         if NOT_SENT.match(operation.path) and operation.method != "get":
             continue
@@ -120,7 +123,7 @@ def try_all(document: dict[str, Any], url: str) -> int:
 
             @calm
             @given(case=operation.as_strategy(generation_mode=mode))
-            def send(case: schemathesis.Case) -> None:
+            def send(case: schemathesis.Case[Any]) -> None:
                 nonlocal tried
                 tried += 1
                 answer = case.call(base_url=url, headers={"x-api-key": "key-of-ada"})

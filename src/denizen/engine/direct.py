@@ -72,7 +72,7 @@ class DirectCalls:
             found = await allowed(generation.agent(agent), generation.toolsets)
             return [tool.spec for tool in found.values()]
 
-    async def call(self, wanted: Wanted) -> Done:
+    async def make(self, wanted: Wanted) -> Done:
         """What the tool gave, also where that is an error for whoever called.
 
         Raises NotFound for an agent, or a tool that it may not use, InvalidInput for arguments that do not fit; and

@@ -36,11 +36,11 @@ class OutsideDesk:
         found = {spec.name: spec for spec in await self._calls.list_tools(agent)}
         return [found[name] for name in OFFERED if name in found]
 
-    async def call(self, caller: Caller, tool: str, args: JsonObject, tell: Tell) -> ToolResult:
+    async def use(self, caller: Caller, tool: str, args: JsonObject, tell: Tell) -> ToolResult:
         if tool not in OFFERED:
             fix = "Ask the agent to use it in a turn, with the tool ask."
             raise NotFound(f"There is no tool '{tool}' here.", code="tool_unknown", fix=fix)
-        done = await self._calls.call(Wanted(caller.principal, tool, args, caller.agent, report=tell))
+        done = await self._calls.make(Wanted(caller.principal, tool, args, caller.agent, report=tell))
         return done.result
 
     async def ask(self, caller: Caller, question: str, session: str, tell: Tell) -> ToolResult:

@@ -32,7 +32,7 @@ class Outside(Protocol):
         """Those of the agent that programs may call. Raises NotFound for an unknown agent."""
         ...
 
-    async def call(self, caller: Caller, tool: str, args: JsonObject, tell: Tell) -> ToolResult:
+    async def use(self, caller: Caller, tool: str, args: JsonObject, tell: Tell) -> ToolResult:
         """Through the gate. Raises NotFound for any other tool, and what the gate refuses."""
         ...
 

@@ -1,9 +1,12 @@
-"""The ASGI application behind `/mcp` (streamable HTTP), with the vendor's session manager in a task of its own.
+"""`POST /mcp`: Denizen as an MCP server (streamable HTTP); `/mcp/NAME` is that of the agent NAME.
 
-To import the vendor's server takes half a second and much memory, and most servers are never asked: nothing of it is
-loaded before the first request. Sessions of the protocol are not kept; every request stands for itself, in the old
-versions of the protocol too.
+It offers `ask`, which is a turn of the agent, and of the agent's own tools those that look things up: `bash`,
+`bash_batch`, `search_docs`, `search_archive`. Sessions of the protocol are not kept: every request stands for itself,
+in the old versions of the protocol too.
 """
+
+# To import the vendor's server takes half a second and much memory, and most servers are never asked: nothing of it is
+# loaded before the first request.
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def build_server(outside: Outside, version: str) -> Server[Any]:
                     usual = client_session(context.session)
                     result = await outside.ask(caller, question, session or usual, tell)
                 else:
-                    result = await outside.call(caller, params.name, args, tell)
+                    result = await outside.use(caller, params.name, args, tell)
         except DenizenError as error:
             result = ToolResult(error.explain(), is_error=True)
         return wire.CallToolResult(content=[wire.TextContent(text=result.text)], is_error=result.is_error)

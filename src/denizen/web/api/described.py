@@ -70,6 +70,7 @@ _SOURCE_FIELDS: Mapping[str, Schema] = {
     "location": TEXT, "label": TEXT, "kind": TEXT, "branch": TEXT, "content_path": TEXT, "output_path": TEXT,
     "readme_only": FLAG,
 }  # fmt: skip
+_SOURCE = fields("id", "folder", id=TEXT, folder=TEXT, **_SOURCE_FIELDS)
 _KNOWN = fields(
     "id", "label", "folder", "files", "documents", "synced_at",
     id=TEXT, label=TEXT, folder=TEXT, files=NUMBER, documents=NUMBER, synced_at=TIME,
@@ -134,10 +135,10 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         answer={**fields("total", total=NUMBER), "additionalProperties": _KIND_OF_SOURCES},
     ),
     ("POST", "/api/sources"): Operation(
-        "Add a source", fields("location", id=TEXT, **_SOURCE_FIELDS), fields("id", id=TEXT), 201
+        "Add a source", fields("location", id=TEXT, **_SOURCE_FIELDS), _SOURCE, 201
     ),
     ("PUT", "/api/sources/{source}"): Operation(
-        "Change a source", fields(**_SOURCE_FIELDS), fields("id", id=TEXT)
+        "Change a source", fields(**_SOURCE_FIELDS), _SOURCE
     ),
     ("DELETE", "/api/sources/{source}"): Operation("Remove a source", status=204),
     ("GET", "/api/sync"): Operation("The last syncs, newest first", answer=list_of(_RUN)),

@@ -44,7 +44,7 @@ class Sandbox:
             agent=read_text(body, "agent"),
             shell_session=_session(body),
         )
-        reply = _streams(await self._calls.call(wanted))
+        reply = _streams(await self._calls.make(wanted))
         _check_allowed(reply)
         answer = ShellAnswer(
             reply.session_id,
