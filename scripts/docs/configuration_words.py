@@ -108,6 +108,7 @@ WORDS: Mapping[str, str] = MappingProxyType({
     "channels.terminal.enabled": "`denizen chat` and `denizen ask`.",
     "channels.web.enabled": "The page.",
     "channels.api.enabled": "The OpenAI-compatible API.",
+    "channels.mcp.enabled": "The MCP server at `/mcp`.",
     "tools.NAME.enabled": "Whether the skill is loaded.",
     "gate.tiers": "Tier (0 to 3) by pattern of tool names, in place of what the tool declares.",
     "gate.rules[].tool": "Pattern of tool names.",

@@ -18,7 +18,16 @@ from denizen.app.settings import Settings, load_settings
 from denizen.domain.errors import DenizenError
 from denizen.skills import BUILTIN
 
-_AT_START = ("store", "server", "channels.terminal", "channels.web", "channels.api", "logging", "sandbox")
+_AT_START = (
+    "store",
+    "server",
+    "channels.terminal",
+    "channels.web",
+    "channels.api",
+    "channels.mcp",
+    "logging",
+    "sandbox",
+)
 """Sections that hold from the next start only."""
 
 _log = logging.getLogger("denizen.app")

@@ -149,7 +149,7 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
                 lambda: denizen.runtime.current.snapshot_remote,
             ),
             calls=outer.calls,
-            mcp=outer.mcp,
+            mcp=outer.mcp if denizen.settings.channels.mcp.enabled else None,
         )
     )
     config = uvicorn.Config(

@@ -249,6 +249,7 @@ class ChannelsSection(Section):
     terminal: ChannelSection = Field(default_factory=ChannelSection)
     web: ChannelSection = Field(default_factory=ChannelSection)
     api: ChannelSection = Field(default_factory=ChannelSection)
+    mcp: ChannelSection = Field(default_factory=ChannelSection)
     discord: DiscordSection = Field(default_factory=DiscordSection)
 
 
