@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
@@ -23,6 +24,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
 from denizen.engine.audit import read_log
 from denizen.engine.gate.policy import GatePolicy, Rule
+from denizen.engine.outside import OutsideDesk
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from tests.site import ANN, BEN, Site, running_site
@@ -193,6 +195,23 @@ async def test_a_turn_without_an_answer_is_an_error_that_says_why() -> None:
         result = await client.call_tool("ask", {"question": "hi"})
     assert result.is_error
     assert text_of(result)
+
+
+@pytest.mark.parametrize("old", [False, True])
+async def test_a_fault_is_told_by_a_reference_and_nothing_from_inside(
+    old: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr(OutsideDesk, "ask", fail)
+    monkeypatch.setattr(OutsideDesk, "list_tools", fail)
+    async with pier() as at, at.client(old=old) as client:
+        for attempt in (client.list_tools, partial(client.call_tool, "ask", {"question": "hi"})):
+            with pytest.raises(MCPError, match=r"Something went wrong inside. Reference: err_") as caught:
+                await attempt()
+            assert "secret" not in str(caught.value)
+    assert [record.getMessage() for record in caplog.records].count("request fault") == 2
 
 
 async def test_a_client_that_leaves_stops_its_turn() -> None:

@@ -5,22 +5,28 @@ Imports the vendor, so only `endpoint` imports it, and late.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import anyio
 import mcp_types as wire
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 from starlette.requests import Request
 
 from denizen.domain.errors import DenizenError, InvalidInput
+from denizen.domain.ids import fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult, ToolSpec
 from denizen.ports.outside import Caller, Outside, Tell
+
+_log = logging.getLogger("denizen.mcp_server")
 
 ASK = "ask"
 MAX_WAITING = 100
@@ -56,7 +62,7 @@ def build_server(outside: Outside, version: str) -> Server[Any]:
         try:
             specs = await outside.list_tools(caller_of(context).agent)
         except DenizenError as error:
-            raise _refused(error) from error
+            raise MCPError(wire.INVALID_PARAMS, error.explain()) from error
         return wire.ListToolsResult(tools=[_ASK, *(_offered(spec) for spec in specs)])
 
     async def call_tool(context: ServerRequestContext[Any], params: wire.CallToolRequestParams) -> wire.CallToolResult:
@@ -73,9 +79,34 @@ def build_server(outside: Outside, version: str) -> Server[Any]:
             result = ToolResult(error.explain(), is_error=True)
         return wire.CallToolResult(content=[wire.TextContent(text=result.text)], is_error=result.is_error)
 
-    return Server(
-        "denizen", version=version, instructions=_INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+    server: Server[Any] = Server(
+        "denizen",
+        version=version,
+        instructions=_INSTRUCTIONS,
+        get_tool_input_schema=_no_headers,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
     )
+    server.middleware.append(bound_faults)
+    return server
+
+
+def _no_headers(name: str) -> None:
+    """None of our schemas takes an argument from a header; else the vendor would list all tools before each call."""
+    del name
+
+
+async def bound_faults(ctx: ServerRequestContext[Any], call_next: CallNext) -> HandlerResult:
+    """An unknown fault is an error with a reference; the vendor would tell the client what was raised."""
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):  # what the protocol itself refuses
+        raise
+    except Exception:  # noqa: BLE001 - the boundary of a request
+        reference = fresh("err")
+        _log.exception("request fault", extra={"path": "/mcp", "method": ctx.method, "reference": reference})
+        text = f"Something went wrong inside. Reference: {reference}.\nfix: Find the reference in the server's log."
+        raise MCPError(wire.INTERNAL_ERROR, text) from None
 
 
 def caller_of(context: ServerRequestContext[Any]) -> Caller:
@@ -120,12 +151,6 @@ def _offered(spec: ToolSpec) -> wire.Tool:
             open_world_hint=False,
         ),
     )
-
-
-def _refused(error: DenizenError) -> Exception:
-    from mcp.shared.exceptions import MCPError
-
-    return MCPError(wire.INVALID_PARAMS, error.explain())
 
 
 @asynccontextmanager
