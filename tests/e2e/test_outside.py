@@ -47,6 +47,12 @@ async def test_a_program_looks_into_the_knowledge_by_the_sdk(town: Home) -> None
     assert "bash" in town.do("audit", "list").out
 
 
+async def test_the_mcp_server_can_be_switched_off(home: Home, provider: Provider) -> None:
+    home.configure(provider.server.openai_url, rest="channels: {mcp: {enabled: false}}\n")
+    with home.serve() as server:
+        assert server.post("/mcp").status == 404
+
+
 async def test_a_client_of_mcp_asks_and_looks_up(town: Home, provider: Provider) -> None:
     provider.script(Answer(calls=[Call("bash", {"command": "cat shared/rules.md"})]), Answer(text="At five."))
     told: list[str | None] = []

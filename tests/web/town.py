@@ -9,9 +9,12 @@ from pathlib import Path
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.web.auth import ApiKey
 from denizen.web.dependencies import KnowledgeParts
 from tests.engine.knowledge.house import House
 from tests.site import ADA, ANN, HandClock, Site, running_site
+
+OWNER = ApiKey.of("olga", "key-of-olga", ("owner",))
 
 
 @asynccontextmanager
@@ -21,5 +24,5 @@ async def open_town(root: Path) -> AsyncGenerator[Site]:
         return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote)
 
     model = ScriptedModel(otherwise=Say("Hello."))
-    async with running_site(model, keys=[ADA, ANN], make_knowledge=make) as site:
+    async with running_site(model, keys=[ADA, ANN, OWNER], make_knowledge=make) as site:
         yield site
