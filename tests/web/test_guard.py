@@ -28,6 +28,9 @@ PROTECTED = [
     ("POST", "/api/turns/turn_1/cancel"),
     ("GET", "/api/approvals"),
     ("POST", "/api/approvals/apr_1"),
+    ("POST", "/api/sandbox/shell"),
+    ("POST", "/mcp"),
+    ("POST", "/mcp/scribe"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/logout"),
 ]
@@ -53,7 +56,7 @@ async def test_every_route_is_either_public_or_in_the_list_of_protected_ones() -
         paths = {getattr(route, "path", "") for route in site.app.routes}
         described = set((await client.get("/api/openapi.json")).json()["paths"])
     samples = {
-        "{turn_id}": "turn_1", "{approval_id}": "apr_1", "{name}": "default", "{model:path}": "denizen",
+        "{turn_id}": "turn_1", "{approval_id}": "apr_1", "{name}": "default", "{model:path}": "denizen", "{model}": "denizen", "{agent}": "scribe",
         "{name:path}": "default",
     }  # fmt: skip
     filled: set[str] = set()
