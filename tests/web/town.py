@@ -1,11 +1,16 @@
-"""A server with every route there is, for tests of how they are described: with knowledge and tools."""
+"""A server with every route there is, for tests of how they are described: with knowledge, and a shell that parrots."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
+from denizen.domain.json import Json
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
+from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
@@ -16,6 +21,37 @@ from tests.site import ADA, ANN, HandClock, Site, running_site
 
 OWNER = ApiKey.of("olga", "key-of-olga", ("owner",))
 
+_TEXT: Json = {"type": "string"}
+
+
+class Parrot:
+    """A shell that says each command again, and refuses what has a `$` in it."""
+
+    name = "parrot"
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        one: dict[str, Json] = {"type": "object", "properties": {"command": _TEXT}, "required": ["command"]}
+        commands: Json = {"type": "array", "items": _TEXT}
+        several: dict[str, Json] = {"type": "object", "properties": {"commands": commands}, "required": ["commands"]}
+        return [
+            ToolSpec("bash", "Says it again.", one, tier=Tier.HARMLESS, read_only=True),
+            ToolSpec("bash_batch", "Says them again.", several, tier=Tier.HARMLESS, read_only=True),
+        ]
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        commands = cast("list[str]", call.args.get("commands") or [call.args["command"]])
+        results = tuple(
+            ShellResult(each, "", "refused: no.\n", REFUSED_EXIT_CODE, refused=True, duration_ms=0)
+            if "$" in each
+            else ShellResult(each, each, "", 0, refused=False, duration_ms=0)
+            for each in commands
+        )
+        scope.trail.shell = ShellReply(scope.shell_session or "sess_1", results)
+        return ToolResult("said")
+
+    async def aclose(self) -> None:
+        pass
+
 
 @asynccontextmanager
 async def open_town(root: Path) -> AsyncGenerator[Site]:
@@ -24,5 +60,5 @@ async def open_town(root: Path) -> AsyncGenerator[Site]:
         return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote)
 
     model = ScriptedModel(otherwise=Say("Hello."))
-    async with running_site(model, keys=[ADA, ANN, OWNER], make_knowledge=make) as site:
+    async with running_site(model, keys=[ADA, ANN, OWNER], make_knowledge=make, more=[Parrot()]) as site:
         yield site
