@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, Implementation, TextContent
+from mcp.types import CallToolResult, ImageContent, Implementation, TextContent
 
 from denizen.domain.agent import Agent
 from denizen.domain.conversation import Place
@@ -122,6 +122,13 @@ async def test_asking_is_a_turn_and_its_tools_are_told_while_they_run(old: bool)
     assert told[0] == "weather is running"
     assert told[1] is not None and told[1].startswith("weather is done after")
     assert (turn.principal.key, turn.agent, turn.status) == ("api_key:ann", "denizen", TurnStatus.DONE)
+
+
+async def test_pictures_that_the_model_makes_come_along() -> None:
+    model = ScriptedModel(Say("A sun.", images=["data:image/png;base64,iVBORw0KGgo="]))
+    async with pier(model) as at, at.client() as client:
+        result = await client.call_tool("ask", {"question": "Draw the sun."})
+    assert result.content[1:] == [ImageContent(data="iVBORw0KGgo=", mime_type="image/png")]
 
 
 async def test_a_talk_goes_on_for_each_client_and_each_named_session_and_nobody_elses() -> None:

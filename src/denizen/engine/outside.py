@@ -9,7 +9,7 @@ from denizen.domain.conversation import own_place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.events import Notice, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import fresh
-from denizen.domain.json import JsonObject
+from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.tool import ToolResult, ToolSpec
 from denizen.domain.turn import Inbound, TurnStatus
@@ -67,7 +67,8 @@ class OutsideDesk:
         if end is None:
             raise AssertionError("a stream of events ends with TurnFinished")
         if end.status is TurnStatus.DONE:
-            return ToolResult(end.reply)
+            pictures: list[Json] = [{"url": url} for url in end.images]
+            return ToolResult(end.reply, data={"images": pictures} if pictures else {})
         why = end.failure or "The turn ended without an answer."
         return ToolResult(f"{why}\nfix: {end.failure_fix}" if end.failure_fix else why, is_error=True)
 

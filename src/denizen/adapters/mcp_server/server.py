@@ -6,7 +6,7 @@ Imports the vendor, so only `endpoint` imports it, and late.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -77,7 +77,7 @@ def build_server(outside: Outside, version: str) -> Server[Any]:
                     result = await outside.use(caller, params.name, args, tell)
         except DenizenError as error:
             result = ToolResult(error.explain(), is_error=True)
-        return wire.CallToolResult(content=[wire.TextContent(text=result.text)], is_error=result.is_error)
+        return wire.CallToolResult(content=[*_content(result)], is_error=result.is_error)
 
     server: Server[Any] = Server(
         "denizen",
@@ -137,6 +137,16 @@ def read_question(args: Mapping[str, object]) -> tuple[str, str]:
             "Wrong arguments for 'ask'.", code="arguments_invalid", fix="Give question, a text, and maybe session."
         )
     return question, session
+
+
+def _content(result: ToolResult) -> Iterator[wire.ContentBlock]:
+    """The text, and the pictures that a model made with it (`domain/extras`)."""
+    yield wire.TextContent(text=result.text)
+    images = result.data.get("images")
+    for row in cast("list[Mapping[str, object]]", images) if isinstance(images, list) else ():
+        head, _, data = str(row.get("url", "")).partition(",")
+        if head.startswith("data:image/") and head.endswith(";base64"):
+            yield wire.ImageContent(data=data, mime_type=head.removeprefix("data:").removesuffix(";base64"))
 
 
 def _offered(spec: ToolSpec) -> wire.Tool:
