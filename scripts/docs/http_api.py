@@ -92,7 +92,7 @@ def _open_dependencies() -> WebDependencies:
     clock, runtime = SystemClock(), Runtime()
     services = Services(MemoryStore(), MemoryDurable(), Live(), Gate(clock), clock)
     turns, calls = Turns(runtime, services), DirectCalls(runtime, services)
-    knowledge = build_knowledge(Path(), services.store, services.durable, clock, lambda: None)
+    knowledge = build_knowledge(Path(), services.store, services.durable, clock, runtime)
     return WebDependencies(
         turns,
         Queries(runtime, services),

@@ -68,7 +68,9 @@ async def test_a_client_of_mcp_asks_and_looks_up(town: Home, provider: Provider)
             names = {tool.name for tool in (await client.list_tools()).tools}
             asked = await client.call_tool("ask", {"question": "When is tea?"}, progress_callback=hear)
             found = await client.call_tool("bash", {"command": "ls"})
-    assert {"ask", "bash", "bash_batch"} <= names
+            passages = await client.call_tool("search_docs", {"query": "when is tea", "limit": 3})
+    assert names == {"ask", "bash", "bash_batch", "search_docs"}
     assert [block.text for block in asked.content if isinstance(block, TextContent)] == ["At five."]
     assert told[0] == "bash is running"
     assert "shared" in str(found.content)
+    assert "Tea at five." in str(passages.content)

@@ -97,6 +97,7 @@ async def test_an_undescribed_route_is_told_by_its_docstring(tmp_path: Path) -> 
         document = await describe(site)
     [(method, told)] = document["paths"]["/api/stars/{sky}"].items()
     assert (method, told["summary"], told["parameters"][0]["name"]) == ("put", "Counts the stars. Slowly", "sky")
+    assert "2XX" in told["responses"]
 
 
 @pytest.mark.proves("S-http-errors")

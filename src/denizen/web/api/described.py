@@ -36,8 +36,8 @@ def list_of(item: Schema) -> Schema:
 @dataclass(frozen=True, slots=True)
 class Operation:
     """`body` and `answer` are records of the SDK, or schemas. Without `answer` there is none. `needs_body` is false
-    where the body may be left out. `streams` says that the answer may be, or is, an event stream, and `events` which
-    records come in it.
+    where the body may be left out. Status 0 is any that means success. `streams` says that the answer may be, or is, an
+    event stream, and `events` which records come in it.
     """
 
     summary: str

@@ -63,7 +63,7 @@ def served(routes: Iterable[BaseRoute]) -> Iterator[tuple[str, str, Route]]:
 
 def _from_docstring(route: Route) -> Operation:
     said = (inspect.getdoc(route.endpoint) or "").partition("\n")[0].rstrip(".")
-    return Operation(said or route.name.replace("_", " ").capitalize(), needs_body=False)
+    return Operation(said or route.name.replace("_", " ").capitalize(), status=0)
 
 
 def _describe(operation: Operation, method: str, path: str, schemas: dict[str, Any]) -> Document:
@@ -87,7 +87,7 @@ def _describe(operation: Operation, method: str, path: str, schemas: dict[str, A
             **({"contentSchema": {"anyOf": kinds}} if kinds else {}),
         }
         answer.setdefault("content", {})[STREAM] = {"schema": fields("data", event=TEXT, data=data)}
-    told["responses"] = {str(operation.status): answer}
+    told["responses"] = {str(operation.status or "2XX"): answer}
     return told
 
 
