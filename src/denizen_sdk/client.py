@@ -208,17 +208,24 @@ class DenizenClient:
         return await self._run({"commands": [*commands]})
 
     async def report_usage(
-        self, finished: object, *, model: str = "", duration_ms: int = 0, metadata: Mapping[str, Any] | None = None
+        self,
+        finished: object,
+        *,
+        model: str = "",
+        duration_ms: int = 0,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str = "",
     ) -> UsageRecorded:
-        """Tells the server what a run elsewhere used: its result or its usage (`usage.tokens_of`). Raises TypeError
-        where there is no usage in it, ApiError, NetworkError.
+        """Tells the server what a run elsewhere used: its result or its usage (`usage.tokens_of`). The same
+        `idempotency_key` again is one report. Raises TypeError where there is no usage in it, ApiError, NetworkError.
         """
         tokens = tokens_of(finished)
         body = {
             "source": self.source, "sourceId": self.source_id, "model": model, "inputTokens": tokens.input_tokens,
             "outputTokens": tokens.output_tokens, "durationMs": duration_ms, "metadata": dict(metadata or {}),
         }  # fmt: skip
-        return from_json(UsageRecorded, await self._connection.request("POST", "/api/stats/usage", body=body))
+        row = await self._connection.request("POST", "/api/stats/usage", body=body, idempotency_key=idempotency_key)
+        return from_json(UsageRecorded, row)
 
     async def health(self) -> Health:
         """Needs no key. Raises ApiError, NetworkError."""

@@ -21,11 +21,18 @@ class Connection:
         await self.http.aclose()
 
     async def request(
-        self, method: str, path: str, *, params: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        idempotency_key: str = "",
     ) -> Any:  # noqa: ANN401 - any JSON value
         """The answer's JSON. Raises ApiError, NetworkError."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         try:
-            response = await self.http.request(method, path, params=params, json=body)
+            response = await self.http.request(method, path, params=params, json=body, headers=headers)
         except httpx2.TransportError as error:
             raise NetworkError(f"No connection to the server: {error}") from error
         await check(response)

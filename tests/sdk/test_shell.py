@@ -108,8 +108,11 @@ RESPONSE = ResponseUsage(
 async def test_the_usage_of_a_finished_run_is_reported_whoever_ran_it(finished: object) -> None:
     desk = Desk()
     async with desk.client(source="ci", source_id="7") as client:
-        answer = await client.report_usage(finished, model="m", duration_ms=12, metadata={"pr": 1})
+        answer = await client.report_usage(
+            finished, model="m", duration_ms=12, metadata={"pr": 1}, idempotency_key="run-1"
+        )
     assert answer == UsageRecorded("use_1", recorded=True)
+    assert desk.headers["idempotency-key"] == "run-1"
     assert desk.heard == [
         ("POST", "/api/stats/usage", {
             "source": "ci", "sourceId": "7", "model": "m", "inputTokens": 3, "outputTokens": 5, "durationMs": 12,
