@@ -9,6 +9,7 @@ from typing import Any
 import agents
 import pydantic_ai
 import pytest
+from agents.mcp import MCPServerStreamableHttp, MCPServerStreamableHttpParams
 from langchain.agents import create_agent
 from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
@@ -17,14 +18,16 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from denizen.testing.model_server import Answer, Call, ModelServer, model_server
+from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen_sdk import ShellTools
 from denizen_sdk.for_langchain import langchain_tools
 from denizen_sdk.for_openai_agents import openai_agents_tools
 from denizen_sdk.for_pydantic_ai import pydantic_ai_tools
 from denizen_sdk.tools import ToolActivity
 from tests.sdk.desk import Desk
+from tests.site import ANN, running_site
 
-pytestmark = [pytest.mark.anyio, pytest.mark.proves("S-sdk-tools")]
+pytestmark = pytest.mark.anyio
 
 agents.set_tracing_disabled(disabled=True)
 
@@ -55,7 +58,7 @@ def check(server: ModelServer, told: list[ToolActivity]) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.proves("S-sdk-usage")
+@pytest.mark.proves("S-sdk-tools", "S-sdk-usage")
 async def test_an_agent_of_pydantic_ai_uses_the_tools() -> None:
     told: list[ToolActivity] = []
     desk = Desk()
@@ -71,7 +74,7 @@ async def test_an_agent_of_pydantic_ai_uses_the_tools() -> None:
     assert desk.heard[-1][2]["inputTokens"] == result.usage.input_tokens > 0
 
 
-@pytest.mark.proves("S-sdk-usage")
+@pytest.mark.proves("S-sdk-tools", "S-sdk-usage")
 async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
     told: list[ToolActivity] = []
     desk = Desk()
@@ -87,6 +90,22 @@ async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
     assert desk.heard[-1][2]["inputTokens"] == result.context_wrapper.usage.input_tokens > 0
 
 
+async def test_an_agent_of_the_openai_agents_sdk_asks_denizen_over_mcp() -> None:
+    town = running_site(ScriptedModel(Say("At five.")), keys=[ANN])
+    async with model_server() as server, town as site, site.serve() as url:
+        server.script(Answer(calls=[Call("ask", {"question": "When is tea?"})]), Answer(text="Tea is at five."))
+        how = MCPServerStreamableHttpParams(url=f"{url}/mcp", headers={"authorization": "Bearer key-of-ann"})
+        async with (
+            MCPServerStreamableHttp(how) as denizen,
+            AsyncOpenAI(base_url=server.openai_url, api_key="k", max_retries=0) as openai,
+        ):
+            model = agents.OpenAIChatCompletionsModel("m", openai)
+            result = await agents.Runner.run(agents.Agent("butler", model=model, mcp_servers=[denizen]), "Tea?")
+        [turn] = await site.turns()
+    assert (result.final_output, turn.reply, turn.principal.key) == ("Tea is at five.", "At five.", "api_key:ann")
+
+
+@pytest.mark.proves("S-sdk-tools", "S-sdk-usage")
 async def test_an_agent_of_langchain_uses_the_tools() -> None:
     told: list[ToolActivity] = []
     desk = Desk()
