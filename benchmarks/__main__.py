@@ -5,6 +5,7 @@
     discord                     whole processes too; takes minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
+    search                      100 000 passages by words and by meaning; `search postgresql://...` likewise
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
 Linux only; quote a figure in calibration loops, or beside its baseline, since machines differ and are shared.
@@ -17,13 +18,19 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import cache, community, durable, gate, growth, sandbox, size, start, store, turns
+from benchmarks import cache, community, durable, gate, growth, sandbox, search, size, start, store, turns
 from benchmarks.figures import Figure, calibrate, show, show_head
 from benchmarks.processes import Process, compile_sources, run_model
 
 USUAL = ("size", "start", "turns", "growth")
 WHOLE = (*USUAL, "gate", "discord")
-PARTS = {"store": store.main, "durable": durable.main, "sandbox": sandbox.main, "cache": cache.main}
+PARTS = {
+    "store": store.main,
+    "durable": durable.main,
+    "sandbox": sandbox.main,
+    "cache": cache.main,
+    "search": search.main,
+}
 
 
 def measure(name: str, folder: Path, model: Process) -> Iterator[Figure]:
