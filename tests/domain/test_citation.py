@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.agent import CitationFormat
-from denizen.domain.citation import UNPROVED, Citation, Doubt, Mark, Ref, find_marks, link_of, show
+from denizen.domain.citation import UNKNOWN, UNPROVED, Citation, Doubt, Mark, Ref, Unmarked, find_marks, link_of, show
 from denizen.domain.snapshot import SnapshotPart
 
 PART = SnapshotPart(
@@ -127,6 +127,15 @@ def test_pages_and_videos_are_linked_to_as_wholes() -> None:
     assert link_of(video, Ref("youtube/ada/dQw4w9WgXcQ-a-song.md", 3, 9)) == "https://youtu.be/dQw4w9WgXcQ"
     assert link_of(video, Ref("youtube/ada/index.md", 3, 9)) == ""
     assert link_of(replace(PART, kind="folder", location="/srv"), Ref("docs/guide/a.md", 3, 9)) == ""
+
+
+@given(st.lists(st.sampled_from(["[[", "[", "unknown", "]]", "]", "un", "known", "text ", "[[unknown]]"])))
+def test_a_stream_shows_everything_but_the_mark_for_what_is_unknown(pieces: list[str]) -> None:
+    unmarked = Unmarked()
+    shown = "".join(map(unmarked.feed, pieces)) + unmarked.finish()
+    assert UNKNOWN not in shown
+    if UNKNOWN not in "".join(pieces):
+        assert shown == "".join(pieces)
 
 
 @given(st.text(alphabet="[]()`docs/a.md:;, 0123456789\n\"'L#-", max_size=300))

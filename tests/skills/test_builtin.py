@@ -85,7 +85,7 @@ ALWAYS_TOKENS = 1200
 TOKENS: Mapping[str, int] = {
     # only where there is a use for them
     "archive": 430,
-    "knowledge": 250,
+    "knowledge": 270,
     "shell": 190,
     "reminders": 175,
     "web_search": 75,

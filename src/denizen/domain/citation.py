@@ -86,6 +86,24 @@ class Mark:
     quoted: str = ""
 
 
+class Unmarked:
+    """Text that is streamed, without the mark for what is unknown: what may become one waits for what follows."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, text: str) -> str:
+        text = (self._held + text).replace(UNKNOWN, "")
+        longest = min(len(UNKNOWN) - 1, len(text))
+        kept = next((size for size in range(longest, 0, -1) if UNKNOWN.startswith(text[-size:])), 0)
+        self._held = text[len(text) - kept :]
+        return text[: len(text) - kept]
+
+    def finish(self) -> str:
+        held, self._held = self._held, ""
+        return held
+
+
 def find_marks(text: str) -> list[Mark]:
     """In order; none in blocks of code."""
     code = list(_code(text))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from denizen.domain.audit import AuditEvent
+from denizen.domain.citation import Unmarked
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
 from denizen.domain.ids import CallId, MessageId, derive
@@ -139,7 +140,7 @@ class Steps:
         started = self._services.clock.monotonic_s()
         voice = self._context.voice if show else None
         guard = voice.guard() if voice else None
-        said = ""
+        said, unmarked = "", Unmarked()
         async with (
             self._paying(request) as payment,
             aclosing(payment.model.stream(request)) as events,
@@ -149,15 +150,14 @@ class Steps:
                     case TextDelta() | ThinkingDelta():
                         payment.heard_chars += len(event.text)
                         if show and isinstance(event, TextDelta):
-                            said += self._show(guard.feed(event.text) if guard else event.text)
+                            said += self._show(unmarked.feed(guard.feed(event.text) if guard else event.text))
                         elif show and self._context.agent.show_reasoning:
                             live.publish(turn_id, ReasoningAdded(event.text))
                     case ModelNotice():
                         live.publish(turn_id, Notice(event.text))
                     case ModelReply():
                         payment.is_answered = True
-                        if guard:
-                            self._show(guard.finish())
+                        self._show(unmarked.feed(guard.finish() if guard else "") + unmarked.finish())
                         reply = guarded(event, voice) if voice else event
                         return reply_to_json(reply, self._since_ms(started))
                 if guard and guard.is_hit:

@@ -70,7 +70,9 @@ async def search_docs(
     source: Annotated[str, Param("id", max_length=63)] = "",
     limit: Annotated[int, Param(ge=1, le=MAX_FOUND)] = 6,
 ) -> ToolResult:
-    """Finds passages in your documents by words and meaning. Cite one as it is headed: [docs/a.md:12-18]."""
+    """Finds passages in your documents by words and meaning. Cite as headed: [docs/a.md:12-18]. Where they do not
+    answer, say so and end with [[unknown]].
+    """
     found = list(await context.documents(query, sources=[source] if source else (), limit=limit))
     own = [] if source else await run_in_thread(partial(_search_folders, context, query))
     # Own files are few: what fits best there stands beside the best of the others.
