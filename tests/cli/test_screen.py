@@ -74,6 +74,16 @@ def test_ask_prints_no_control_sequences(
     assert "owned" in out + err
 
 
+def test_an_answer_that_was_changed_by_checking_it_is_shown_once_more(capsys: pytest.CaptureFixture[str]) -> None:
+    for text, again in (("So it is [docs/a.md:1].", True), ("So it is.", False)):
+        printer = Printer(live=True, as_json=False)
+        printer.show(TextAdded("Let me look."))
+        printer.show(TextAdded("", retract=True))
+        printer.show(TextAdded(text))
+        printer.finish(TurnFinished(TurnId("t"), TurnStatus.DONE, "So it is."))
+        assert ("is checked:\nSo it is.\n" in capsys.readouterr().out) is again
+
+
 @pytest.mark.parametrize("end", [DONE, FAILED])
 def test_chat_prints_no_control_sequences(end: TurnFinished) -> None:
     screen = io.StringIO()

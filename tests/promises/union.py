@@ -283,7 +283,7 @@ UNION: tuple[Requirement, ...] = (
         "product promise 4",
         "For any reply one can see the exact prompt by segment, caching, cost, memories, documents and verdicts used, "
         "and replay it with another model.",
-        status="open",
+        status="covered",
         issue="context",
     ),
     Requirement(

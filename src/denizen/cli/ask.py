@@ -17,7 +17,7 @@ from denizen.cli.asking import Asking, asking, can_ask
 from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
 from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
-from denizen.cli.screen import describe_picture, printable, printable_json, say
+from denizen.cli.screen import CHECKED, describe_picture, printable, printable_json, say
 from denizen.domain.approval import Reach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput
@@ -129,6 +129,7 @@ class Printer:
         self._as_json = as_json
         self._line_open = False
         self._reasons = False
+        self._said = ""
 
     def show(self, event: TurnEvent) -> None:
         """One event, the last excepted."""
@@ -136,9 +137,11 @@ class Printer:
             case TextAdded() if self._live and event.text:
                 self._end_reasoning()
                 say(event.text, nl=False)
+                self._said += event.text
                 self._line_open = not event.text.endswith("\n")
             case TextAdded(retract=True):
                 self._end_line()
+                self._said = ""
             case ReasoningAdded() if self._live:
                 click.secho(printable(event.text), nl=False, err=True, dim=True)
                 self._reasons = True
@@ -161,6 +164,8 @@ class Printer:
             click.echo(printable_json(_as_json(event)))
         elif event.reply and not self._live:
             say(event.reply)
+        elif event.reply and self._said.strip() not in ("", event.reply):
+            say(f"\n{CHECKED}\n{event.reply}")
         if event.status is TurnStatus.DONE:
             return DONE
         if event.status is TurnStatus.CANCELLED:

@@ -17,7 +17,7 @@ from denizen.cli.asking import asking, can_ask
 from denizen.cli.exit_codes import DONE
 from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
-from denizen.cli.screen import describe_picture, printable
+from denizen.cli.screen import CHECKED, describe_picture, printable
 from denizen.domain.approval import Reach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
@@ -253,6 +253,7 @@ class View:
         self._line_open = False
         self._reasons = False
         """Whether the open line is reasoning."""
+        self._said = ""
 
     def show(self, event: TurnEvent) -> None:
         match event:
@@ -261,8 +262,10 @@ class View:
                     self._end_line()
                 self._console.print(printable(event.text), end="", markup=False, soft_wrap=True)
                 self._line_open = not event.text.endswith("\n")
+                self._said += event.text
             case TextAdded():
                 self._end_line()
+                self._said = ""
             case ReasoningAdded():
                 self._console.print(printable(event.text), end="", style="dim", markup=False, soft_wrap=True)
                 self._line_open = self._reasons = True
@@ -280,6 +283,9 @@ class View:
                 pass
 
     def _end(self, event: TurnFinished) -> None:
+        if event.reply and self._said.strip() and self._said.strip() != event.reply:
+            self._aside(CHECKED, "dim")
+            self._console.print(printable(event.reply), markup=False, soft_wrap=True)
         for image in event.images:
             self._aside(describe_picture(image), "dim")
         if event.status is TurnStatus.CANCELLED:

@@ -17,6 +17,9 @@ pairs, which cannot be written at all, leave a mark.
 """
 _BARE_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
+CHECKED = "As it stands when what it cites is checked:"
+"""Before a reply that is not what was streamed."""
+
 
 def printable(text: str) -> str:
     """The text with no control characters but line breaks and tabs."""

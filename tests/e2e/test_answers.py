@@ -1,0 +1,112 @@
+"""Answers from documents with proof, as people see them: searched, cited, checked, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from denizen.testing.model_server import Answer, Call
+from tests.e2e.home import Home
+from tests.e2e.process import eventually
+from tests.e2e.provider import Provider
+from tests.repository import create_repository
+
+pytestmark = pytest.mark.e2e
+
+GUIDE = "# Harbour\n\nA berth is ten euros a night.\n"
+
+
+@pytest.fixture
+def home_with_guide(home: Home, provider: Provider, tmp_path: Path) -> Home:
+    repository = create_repository(tmp_path / "guide", {"harbour.md": GUIDE})
+    home.configure(provider.server.openai_url, rest="embeddings: {provider: none}\n")
+    assert home.do("sources", "add", str(repository.folder), "--kind", "git").code == 0
+    synced = home.do("sources", "sync")
+    assert synced.code == 0, synced.err
+    return home
+
+
+def search(query: str = "berth") -> Answer:
+    return Answer(calls=[Call("search_docs", {"query": query})])
+
+
+@pytest.mark.proves("P4")
+def test_an_answer_shows_where_it_comes_from_and_the_trace_what_was_taken_out(
+    home_with_guide: Home, provider: Provider
+) -> None:
+    home = home_with_guide
+    said = "Ten euros [docs/guide/harbour.md:3-3], and dogs are welcome [docs/guide/dogs.md:1]."
+    provider.script(search(), Answer(text=said))
+    asked = home.do("ask", "--json", "How much is a berth?")
+    told = json.loads(asked.out)
+    assert told["answer"] == "Ten euros [docs/guide/harbour.md:3], and dogs are welcome [source not confirmed]."
+    found = next(body for body in provider.server.bodies[-1]["messages"] if body["role"] == "tool")["content"]
+    assert "[docs/guide/harbour.md:1-3] (Harbour)\n# Harbour\n\nA berth is ten euros a night." in found
+    trace = home.do("trace", told["turn"]).out
+    for words in (
+        r"documents cited: 2",
+        r"  docs/guide/harbour.md:3 of guide at [0-9a-f]{12}, proved$",
+        r"  docs/guide/dogs.md:1, taken out: there is no such file$",
+        r"  tools +[\d,]+ +[\d.]+%",
+        r"  style +\d+ +[\d.]+%  config, sha256 [0-9a-f]{12}",
+        r'search_docs \{"query": "berth"\}: approve by \S+, tier 0',
+        r"in all: 24 tokens in, 14 out, cost unknown",
+    ):
+        assert re.search(words, trace, re.MULTILINE), (words, trace)
+    with home.serve() as server:
+        row = server.get(f"/api/turns/{told['turn']}").body
+        assert [(each["path"], each["doubt"]) for each in row["citations"]] == [
+            ("docs/guide/harbour.md", ""), ("docs/guide/dogs.md", "there is no such file"),
+        ]  # fmt: skip
+    provider.script(Answer(text="Ten euros."))
+    again = home.do("replay", told["turn"], "--model", "local/other")
+    assert again.code == 0 and "local/other" in again.out
+
+
+def test_what_the_documents_do_not_answer_is_told_to_who_writes_them(home_with_guide: Home, provider: Provider) -> None:
+    home = home_with_guide
+    provider.script(search("ferry"), Answer(text="I do not know that. [[unknown]]"))
+    assert home.do("ask", "When does the ferry go?").out == "I do not know that.\n"
+    provider.script(search("ferry"), Answer(text="No idea. [[unknown]]"))
+    home.do("ask", "the ferry goes when?")
+    listed = home.do("gaps").out
+    assert "  the ferry goes when?\n    asked 2 times by 1, last " in listed
+    assert "    also: When does the ferry go?\n" in listed
+    (row,) = [json.loads(line) for line in home.do("gaps", "--json").out.splitlines()]
+    assert (row["times"], row["kind"]) == (2, "unknown")
+    assert home.do("gaps", "close", "nonsense").code == 2
+    assert "(asked 2 times)" in home.do("gaps", "close", row["id"]).out
+    assert "No question of the last 30 days" in home.do("gaps").out
+
+
+def test_people_search_as_agents_do(home_with_guide: Home) -> None:
+    home = home_with_guide
+    found = home.do("docs", "search", "what does a berth cost").out
+    assert found == "docs/guide/harbour.md:1-3  Harbour\n    # Harbour\n    \n    A berth is ten euros a night.\n\n"
+    (row,) = [json.loads(line) for line in home.do("docs", "search", "--json", "berth").out.splitlines()]
+    assert (row["path"], row["first_line"], row["source"]) == ("docs/guide/harbour.md", 1, "guide")
+    assert home.do("docs", "search", "zebra").out == "Nothing was found.\n"
+    assert home.do("docs", "search", "berth", "--source", "nope").code == 2
+    told = home.do("docs", "index").out
+    assert "1 documents with 1 passages are indexed." in told and "by words only" in told
+
+
+def test_a_running_server_indexes_what_another_process_reads(
+    home_with_guide: Home, provider: Provider, tmp_path: Path
+) -> None:
+    home = home_with_guide
+    with home.serve() as server:
+        (tmp_path / "notes").mkdir()
+        (tmp_path / "notes/ferry.md").write_text("The ferry goes at noon.")
+        assert home.do("sources", "add", str(tmp_path / "notes")).code == 0
+        assert home.do("sources", "sync", "notes").code == 0
+
+        def knows_the_ferry() -> bool:
+            provider.script(search("ferry"), Answer(text="At noon [docs/notes/ferry.md:1]."))
+            answered = server.ask("When?", key=f"q{len(provider.server.bodies)}")
+            return "[docs/notes/ferry.md:1]" in answered.body["choices"][0]["message"]["content"]
+
+        eventually(knows_the_ferry)
