@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_an_answer_that_was_changed_by_checking_it_is_shown_once_more(capsys: py
         printer.show(TextAdded("Let me look."))
         printer.show(TextAdded("", retract=True))
         printer.show(TextAdded(text))
-        printer.finish(TurnFinished(TurnId("t"), TurnStatus.DONE, "So it is."))
+        printer.finish(replace(DONE, reply="So it is."))
         assert ("is checked:\nSo it is.\n" in capsys.readouterr().out) is again
 
 
