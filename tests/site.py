@@ -33,6 +33,7 @@ from denizen.engine.outside import OutsideDesk
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
+from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
@@ -177,6 +178,7 @@ async def running_site(
     deps = WebDependencies(
         turns=turns,
         queries=Queries(runtime, services),
+        statistics=UsageStatistics(store, clock, runtime),
         runtime=runtime,
         keys=lambda: allowed,
         clock=clock,

@@ -25,6 +25,7 @@ from denizen.engine.outside import OutsideDesk
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Runtime
 from denizen.engine.services import Services
+from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
@@ -96,6 +97,7 @@ def _open_dependencies() -> WebDependencies:
     return WebDependencies(
         turns,
         Queries(runtime, services),
+        UsageStatistics(services.store, clock, runtime),
         runtime,
         list,
         clock,

@@ -2,7 +2,8 @@
 
 Plain dataclasses of the standard library, so that the server pays nothing for them. The server encodes with
 `encode_event` and `to_json`; clients decode with `decode_event` and `from_json`, which leave out what they do not know:
-an older client can read a newer server. What a turn leaves behind is in `records`, and may be imported from here.
+an older client can read a newer server. What a turn leaves behind is in `records` and sums of usage in `statistics`;
+all of it may be imported from here.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from denizen_sdk.records import (
     TurnInfo,
     Usage,
 )
+from denizen_sdk.statistics import UsageStatistics, UsageSum, UsageTrend
 
 MAX_RESULT_CHARS = 1000
 """How much of a tool's result an event carries (inventory 4.11)."""
@@ -237,9 +239,32 @@ class SyncStarted:
     sources: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class UsageRecorded:
+    """The report is kept under this id. `recorded` is always true: what is not kept is an error."""
+
+    id: str
+    recorded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DayComputed:
+    """`date` is a day of UTC, `rows` how many sums it has."""
+
+    date: str
+    rows: int
+
+
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
-_NESTED: dict[str, type[Any]] = {"usage": Usage, "approval": ApprovalInfo, "error": Problem}
+_NESTED: dict[str, type[Any]] = {
+    "usage": Usage,
+    "approval": ApprovalInfo,
+    "error": Problem,
+    "totals": UsageSum,
+    "previous": UsageSum,
+    "trend": UsageTrend,
+}
 _LISTED: dict[tuple[type[Any], str], type[Any]] = {
     (MessageInfo, "calls"): ToolUse,
     (TurnInfo, "steps"): StepInfo,
@@ -248,6 +273,11 @@ _LISTED: dict[tuple[type[Any], str], type[Any]] = {
     (TurnInfo, "citations"): CitationInfo,
     (PromptInfo, "segments"): SegmentInfo,
     (PromptInfo, "messages"): MessageShare,
+    (UsageStatistics, "by_model"): UsageSum,
+    (UsageStatistics, "by_source"): UsageSum,
+    (UsageStatistics, "daily"): UsageSum,
+    (UsageStatistics, "top_users"): UsageSum,
+    (UsageStatistics, "hourly"): UsageSum,
 }
 
 
@@ -278,7 +308,7 @@ def from_json(kind: type[Record], row: Json) -> Record:
 
 def _read(kind: type[Any], name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
     listed = _LISTED.get((kind, name))
-    if listed is not None:
+    if listed is not None and value is not None:
         return tuple(from_json(listed, item) for item in value)
     if name in _NESTED and value is not None:
         return from_json(_NESTED[name], value)

@@ -43,6 +43,9 @@ def test_what_was_spent_is_told_by_agent_model_and_user(home: Home, provider: Pr
         "model": "claude/claude-sonnet-4-5", "requests": 2, "input_tokens": 24, "cache_read_tokens": 0,
         "output_tokens": 14, "cost_usd": "0.000282",
     }  # fmt: skip
+    assert home.do("usage", "--by", "source").out == f"terminal: {told}\nin all: {told}\n"
+    by_day = json.loads(home.do("usage", "--by", "day", "--json").out)
+    assert (len(by_day["day"]), by_day["requests"]) == (10, 2)
     by_user = json.loads(home.do("usage", "--by", "user", "--json").out)
     assert (by_user["user"], by_user["cost_usd"]) == ("local:operator", "0.000282")
 

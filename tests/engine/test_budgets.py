@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import anyio
@@ -70,6 +71,12 @@ async def open_limited(
 async def standing(store: Store, house: House, scope: Scope = AGENT) -> Standing:
     async with store.work(write=False) as work:
         return (await work.spending.read([scope], now=house.services.clock.now()))[scope]
+
+
+async def recorded(store: Store) -> Usage:
+    """What the records of usage come to."""
+    async with store.work(write=False) as work:
+        return sum((row.usage for row in await work.ledger.list_usage(since=datetime.min.replace(tzinfo=UTC))), Usage())
 
 
 @pytest.mark.proves("P5")
@@ -242,7 +249,9 @@ async def test_a_request_that_is_stopped_counts_with_its_input_and_what_was_hear
             assert house.turns.cancel(turn.id)
             await house.durable.wait(turn.id)
         found = await standing(house.store, house)
+        used = await recorded(house.store)
     assert (found.day_requests, found.reserved_usd) == (1, Decimal(0))
+    assert (used.requests, used.cost_usd) == (1, found.day_usd)
     assert 10 * OUT < found.day_usd < 12 * OUT
 
 
@@ -269,6 +278,7 @@ async def test_a_request_that_fails_costs_something_only_once_an_answer_began(te
     async with open_limited(model, policy("5")) as house:
         assert (await house.say("one")).failure_family == "Unavailable"
         found = await standing(house.store, house)
+        assert (await recorded(house.store)).requests == requests
     assert (found.day_requests, found.reserved_usd) == (requests, Decimal(0))
 
 

@@ -31,6 +31,10 @@ PROTECTED = [
     ("POST", "/api/sandbox/shell"),
     ("POST", "/mcp"),
     ("POST", "/mcp/scribe"),
+    ("GET", "/api/stats"),
+    ("GET", "/api/stats/me"),
+    ("POST", "/api/stats/usage"),
+    ("POST", "/api/stats/compute"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/logout"),
 ]

@@ -45,6 +45,7 @@ from denizen.engine.queries import Queries
 from denizen.engine.recall import Recall
 from denizen.engine.runtime import Runtime
 from denizen.engine.services import Services
+from denizen.engine.statistics import UsageStatistics
 from denizen.engine.toolbox import NestedCalls
 from denizen.engine.turn import Turns
 from denizen.skills import BUILTIN
@@ -77,6 +78,7 @@ class Denizen:
     services: Services
     turns: Turns
     queries: Queries
+    statistics: UsageStatistics
     foundations: Foundations
     community: Community
     restart: Restart
@@ -165,6 +167,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
             services,
             turns,
             queries,
+            UsageStatistics(store, clock, runtime),
             foundations,
             community,
             restart,

@@ -58,6 +58,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(keep_up, "reminding", denizen.community.reminders.run)
             group.start_soon(keep_up, "embedding memories", denizen.foundations.memories.keep_embedded)
             group.start_soon(keep_up, "indexing documents", denizen.knowledge.indexing.keep_up)
+            group.start_soon(keep_up, "summing up usage", denizen.statistics.run)
             group.start_soon(keep_up, "reading sources regularly", _regular_sync(denizen).run)
             group.start_soon(mcp.run)
             group.start_soon(_stop_to_restart, denizen, server)
@@ -135,6 +136,7 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
         WebDependencies(
             turns=denizen.turns,
             queries=denizen.queries,
+            statistics=denizen.statistics,
             runtime=denizen.runtime,
             keys=lambda: api_keys(denizen),
             clock=denizen.services.clock,

@@ -36,7 +36,7 @@ COMMANDS: dict[str, str] = {
     "sources": "What agents look things up in: repositories, folders, sites; reading them.",
     "docs": "Search documents as agents do, and see to the index.",
     "gaps": "Questions that no document answers: what to write next.",
-    "usage": "What was spent, by agent, model, user, channel or Discord server.",
+    "usage": "What was spent, by agent, model, user, channel, Discord server, source or day.",
     "prompt": "Show what would be sent to the model for a question.",
     "trace": "Show a turn: its prompt, steps, calls, verdicts and cost.",
     "replay": "Run a turn again on another model, without side effects.",

@@ -16,10 +16,10 @@ from denizen.cli.screen import say
 from denizen.domain.usage import Usage
 
 if TYPE_CHECKING:
-    from denizen.engine.queries import Queries
+    from denizen.app.build import Denizen
 
-MODEL = "model"
-WAYS = ("agent", MODEL, "user", "channel", "guild")
+MODEL, SOURCE, DAY = "model", "source", "day"
+WAYS = ("agent", MODEL, "user", "channel", "guild", SOURCE, DAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,9 @@ class _Row:
 def command(home: Path, days: int, by: str, *, as_json: bool) -> None:
     """Show requests, tokens and money of the last days (UTC), the dearest first.
 
-    A channel or guild (a Discord server) is named as platform:id. Requests that were broken off are counted too, except
-    by model.
+    A channel or guild (a Discord server) is named as platform:id. A source is where messages come in (web, discord,
+    terminal, ...), or the name under which another program reported what it used; by source and by day, such reports
+    are counted too. Days are shown in order, the newest first.
     """
     anyio.run(_show, home, days, by, as_json)
 
@@ -48,24 +49,37 @@ async def _show(home: Path, days: int, by: str, as_json: bool) -> None:  # noqa:
 
     async with open_denizen(home, Opening(durable=False)) as denizen:
         today = denizen.services.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-        rows = await _load(denizen.queries, by, today - timedelta(days=days - 1))
+        rows = await _load(denizen, by, days, since=today - timedelta(days=days - 1))
     if as_json:
         for row in rows:
             click.echo(json.dumps({"day": row.day, by: row.key, **_fields(row.usage)}))
         return
     sums = _sum_up(rows)
-    for key, usage in sorted(sums.items(), key=lambda item: (-(item[1].cost_usd or 0), item[0])):
+    newest_first = sorted(sums.items(), reverse=True)
+    dearest_first = sorted(sums.items(), key=lambda item: (-(item[1].cost_usd or 0), item[0]))
+    for key, usage in newest_first if by == DAY else dearest_first:
         say(f"{key}: {_told(usage)}")
     say(f"in all: {_told(sum(sums.values(), Usage()))}" if sums else f"Nothing was used in the last {days} days.")
 
 
-async def _load(queries: Queries, by: str, since: datetime) -> list[_Row]:
+async def _load(denizen: Denizen, by: str, days: int, *, since: datetime) -> list[_Row]:
     from denizen.domain.budget import ScopeKind
 
+    if by in {SOURCE, DAY}:
+        return await _load_sums(denizen, by, days)
+    queries = denizen.queries
     if by == MODEL:
         used = await queries.list_usage(since=since)
         return list(_of_models(_Row(row.day, row.model, row.usage) for row in used))
     return [_Row(row.day, row.scope.key, row.usage) for row in await queries.list_spend(ScopeKind(by), since=since)]
+
+
+async def _load_sums(denizen: Denizen, by: str, days: int) -> list[_Row]:
+    """With what other programs reported."""
+    from denizen.domain.statistics import By
+
+    found = await denizen.statistics.sum_up(days, [By.DAY] if by == DAY else [By.DAY, By.SOURCE])
+    return [_Row(key[0], key[-1], used.usage) for key, used in sorted(found.items(), reverse=True)]
 
 
 def _of_models(rows: Iterable[_Row]) -> Iterator[_Row]:

@@ -38,12 +38,13 @@ from denizen.domain.events import Notice
 from denizen.domain.ids import TurnId
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.prompt import CHARS_PER_TOKEN, count_tool_tokens, estimate_tokens
+from denizen.domain.statistics import SideRequest
 from denizen.domain.turn import Step, Turn
 from denizen.domain.usage import Usage
 from denizen.engine.choices import Mode, list_aliases
 from denizen.engine.live import Live
 from denizen.engine.prompt.session import count_tokens
-from denizen.ports.model import Model, ModelRequest, Models
+from denizen.ports.model import Model, ModelReply, ModelRequest, Models
 from denizen.ports.spending import Reservation
 from denizen.ports.store import Store, Work
 
@@ -58,11 +59,14 @@ _log = logging.getLogger("denizen.budget")
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """For whom requests are made, and by which rules: those of the generation that the turn began with."""
+    """For whom requests are made, where they asked (`source`, a platform), and by which rules: those of the generation
+    that the turn began with.
+    """
 
     turn_id: TurnId
     agent: str
     asker: Principal
+    source: str
     scopes: tuple[Scope, ...]
     policy: BudgetPolicy
     models: Models
@@ -122,12 +126,12 @@ class Budgets:
         await work.spending.release(self._reservation_of(step.number))
         await work.spending.add(self._payer.scopes, step.usage, at=step.created_at)
 
-    async def settle_request(self, payment: Payment, usage: Usage) -> None:
+    async def settle_request(self, payment: Payment, reply: ModelReply) -> None:
         """Counts an answered request that is no step of a turn."""
         payment.is_answered = True
         async with self._store.work() as work:
             await work.spending.release(payment.reservation)
-            await work.spending.add(self._payer.scopes, usage, at=self._clock.now())
+            await self._count(work, reply.model, reply.usage)
 
     # --- before ------------------------------------------------------------------------------------------------------
 
@@ -200,9 +204,16 @@ class Budgets:
             async with self._store.work() as work:
                 await work.spending.release(payment.reservation)
                 if used is not None:
-                    await work.spending.add(self._payer.scopes, used, at=self._clock.now())
+                    await self._count(work, payment.model.name, used)
         except DenizenError as error:
             _log.warning("a broken-off request was not counted: %s", error.message, extra={"turn": self._payer.turn_id})
+
+    async def _count(self, work: Work, model: str, usage: Usage) -> None:
+        """In the budgets, and beside the steps of turns in the records of usage."""
+        payer, now = self._payer, self._clock.now()
+        await work.spending.add(payer.scopes, usage, at=now)
+        request = SideRequest(payer.agent, payer.asker.key, payer.source, model, usage, now)
+        await work.statistics.add_side_request(request)
 
     async def estimate(self, payment: Payment) -> Usage:
         """What a request cost whose stream was not heard to its end."""

@@ -36,7 +36,7 @@ class Consult:
             budgets = Budgets(_payer(scope, generation), self._store, Live(), self._clock)
             async with budgets.paying(1, generation.models.get(model), request) as payment:
                 reply = await _hear(payment)
-                await budgets.settle_request(payment, reply.usage)
+                await budgets.settle_request(payment, reply)
         scope.trail.usage += reply.usage
         return reply
 
@@ -60,4 +60,7 @@ def _payer(scope: CallScope, generation: Generation) -> Payer:
     if scope.principal.kind is PrincipalKind.PLATFORM_USER:
         scopes += place_scopes(scope.place, scope.guild)
     policy = replace(generation.budgets, when_exhausted=WhenExhausted.STOP, of_agents={})
-    return Payer(TurnId(fresh("consult")), scope.agent, scope.principal, tuple(scopes), policy, generation.models)
+    return Payer(
+        TurnId(fresh("consult")), scope.agent, scope.principal, scope.place.platform, tuple(scopes), policy,
+        generation.models,
+    )  # fmt: skip

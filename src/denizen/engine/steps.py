@@ -375,9 +375,11 @@ class Steps:
 
 def _budgets_of(context: TurnContext, services: Services) -> Budgets:
     turn, generation = context.turn, context.generation
+    place = context.scope.place
     payer = Payer(
-        turn.id, turn.agent, turn.principal, scopes_of(turn, context.scope.place), generation.budgets, generation.models
-    )
+        turn.id, turn.agent, turn.principal, place.platform, scopes_of(turn, place), generation.budgets,
+        generation.models,
+    )  # fmt: skip
     return Budgets(payer, services.store, services.live, services.clock)
 
 

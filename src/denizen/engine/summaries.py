@@ -135,8 +135,8 @@ class Summaries:
         """Who asked in the turn that found it overdue pays."""
         turn = opened.turn
         payer = Payer(
-            TurnId(f"{turn.id}:summary"), turn.agent, turn.principal, scopes_of(turn, opened.place),
-            generation.budgets, generation.models,
+            TurnId(f"{turn.id}:summary"), turn.agent, turn.principal, opened.place.platform,
+            scopes_of(turn, opened.place), generation.budgets, generation.models,
         )  # fmt: skip
         budgets = Budgets(payer, self._services.store, self._services.live, self._services.clock)
         return Writer(writer_of(generation.models, agent), agent, budgets, self._services.durable.step)

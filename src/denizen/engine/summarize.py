@@ -218,7 +218,7 @@ async def _request(writer: Writer, number: int, request: ModelRequest) -> ModelR
                 case TextDelta() | ThinkingDelta():
                     payment.heard_chars += len(event.text)
                 case ModelReply():
-                    await writer.budgets.settle_request(payment, event.usage)
+                    await writer.budgets.settle_request(payment, event)
                     return event
                 case ModelNotice():
                     pass

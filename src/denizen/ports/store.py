@@ -34,6 +34,7 @@ from denizen.ports.reception import Outbox, Reception
 from denizen.ports.reminders import Reminders
 from denizen.ports.source import Sources
 from denizen.ports.spending import Spending
+from denizen.ports.statistics import Statistics
 from denizen.ports.summaries import Summaries
 from denizen.ports.transcripts import Transcripts
 
@@ -174,7 +175,9 @@ class UsageRow:
 
 class Ledger(Protocol):
     async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
-        """Sums per day, agent and model of the recorded steps, newest day first."""
+        """Sums per day, agent and model of the recorded steps and of the requests beside them (`Statistics` has them),
+        newest day first.
+        """
         ...
 
 
@@ -257,6 +260,8 @@ class Work(Protocol):
     def vectors(self) -> Vectors: ...
     @property
     def reminders(self) -> Reminders: ...
+    @property
+    def statistics(self) -> Statistics: ...
 
 
 class Store(Protocol):

@@ -27,6 +27,7 @@ from denizen.testing.memory_reminders import MemoryReminders
 from denizen.testing.memory_settings import MemoryGenerations, MemoryUserSettings
 from denizen.testing.memory_sources import MemorySources
 from denizen.testing.memory_spending import MemorySpending
+from denizen.testing.memory_statistics import MemoryStatistics
 from denizen.testing.memory_summaries import MemorySummaries
 from denizen.testing.memory_talk import MemoryConversations, MemoryMessages, MemorySessions
 from denizen.testing.memory_transcripts import MemoryTranscripts
@@ -58,6 +59,7 @@ class _Work:
         self.documents = MemoryDocuments(unit)
         self.vectors = MemoryVectors(unit)
         self.reminders = MemoryReminders(unit)
+        self.statistics = MemoryStatistics(unit)
 
 
 class MemoryStore:

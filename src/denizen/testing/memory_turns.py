@@ -13,6 +13,7 @@ from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.ports.store import UsageRow
+from denizen.testing.memory_statistics import reopen_day, user_of_step
 from denizen.testing.memory_unit import Unit, get_row, in_utc, newest_first, refer, through_json
 
 
@@ -80,6 +81,7 @@ class MemoryTurns:
         if key in table:
             return False
         self._unit.put(table, key, replace(step, created_at=in_utc(step.created_at)))
+        reopen_day(self._unit, step.created_at)
         return True
 
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]:
@@ -146,8 +148,13 @@ class MemoryLedger:
         sums: dict[tuple[str, str, str], Usage] = {}
         for step in tables.steps.values():
             turn = tables.turns[step.turn_id]
-            if step.created_at >= since and agent in {"", turn.agent} and principal in {"", turn.principal.key}:
+            user = user_of_step(self._unit, step)
+            if step.created_at >= since and agent in {"", turn.agent} and principal in {"", user}:
                 key = (step.created_at.date().isoformat(), turn.agent, step.model)
                 sums[key] = sums.get(key, Usage()) + step.usage
+        for request in tables.side_requests:
+            if request.asked_at >= since and agent in {"", request.agent} and principal in {"", request.user}:
+                key = (request.asked_at.date().isoformat(), request.agent, request.model)
+                sums[key] = sums.get(key, Usage()) + request.usage
         rows = [UsageRow(*key, usage) for key, usage in sorted(sums.items(), key=lambda item: item[0][1:])]
         return sorted(rows, key=lambda row: row.day, reverse=True)

@@ -21,6 +21,7 @@ from denizen.domain.message import Message
 from denizen.domain.reminder import Reminder
 from denizen.domain.room import Post, PostVersion, Room
 from denizen.domain.source import Source, SourceState, SyncRun
+from denizen.domain.statistics import Report, SideRequest, Used
 from denizen.domain.summary import Summary
 from denizen.domain.trace import PromptUse
 from denizen.domain.transcript import Block
@@ -38,13 +39,15 @@ V = TypeVar("V")
 
 Pair = tuple[str, str]
 Triple = tuple[str, str, str]
+Cell = tuple[str, str, str, str]
+"""Day, user or hour, source, model."""
 
 
 @dataclass(slots=True)
 class Tables:
     """In the order of arrival. `tails` has the messages of each session, in order; `hidden` those not searched.
 
-    Keys begin with the agent, where there is one, and the platform.
+    `disowned` has the steps whose asker was forgotten. Keys begin with the agent, where there is one, and the platform.
     """
 
     conversations: dict[str, Conversation] = field(default_factory=dict[str, Conversation])
@@ -88,6 +91,12 @@ class Tables:
     indexed: dict[str, str] = field(default_factory=dict[str, str])
     vectors: dict[Triple, Vector] = field(default_factory=dict[Triple, Vector])
     reminders: dict[str, Reminder] = field(default_factory=dict[str, Reminder])
+    reports: dict[str, Report] = field(default_factory=dict[str, Report])
+    side_requests: list[SideRequest] = field(default_factory=list[SideRequest])
+    used_days: dict[Cell, Used] = field(default_factory=dict[Cell, Used])
+    used_hours: dict[Cell, Used] = field(default_factory=dict[Cell, Used])
+    computed: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    disowned: dict[tuple[str, int], bool] = field(default_factory=dict[tuple[str, int], bool])
 
 
 class Unit:
@@ -127,6 +136,10 @@ class Unit:
     def append(self, rows: list[V], row: V) -> None:
         rows.append(row)
         self._undo.append(rows.pop)
+
+    def exchange(self, rows: list[V], number: int, row: V) -> None:
+        self._undo.append(lambda old=rows[number]: rows.__setitem__(number, old))
+        rows[number] = row
 
     def end(self, *, keep: bool) -> None:
         self._over = True

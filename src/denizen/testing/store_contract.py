@@ -25,6 +25,7 @@ from denizen.testing.store_contract_rooms import RoomContract
 from denizen.testing.store_contract_settings import SettingsContract
 from denizen.testing.store_contract_sources import SourceContract
 from denizen.testing.store_contract_spending import SpendingContract
+from denizen.testing.store_contract_statistics import StatisticsContract
 from denizen.testing.store_contract_summaries import SummaryContract
 from denizen.testing.store_contract_talk import TalkContract
 from denizen.testing.store_contract_texts import TextContract
@@ -58,6 +59,7 @@ class StoreContract(
     AnswerContract,
     ReminderContract,
     SourceContract,
+    StatisticsContract,
     UnitContract,
 ):
     """All of it."""

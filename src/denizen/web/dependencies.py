@@ -15,6 +15,7 @@ from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync
 from denizen.engine.queries import Queries
 from denizen.engine.runtime import Runtime
+from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
 from denizen.web.auth import ApiKey, Logins
 
@@ -69,6 +70,7 @@ class WebDependencies:
 
     turns: Turns
     queries: Queries
+    statistics: UsageStatistics
     runtime: Runtime
     keys: Callable[[], Sequence[ApiKey]]
     clock: Clock

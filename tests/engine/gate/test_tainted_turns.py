@@ -249,6 +249,8 @@ async def test_the_observer_is_paid_by_the_turn_and_its_verdict_recorded_with_th
         async with house.store.work(write=False) as work:
             agent = Scope(ScopeKind.AGENT, NAME)
             spent = (await work.spending.read([agent], now=house.services.clock.now()))[agent]
+            used = await work.ledger.list_usage(since=turn.opened_at)
+        assert [(row.model, row.usage.requests) for row in used] == [(model.name, 3), ("w/watcher", 2)]
         assert spent.day_usd == Decimal("0.02")
         assert spent.reserved_usd == 0
 

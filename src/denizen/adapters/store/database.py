@@ -24,6 +24,7 @@ from denizen.adapters.store.reminders import SqlReminders
 from denizen.adapters.store.sessions import SqlSessions
 from denizen.adapters.store.sources import SqlSources
 from denizen.adapters.store.spending import SqlSpending
+from denizen.adapters.store.statistics import SqlStatistics
 from denizen.adapters.store.summaries import SqlSummaries
 from denizen.adapters.store.transcripts import SqlTranscripts
 from denizen.adapters.store.turns import SqlTurns
@@ -128,6 +129,10 @@ class SqlWork:
     @property
     def reminders(self) -> SqlReminders:
         return SqlReminders(self._unit)
+
+    @property
+    def statistics(self) -> SqlStatistics:
+        return SqlStatistics(self._unit)
 
 
 class Database:

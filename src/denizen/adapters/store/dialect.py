@@ -111,6 +111,10 @@ class Dialect(Protocol):
         """The UTC day, as `2026-11-21`."""
         ...
 
+    def hour_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+        """The hour of the UTC day, as `09`."""
+        ...
+
     def explain(self, error: DBAPIError) -> DenizenError | None:
         """What `Store` promises for this fault of the database; None when it is a bug. Never tells a password."""
         ...

@@ -1,4 +1,4 @@
-"""Sums of what the recorded steps used."""
+"""Sums of what the recorded steps used, and the requests beside them."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.tables import steps
+from denizen.adapters.store.tables import side_requests, steps
 from denizen.adapters.store.unit import Unit
 from denizen.adapters.store.usage import usage_of
 from denizen.ports.store import UsageRow
 
-_KEYS = (steps.c.day, steps.c.agent, steps.c.model)
-_SUMS = [
-    sa.func.sum(column, type_=column.type).label(column.name)
-    for column in (
-        steps.c.input_tokens,
-        steps.c.output_tokens,
-        steps.c.cache_read_tokens,
-        steps.c.cache_write_tokens,
-        steps.c.cost_usd,
-        steps.c.requests,
-    )
-]
+_KEYS = ("day", "agent", "model")
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "requests")
 
 
 @cache
 def _list(*, of_agent: bool, of_principal: bool) -> sa.Select[Any]:
-    statement = sa.select(*_KEYS, *_SUMS).where(steps.c.created_at >= sa.bindparam("since"))
+    parts = [_part(table, of_agent=of_agent, of_principal=of_principal) for table in (steps, side_requests)]
+    cells = sa.union_all(*parts).subquery("cells").c
+    keys = [cells[name] for name in _KEYS]
+    sums = [sa.func.sum(cells[name], type_=cells[name].type).label(name) for name in _COUNTS]
+    return sa.select(*keys, *sums).group_by(*keys).order_by(cells.day.desc(), cells.agent, cells.model)
+
+
+def _part(table: sa.Table, *, of_agent: bool, of_principal: bool) -> sa.Select[Any]:
+    """Summed up already, so that the database need not hold the records of a long time."""
+    keys = [table.c[name] for name in _KEYS]
+    sums = [sa.func.sum(table.c[name], type_=table.c[name].type).label(name) for name in _COUNTS]
+    statement = sa.select(*keys, *sums).where(table.c.created_at >= sa.bindparam("since"))
     if of_agent:
-        statement = statement.where(steps.c.agent == sa.bindparam("whose"))
+        statement = statement.where(table.c.agent == sa.bindparam("whose"))
     if of_principal:
-        statement = statement.where(steps.c.principal == sa.bindparam("asker"))
-    return statement.group_by(*_KEYS).order_by(steps.c.day.desc(), steps.c.agent, steps.c.model)
+        statement = statement.where(table.c.principal == sa.bindparam("asker"))
+    return statement.group_by(*keys)
 
 
 class SqlLedger:

@@ -156,6 +156,10 @@ class Postgres:
         in_utc = sa.func.timezone(sa.literal_column("'UTC'"), time)
         return sa.func.to_char(in_utc, sa.literal_column("'YYYY-MM-DD'"), type_=sa.Text())
 
+    def hour_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+        in_utc = sa.func.timezone(sa.literal_column("'UTC'"), time)
+        return sa.func.to_char(in_utc, sa.literal_column("'HH24'"), type_=sa.Text())
+
     def explain(self, error: DBAPIError) -> DenizenError | None:
         return explain(error.orig, self._url)
 

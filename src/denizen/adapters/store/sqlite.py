@@ -150,6 +150,9 @@ class Sqlite:
     def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         return sa.func.substr(sa.type_coerce(time, sa.Text()), 1, 10)
 
+    def hour_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+        return sa.func.substr(sa.type_coerce(time, sa.Text()), 12, 2)
+
     def explain(self, error: DBAPIError) -> DenizenError | None:
         return explain(error.orig, self.path)
 

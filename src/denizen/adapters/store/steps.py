@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import escape
 from denizen.adapters.store.dialect import Dialect, InsertInto
 from denizen.adapters.store.tables import conversations, steps, tool_calls, turns
-from denizen.adapters.store.usage import usage_of, usage_values
+from denizen.adapters.store.usage import reopen_day, usage_of, usage_values
 from denizen.domain.budget import utc_day
 from denizen.domain.ids import TurnId
 from denizen.domain.tool import Origin, Tier
@@ -66,6 +66,7 @@ def _add_call(insert: InsertInto) -> sa.Executable:
 
 def add_step(connection: sa.Connection, insert: InsertInto, step: Step) -> bool:
     """Repeating it changes nothing, and gives False."""
+    day = utc_day(step.created_at)
     added = connection.execute(
         _add_step(insert),
         {
@@ -76,11 +77,14 @@ def add_step(connection: sa.Connection, insert: InsertInto, step: Step) -> bool:
             "finish_reason": step.finish_reason,
             "duration_ms": step.duration_ms,
             "created_at": step.created_at,
-            "day": utc_day(step.created_at),
+            "day": day,
             **usage_values(step.usage),
         },
     )
-    return added.scalar() is not None
+    is_new = added.scalar() is not None
+    if is_new:
+        reopen_day(connection, day)
+    return is_new
 
 
 def list_steps(connection: sa.Connection, turn_id: TurnId) -> list[Step]:

@@ -1,4 +1,6 @@
-"""The columns of tokens and money, which turns and steps share, and their way to and from `Usage`."""
+"""The columns of tokens and money, which several tables share, and their way to and from `Usage`; and what adding a
+record does to the sums of its day.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from denizen.adapters.store.tables import usage_computed
 from denizen.domain.usage import Usage
+
+_REOPEN = sa.delete(usage_computed).where(usage_computed.c.day == sa.bindparam("which"))
 
 
 def usage_values(usage: Usage) -> dict[str, Any]:
@@ -31,3 +36,8 @@ def usage_of(row: sa.Row[Any]) -> Usage:
         row.cost_usd,
         int(row.requests),
     )
+
+
+def reopen_day(connection: sa.Connection, day: str) -> None:
+    """Its sums do not hold any more: a record came late."""
+    connection.execute(_REOPEN, {"which": day})

@@ -2,7 +2,8 @@
 
 Deletion reaches the posts, their earlier versions, the index, the copies in sessions and the summaries of those; that
 of a user also what agents remember of them, what they told agents for all, their reminders, and their questions that no
-document answers. Called by commands, the web and the command line, which decide who may ask for what.
+document answers; and the statistics of usage do not name them any more. Called by commands, the web and the command
+line, which decide who may ask for what.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Privacy:
         async with self._mirror.changing(platform) as work:
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
+            await work.statistics.forget_user(_key_of(platform, user_id))
             await work.reminders.forget_asker(_key_of(platform, user_id))
             await work.gaps.forget_asker(_key_of(platform, user_id))
             return await work.archive.forget_author(platform, user_id)
@@ -37,6 +39,7 @@ class Privacy:
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
             await work.gaps.forget_asker(_key_of(platform, user_id))
+            await work.statistics.forget_user(_key_of(platform, user_id))
             return await work.archive.forget_author(platform, user_id)
 
     async def opt_in_user(self, platform: str, user_id: str) -> None:

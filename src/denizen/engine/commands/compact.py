@@ -39,7 +39,8 @@ def _payer(given: Given, generation: Generation) -> Payer:
     agent, asker, room = given.agent.name, given.at.principal, given.command.room
     mine = (SERVER, Scope(ScopeKind.AGENT, agent), Scope(ScopeKind.USER, asker.key))
     scopes = (*mine, *place_scopes(room.place, room.guild))
-    return Payer(TurnId(fresh("compact")), agent, asker, scopes, generation.budgets, generation.models)
+    source = room.place.platform
+    return Payer(TurnId(fresh("compact")), agent, asker, source, scopes, generation.budgets, generation.models)
 
 
 COMPACT = Command(CommandSpec("compact", "Sum this session up, and go on from the summary."), _compact)

@@ -1,4 +1,4 @@
-"""What can be read under `/api`: agents, models, tools, an own session's messages, what is recorded of a turn.
+"""What can be read under `/api`: agents, models, tools, an own session's messages, what is recorded of a turn, usage.
 
 FastAPI routes: it checks their parameters and describes them in `/api/openapi.json`. Reads only.
 """
@@ -21,8 +21,11 @@ from starlette.routing import BaseRoute
 from denizen.domain.approval import ApprovalStatus
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
+from denizen.domain.statistics import MAX_NAME_CHARS
 from denizen.web.api.inbound import WEB, check_own, may_see_all, own_place
 from denizen.web.api.openapi import complete
+from denizen.web.api.knowledge import require_admin
+from denizen.web.api.statistics import overview_to_wire
 from denizen.web.api.translate import (
     agent_to_wire,
     approval_to_wire,
@@ -39,6 +42,8 @@ from denizen_sdk import wire
 
 AgentName = Annotated[str, Query(description="Name of an agent; empty for the default one.")]
 Limit = Annotated[int, Query(ge=1, le=500)]
+Days = Annotated[int, Query(ge=1, le=365, description="How far back, with today (UTC).")]
+UsageName = Annotated[str, Query(max_length=MAX_NAME_CHARS, description="Only what has this name; empty for all.")]
 ApprovalState = Annotated[ApprovalStatus | None, Query(description="Only those in this state.")]
 
 
@@ -113,6 +118,17 @@ def _router(deps: WebDependencies) -> APIRouter:
         detail, principal = await deps.queries.get_turn(TurnId(turn_id)), principal_of(request)
         check_own(detail.turn, principal)
         return turn_to_wire(detail, in_full=may_see_all(principal))
+
+    @router.get("/stats", summary="Usage of everybody, for owners and admins")
+    async def get_statistics(
+        request: Request, days: Days = 30, source: UsageName = "", model: UsageName = ""
+    ) -> wire.UsageStatistics:
+        require_admin(request)
+        return overview_to_wire(await deps.statistics.overview(days, source=source, model=model))
+
+    @router.get("/stats/me", summary="The caller's own usage")
+    async def get_own_statistics(request: Request, days: Days = 30) -> wire.UsageStatistics:
+        return overview_to_wire(await deps.statistics.overview_of(principal_of(request).key, days))
 
     return router
 

@@ -26,6 +26,8 @@ PATHS = (
     "/api/sessions/{name:path}/messages",
     "/api/turns/{turn_id}",
     "/api/approvals",
+    "/api/stats",
+    "/api/stats/me",
     "/api/openapi.json",
 )
 """A test holds them against what `listings` serves."""

@@ -27,6 +27,13 @@ from denizen.adapters.store.tables.reminders import reminders
 from denizen.adapters.store.tables.settings import config_generations, user_settings
 from denizen.adapters.store.tables.sources import source_states, sources, syncs
 from denizen.adapters.store.tables.spending import budget_scopes, reservations, spend
+from denizen.adapters.store.tables.statistics import (
+    side_requests,
+    usage_computed,
+    usage_days,
+    usage_hours,
+    usage_reports,
+)
 from denizen.adapters.store.tables.summaries import summaries
 from denizen.adapters.store.tables.talk import (
     MESSAGE,
@@ -77,6 +84,7 @@ __all__ = [
     "reservations",
     "rooms",
     "sessions",
+    "side_requests",
     "source_states",
     "sources",
     "spend",
@@ -85,6 +93,10 @@ __all__ = [
     "syncs",
     "tool_calls",
     "turns",
+    "usage_computed",
+    "usage_days",
+    "usage_hours",
+    "usage_reports",
     "user_settings",
     "vectors",
 ]

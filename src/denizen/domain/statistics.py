@@ -1,0 +1,235 @@
+"""Usage as people look at it: sums by day, user, source and model, and what other programs report of theirs. Pure.
+
+A day is one of UTC. A source is the platform where a message came in (`web`, `api`, `discord`, `terminal`, ...), or
+the name under which a program reported. Reading and writing is `ports/statistics`'s; `engine/statistics.py` puts both
+together.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import StrEnum
+
+from denizen.domain.errors import InvalidInput
+from denizen.domain.json import Json
+from denizen.domain.usage import Usage
+
+EVERYBODY = ""
+"""In the place of a user: the sum of all. No principal's key is empty."""
+
+FORGOTTEN = "forgotten"
+"""In the place of everybody who was forgotten. No principal's key is without a colon."""
+
+UNKNOWN_MODEL = "unknown"
+HOURS = tuple(f"{hour:02d}" for hour in range(24))
+
+MAX_SOURCE_CHARS = 50
+MAX_NAME_CHARS = 200
+"""Of a model's name, and of what a program calls what it reports."""
+MAX_TOKENS = 1_000_000_000
+MAX_DURATION_MS = 7 * 86_400_000
+MAX_METADATA_CHARS = 4000
+
+
+class By(StrEnum):
+    """By what usage is told apart."""
+
+    DAY = "day"
+    USER = "user"
+    SOURCE = "source"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """`messages` are those that a model answered, each counted once, and the reports; `duration_ms` is the time that
+    the requests took.
+    """
+
+    messages: int = 0
+    usage: Usage = field(default_factory=Usage)
+    duration_ms: int = 0
+
+    def __add__(self, other: Used) -> Used:
+        return Used(self.messages + other.messages, self.usage + other.usage, self.duration_ms + other.duration_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Days, the last one included."""
+
+    first: date
+    last: date
+
+    @classmethod
+    def of_last(cls, days: int, *, now: datetime) -> Span:
+        """So many, with today."""
+        today = now.astimezone(UTC).date()
+        return cls(today - timedelta(days=days - 1), today)
+
+    @property
+    def before(self) -> Span:
+        """As many days, just before."""
+        length = self.last - self.first + timedelta(days=1)
+        return Span(self.first - length, self.last - length)
+
+    @property
+    def days(self) -> Sequence[str]:
+        return [
+            (self.first + timedelta(days=number)).isoformat() for number in range((self.last - self.first).days + 1)
+        ]
+
+    @property
+    def starts_at(self) -> datetime:
+        return datetime.combine(self.first, time(), UTC)
+
+    @property
+    def ends_at(self) -> datetime:
+        """The first moment after it."""
+        return datetime.combine(self.last + timedelta(days=1), time(), UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is summed. `user` is a principal's key, or EVERYBODY; an empty source or model is any."""
+
+    user: str = EVERYBODY
+    source: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a program of somebody used, as it says itself. `reporter` is the key of who reported it."""
+
+    id: str
+    reporter: str
+    source: str
+    reported_at: datetime
+    source_id: str = ""
+    model: str = UNKNOWN_MODEL
+    usage: Usage = field(default_factory=Usage)
+    duration_ms: int = 0
+    metadata: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+@dataclass(frozen=True, slots=True)
+class SideRequest:
+    """A request to a model that is no step of a turn: the observer's, one that sums up, one that was broken off.
+    `user` is the key of whoever it was for.
+    """
+
+    agent: str
+    user: str
+    source: str
+    model: str
+    usage: Usage
+    asked_at: datetime
+
+
+def check_report(report: Report) -> None:
+    """Raises InvalidInput for what cannot be kept, or would take too much room."""
+    _check_text("source", report.source, 1, MAX_SOURCE_CHARS)
+    _check_text("source_id", report.source_id, 0, MAX_NAME_CHARS)
+    _check_text("model", report.model, 1, MAX_NAME_CHARS)
+    _check_count("input_tokens", report.usage.input_tokens, MAX_TOKENS)
+    _check_count("output_tokens", report.usage.output_tokens, MAX_TOKENS)
+    _check_count("duration_ms", report.duration_ms, MAX_DURATION_MS)
+    size = len(json.dumps(dict(report.metadata), ensure_ascii=False))
+    if size > MAX_METADATA_CHARS:
+        raise InvalidInput(
+            "The metadata is too long.",
+            code="field_invalid",
+            why=f"it has {size} characters as JSON, and {MAX_METADATA_CHARS} are kept at most",
+            fix="Send what tells the reports apart, and keep the rest yourself.",
+            field="metadata",
+        )
+
+
+def _check_text(name: str, text: str, least: int, most: int) -> None:
+    if least <= len(text) <= most and text.isprintable():
+        return
+    why = "it has characters that cannot be printed" if least <= len(text) <= most else f"it has {len(text)} characters"
+    raise InvalidInput(
+        f"'{name}' must have {least} to {most} printable characters.",
+        code="field_invalid",
+        why=why,
+        fix="Send a short name, such as github-bot." if name == "source" else "Shorten it.",
+        field=name,
+    )
+
+
+def _check_count(name: str, number: int, most: int) -> None:
+    if not 0 <= number <= most:
+        raise InvalidInput(
+            f"'{name}' must be from 0 to {most}.",
+            code="field_invalid",
+            why=f"it is {number}",
+            fix="Report each request, or each answer, by itself.",
+            field=name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What goes by one name: a model, a source, a user by their key with the `name` that people know."""
+
+    key: str
+    used: Used
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The usage of some days. `before` is that of as many days just before them. `daily` has every day, `hourly` every
+    hour of the day (UTC), in order. Those of one user tell neither `users` nor `hourly`.
+    """
+
+    span: Span
+    total: Used
+    before: Used
+    models: Sequence[Ranked]
+    sources: Sequence[Ranked]
+    daily: Sequence[Ranked]
+    users: Sequence[Ranked] | None = None
+    hourly: Sequence[Ranked] | None = None
+
+
+def rank(sums: Mapping[str, Used], *, limit: int | None = None) -> list[Ranked]:
+    """Those with most messages first, then by tokens and name."""
+
+    def order(row: Ranked) -> tuple[int, int, str]:
+        usage = row.used.usage
+        return -row.used.messages, -(usage.input_tokens + usage.output_tokens), row.key
+
+    return sorted((Ranked(key, used) for key, used in sums.items()), key=order)[:limit]
+
+
+def fill(keys: Sequence[str], sums: Mapping[str, Used]) -> list[Ranked]:
+    """One for each key, in order, also where nothing was used."""
+    return [Ranked(key, sums.get(key, Used())) for key in keys]
+
+
+def change_percent(now: int | Decimal | None, before: int | Decimal | None) -> float | None:
+    """How much more it is than before; None where there was nothing to compare with."""
+    if not before or now is None:
+        return None
+    return round(float((Decimal(now) - Decimal(before)) / Decimal(before) * 100), 1)
+
+
+def read_day(text: str) -> date:
+    """As `2026-11-21`. Raises InvalidInput."""
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or day.isoformat() != text:
+        raise InvalidInput(
+            f"'{text[:30]}' is no date.", code="field_invalid", why="a day is named by its date (UTC)",
+            fix="Send it as 2026-11-21.", field="date",
+        )  # fmt: skip
+    return day

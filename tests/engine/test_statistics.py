@@ -1,0 +1,164 @@
+"""Sums of usage that keep themselves up, and reports with their price."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from denizen.domain.agent import Agent
+from denizen.domain.archiving import ArchivePolicy
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import Conflict, Exhausted, InvalidInput
+from denizen.domain.ids import AgentName
+from denizen.domain.statistics import FORGOTTEN, By, Report, SideRequest, Used
+from denizen.domain.usage import Usage
+from denizen.engine import statistics
+from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.privacy import Privacy
+from denizen.engine.gate.policy import GatePolicy
+from denizen.engine.runtime import Generation, Runtime
+from denizen.engine.statistics import LOOK_EVERY_S, REPORTS_A_DAY, UsageStatistics
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+
+pytestmark = pytest.mark.anyio
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+REPORT = Report("use_1", "api_key:ann", "sdk", NOON, model="lab/m1", usage=Usage(1000, 10, requests=1))
+USED = Usage(7, 3, requests=1)
+
+
+class EnoughError(Exception):
+    """The test has waited as long as it wanted to."""
+
+
+class HandClock(SystemClock):
+    def __init__(self) -> None:
+        self.time = NOON
+
+    def now(self) -> datetime:
+        return self.time
+
+
+@dataclass
+class Desk:
+    """Statistics on a memory store; sleeping moves the clock, until it is late enough."""
+
+    clock: HandClock = field(default_factory=HandClock)
+    store: MemoryStore = field(default_factory=MemoryStore)
+    runtime: Runtime = field(default_factory=Runtime)
+    slept_s: list[float] = field(default_factory=list[float])
+    until: datetime = NOON + timedelta(days=999)
+
+    @property
+    def statistics(self) -> UsageStatistics:
+        return UsageStatistics(self.store, self.clock, self.runtime, sleep=self.sleep)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+        self.clock.time += timedelta(seconds=seconds)
+        if self.clock.time >= self.until:
+            raise EnoughError
+
+    async def due(self) -> list[date]:
+        async with self.store.work() as work:
+            return list(await work.statistics.list_due(before=self.clock.time.date()))
+
+
+@asynccontextmanager
+async def open_desk() -> AsyncGenerator[Desk]:
+    desk, name = Desk(), AgentName("ada")
+    models = ScriptedModels(ScriptedModel(name="lab/m1", price_usd=(Decimal("0.001"), Decimal("0.001"))))
+    await desk.runtime.swap(Generation(1, {name: Agent(name)}, name, models, (), GatePolicy()))
+    yield desk
+    await desk.runtime.aclose()
+
+
+async def test_days_on_which_nobody_computed_are_made_up_for_at_once() -> None:
+    async with open_desk() as desk:
+        await desk.statistics.report(REPORT)
+        desk.clock.time += timedelta(days=3)
+        assert await desk.statistics.catch_up() == [date(2026, 11, day) for day in (21, 22, 23)]
+        assert await desk.statistics.catch_up() == []
+        assert await desk.due() == []
+
+
+@pytest.mark.proves("S-data-usage-stats")
+async def test_the_server_computes_yesterday_by_itself_soon_after_midnight() -> None:
+    async with open_desk() as desk:
+        await desk.statistics.report(REPORT)
+        desk.until = NOON + timedelta(hours=12, seconds=LOOK_EVERY_S)
+        with pytest.raises(EnoughError):
+            await desk.statistics.run()
+        assert desk.clock.time.date() == date(2026, 11, 22)
+        assert await desk.due() == []
+        assert await desk.statistics.compute() == (date(2026, 11, 21), 2)
+
+
+async def test_a_report_costs_what_its_model_costs_where_that_is_configured() -> None:
+    async with open_desk() as desk:
+        known = await desk.statistics.report(REPORT)
+        other = await desk.statistics.report(replace(REPORT, id="use_2", model="lab/m2"))
+        found = await desk.statistics.sum_up(1, [By.MODEL])
+    assert known.usage.cost_usd == Decimal("1.01")
+    assert other.usage.cost_usd is None
+    assert {key: used.usage.cost_usd for key, used in found.items()} == {
+        ("lab/m1",): Decimal("1.01"), ("lab/m2",): None,
+    }  # fmt: skip
+
+
+async def test_a_report_that_is_sent_again_later_is_the_same_and_another_one_is_refused() -> None:
+    async with open_desk() as desk:
+        first = await desk.statistics.report(REPORT)
+        assert await desk.statistics.report(replace(REPORT, reported_at=NOON + timedelta(hours=1))) == first
+        for other in (
+            replace(REPORT, source="cli"), replace(REPORT, usage=Usage(1, 1, requests=1)),
+            replace(REPORT, metadata={"a": 1}),
+        ):  # fmt: skip
+            with pytest.raises(Conflict):
+                await desk.statistics.report(other)
+
+
+async def test_a_day_has_room_for_so_many_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statistics, "REPORTS_A_DAY", 3)
+    async with open_desk() as desk:
+        for number in range(3):
+            await desk.statistics.report(
+                replace(REPORT, id=f"use_{number}", reported_at=NOON + timedelta(hours=number))
+            )
+        late = replace(REPORT, id="use_9", reported_at=NOON + timedelta(hours=11))
+        with pytest.raises(Exhausted, match="3 reports a day"):
+            await desk.statistics.report(late)
+        await desk.statistics.report(replace(late, reported_at=NOON + timedelta(hours=12)))
+    assert REPORTS_A_DAY > 3
+
+
+async def test_a_day_that_is_not_over_is_not_computed() -> None:
+    async with open_desk() as desk:
+        for day in (NOON.date(), NOON.date() + timedelta(days=1)):
+            with pytest.raises(InvalidInput) as raised:
+                await desk.statistics.compute(day)
+            assert raised.value.code == "day_not_over"
+
+
+@pytest.mark.parametrize("way", ["forget_user", "opt_out_user"])
+async def test_who_is_forgotten_is_in_no_statistics(way: str) -> None:
+    async with open_desk() as desk:
+        kim, lee = (
+            SideRequest("ada", f"platform_user:discord:{who}", "discord", "m", USED, NOON) for who in ("1", "2")
+        )
+        async with desk.store.work() as work:
+            await work.statistics.add_side_request(kim)
+            await work.statistics.add_side_request(lee)
+        mirror = Mirror(desk.store, ArchivePolicy, desk.clock)
+        await getattr(Privacy(mirror, desk.clock), way)("discord", "1")
+        found = await desk.statistics.sum_up(1, [By.USER])
+        assert (await desk.statistics.overview_of(kim.user, 30)).total == Used()
+        top = (await desk.statistics.overview(30)).users or []
+    assert set(found) == {(FORGOTTEN,), (lee.user,)}
+    assert {row.key: row.name for row in top} == {FORGOTTEN: "", lee.user: "discord:2"}
