@@ -126,7 +126,8 @@ def _of_kind(dialect: Dialect, wanted: Wanted, kind: _Kind, is_open: sa.ColumnEl
     )
     if wanted.of_user:
         found = found.where(cells.principal == sa.bindparam("user"))
-    return _narrowed(found, wanted, kind.source, cells.model)
+    # An expression, so that no database takes the index of places, and looks at every turn that there ever was.
+    return _narrowed(found, wanted, sa.func.coalesce(kind.source, sa.literal_column("''")), cells.model)
 
 
 def _narrowed(
