@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "Check the installation and explain what is wrong.",
     "config": "Show or check the configuration.",
     "agents": "List the configured agents.",
+    "sessions": "List the sessions that can be continued.",
     "models": "List models; fetch weights for the built-in one.",
     "tools": "List the tools that agents may use.",
     "shell": "Read-only commands over the knowledge folders, as agents run them.",

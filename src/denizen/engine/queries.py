@@ -27,7 +27,13 @@ from denizen.engine.toolbox import allowed, list_all, resolve
 from denizen.engine.trace import Trace, load_trace
 from denizen.ports.model import ModelInfo
 from denizen.ports.spending import SpendRow
-from denizen.ports.store import UsageRow
+from denizen.ports.store import RecentSession, UsageRow
+
+ALONE = "once_"
+"""The name of a session that is asked one question begins so."""
+
+LATEST_SESSIONS = 500
+"""So many are looked at, for there may be many questions that stood alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,12 @@ class Queries:
             sessions = await work.sessions.list_sessions(place.conversation_id, name)
             current = next((session for session in sessions if session.closed_at is None), None)
             return await work.messages.list_tail(current.id, limit=limit) if current else []
+
+    async def list_sessions(self, *, platform: str = "", agent: str = "", limit: int = 50) -> list[RecentSession]:
+        """Open ones, by their last message, newest first; without questions that stood alone."""
+        async with self._services.store.work(write=False) as work:
+            found = await work.sessions.list_recent(platform=platform, agent=agent, limit=max(limit, LATEST_SESSIONS))
+        return [row for row in found if not row.place.thread.startswith(ALONE)][:limit]
 
     async def get_turn(self, turn_id: TurnId) -> Trace:
         """Everything that is recorded of it. Raises NotFound."""

@@ -53,6 +53,16 @@ class Conversations(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RecentSession:
+    """An open session, where it is, how many messages are in it, and when the last one came."""
+
+    session: Session
+    place: Place
+    messages: int
+    last_at: datetime
+
+
 class Sessions(Protocol):
     async def current(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
         """The open session, created when there is none. At most one is open for an agent and conversation."""
@@ -68,6 +78,10 @@ class Sessions(Protocol):
 
     async def list_sessions(self, conversation_id: ConversationId, agent: AgentName) -> Sequence[Session]:
         """Newest first."""
+        ...
+
+    async def list_recent(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
+        """Open ones with messages, by their last message, newest first."""
         ...
 
 

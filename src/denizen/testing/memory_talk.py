@@ -12,7 +12,7 @@ from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, 
 from denizen.domain.message import Message, Role, parts_from_json, parts_to_json
 from denizen.domain.mirror import FORGOTTEN
 from denizen.domain.words import excerpt_of, words_of
-from denizen.ports.store import Hit
+from denizen.ports.store import Hit, RecentSession
 from denizen.testing.memory_summaries import drop_summaries
 from denizen.testing.memory_unit import Unit, get_row, in_utc, newest_first, refer, through_json
 
@@ -67,6 +67,15 @@ class MemorySessions:
 
     async def list_sessions(self, conversation_id: ConversationId, agent: AgentName) -> Sequence[Session]:
         return newest_first(self._all(conversation_id, agent), lambda session: session.created_at)
+
+    async def list_recent(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
+        tables, found = self._unit.tables, list[RecentSession]()
+        for session in tables.sessions.values():
+            place, tail = tables.conversations[session.conversation_id].place, tables.tails.get(session.id)
+            wanted = platform in {"", place.platform} and agent in {"", session.agent}
+            if session.closed_at is None and tail and wanted:
+                found.append(RecentSession(session, place, len(tail), tail[-1].created_at))
+        return newest_first(found, lambda row: row.last_at, limit)
 
     def _all(self, conversation_id: ConversationId, agent: AgentName) -> list[Session]:
         rows = self._unit.tables.sessions.values()

@@ -11,7 +11,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId
 from denizen.domain.message import Message
-from denizen.ports.store import Store
+from denizen.ports.store import RecentSession, Store
 from denizen.testing.store_records import AGENT, NOON, PLACE, at, open_talk, said
 
 
@@ -98,6 +98,26 @@ class TalkContract:
             assert await work.messages.list_tail(newest.id, limit=5) == []
             assert [message.id for message in await work.messages.list_tail(old.id, limit=5)] == ["before"]
             assert await work.sessions.list_sessions(conversation.id, AgentName("scribe")) == []
+
+    async def test_recent_sessions_come_by_their_last_message_without_empty_and_closed_ones(self, store: Store) -> None:
+        _, talk = await open_talk(store)
+        _, web = await open_talk(store, Place("web", "\ufdd0", "1"))
+        await open_talk(store, Place("web", "empty"))
+        async with store.work() as work:
+            scribe = await work.sessions.current(talk.conversation_id, AgentName("scribe"), now=NOON)
+            for message in (said(talk, "a", hours=1), said(web, "b", hours=3), said(talk, "c", hours=2)):
+                await work.messages.add(message)
+            await work.messages.add(said(scribe, "d", hours=4))
+            await work.sessions.renew(talk.conversation_id, AgentName("scribe"), now=NOON)
+        async with store.work(write=False) as work:
+            recent = await work.sessions.list_recent()
+            of_discord = await work.sessions.list_recent(platform="discord", agent="denizen")
+            assert await work.sessions.list_recent(agent="scribe") == []
+            assert await work.sessions.list_recent(limit=1) == recent[:1]
+        assert recent == [
+            RecentSession(web, Place("web", "\ufdd0", "1"), 1, at(3)), RecentSession(talk, PLACE, 2, at(2)),
+        ]  # fmt: skip
+        assert of_discord == recent[1:]
 
     async def test_many_who_ask_at_once_get_the_same_open_session(self, store: Store) -> None:
         async with store.work() as work:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import OPEN_SESSION, conversations, sessions
+from denizen.adapters.store.tables import OPEN_SESSION, conversations, messages, sessions
 from denizen.adapters.store.unit import Unit
-from denizen.domain.conversation import Session
+from denizen.domain.conversation import Place, Session
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, SessionId, fresh
+from denizen.ports.store import RecentSession
 
 _OF_AGENT = (sessions.c.conversation_id == sa.bindparam("conversation"), sessions.c.agent == sa.bindparam("whose"))
 
@@ -26,6 +28,35 @@ _LOCK = (
     .where(conversations.c.id == sa.bindparam("conversation"))
     .with_for_update(key_share=True)
 )
+
+_LAST = (
+    sa.select(messages.c.created_at)
+    .where(messages.c.session_id == sessions.c.id)
+    .order_by(messages.c.sequence.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+
+
+@cache
+def _recent(*, of_platform: bool, of_agent: bool) -> sa.Select[Any]:
+    found = (
+        sa.select(sessions, conversations.c.platform, conversations.c.channel, conversations.c.thread)
+        .add_columns(_LAST.label("last_at"))
+        .join(conversations, conversations.c.id == sessions.c.conversation_id)
+        .where(OPEN_SESSION)
+        .order_by(_LAST.desc(), sessions.c.position.desc())
+        .limit(sa.bindparam("most"))
+        .where(_LAST.is_not(None))
+    )
+    if of_platform:
+        found = found.where(conversations.c.platform == sa.bindparam("where"))
+    if of_agent:
+        found = found.where(sessions.c.agent == sa.bindparam("whose"))
+    # Counted only in those that are told.
+    few = found.subquery("few")
+    count = sa.select(sa.func.count()).where(messages.c.session_id == few.c.id).scalar_subquery()
+    return sa.select(few, count.label("messages")).order_by(few.c.last_at.desc(), few.c.position.desc())
 
 
 @cache
@@ -76,6 +107,19 @@ class SqlSessions:
 
         return await self._unit.read(job)
 
+    async def list_recent(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
+        statement = _recent(of_platform=bool(platform), of_agent=bool(agent))
+        bounds = {"where": platform, "whose": agent, "most": max(limit, 0)}
+
+        def job(connection: sa.Connection) -> list[RecentSession]:
+            rows = connection.execute(statement, bounds)
+            return [
+                RecentSession(_session(row), Place(row.platform, row.channel, row.thread), row.messages, row.last_at)
+                for row in rows
+            ]
+
+        return await self._unit.read(job)
+
 
 def _open(
     connection: sa.Connection, dialect: Dialect, conversation_id: ConversationId, agent: AgentName, now: datetime
@@ -88,5 +132,5 @@ def _open(
     return _session(connection.execute(_OPEN, {"conversation": conversation_id, "whose": agent}).one())
 
 
-def _session(row: sa.Row[tuple[object, ...]]) -> Session:
+def _session(row: sa.Row[Any]) -> Session:
     return Session(row.id, row.conversation_id, row.agent, row.created_at, row.closed_at)
