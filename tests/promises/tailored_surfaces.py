@@ -148,7 +148,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         "4.11",
         "The command line chooses config, message, session, agent, JSON output and port, starts a home, and lists "
         "agents and sessions.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

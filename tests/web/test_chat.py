@@ -123,6 +123,16 @@ async def test_a_repeated_message_is_the_same_turn() -> None:
     assert events(first)[-1] == events(again)[-1]
 
 
+@pytest.mark.parametrize("change", [{"message": "Something else"}, {"session": "other"}, {"new": True}])
+async def test_a_key_that_is_used_for_another_message_is_refused(change: dict[str, Any]) -> None:
+    async with running_site(ScriptedModel(Say("Once."))) as site, site.client(**{"idempotency-key": "1"}) as client:
+        await client.post("/api/chat", json=CHAT)
+        other = await client.post("/api/chat", json={**CHAT, **change})
+        assert len(await site.turns()) == 1
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
+    assert other.json()["error"]["fix"]
+
+
 async def test_the_turns_id_is_known_while_it_waits_and_it_can_be_stopped() -> None:
     before = Gate()
     timing = Timing(chat_start_s=0.0)

@@ -208,6 +208,28 @@ async def test_a_repeated_request_returns_the_same_turns_answer(*, stream: bool)
     assert "Only once." in again.text
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": [{"role": "user", "content": "Something else"}]},
+        {"messages": [{"role": "system", "content": "Rhyme."}, *BODY["messages"]]},
+        {"messages": [{"role": "assistant", "content": "Earlier."}, *BODY["messages"]]},
+        {"metadata": {"session": "trip"}},
+        {"messages": [{"role": "user", "content": "Something else"}], "stream": True},
+    ],
+)
+async def test_a_key_that_is_used_for_another_message_is_refused(change: dict[str, Any]) -> None:
+    async with running_site(ScriptedModel(Say("Only once."))) as site:
+        async with site.client(**{"idempotency-key": "order-66"}) as client:
+            first = await client.post(PATH, json=BODY)
+            other = await client.post(PATH, json={**BODY, **change})
+            again = await client.post(PATH, json={**BODY, "temperature": 0.1})
+        assert len(await site.turns()) == len(site.model.requests) == 1
+    assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
+    assert other.headers["x-should-retry"] == "false"
+    assert (first.status_code, again.status_code) == (200, 200)
+
+
 async def test_the_same_key_of_another_principal_is_another_request() -> None:
     async with running_site(ScriptedModel(Say("One."), Say("Two.")), keys=[ANN, BEN]) as site:
         for key in ("key-of-ann", "key-of-ben"):

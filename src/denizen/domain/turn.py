@@ -61,7 +61,8 @@ class Inbound:
     session. `new_session`
     starts a fresh session first. `model` overrides the agent's model for this turn. `session_place` is where the
     session lives when not at `place` (inventory X-session-scope). `shared` says that others talk here too, so that the
-    model is told who speaks. `reach` is how whoever asks can be asked back about a call that needs approval.
+    model is told who speaks. `reach` is how whoever asks can be asked back about a call that needs approval. `keyed`
+    says that the sender chose the id: a message that says something else under the same one is refused.
     """
 
     agent: AgentName
@@ -80,6 +81,7 @@ class Inbound:
     shared: bool = False
     owed: Owed | None = None
     reach: Reach = Reach.NOBODY
+    keyed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

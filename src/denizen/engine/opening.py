@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import DeliveryKind, DeliveryState
+from denizen.domain.errors import Conflict
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId, derive, turn_id
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Part, Role, parts_to_json
@@ -76,7 +78,7 @@ def key_of(agent: Agent, inbound: Inbound) -> TurnId:
 
 async def open_turn(store: Store, agent: Agent, inbound: Inbound, *, now: datetime) -> tuple[Opened, bool]:
     """Writes message and turn in one unit of work; False when the same message was opened before. A message that
-    another turn answers already stays with that turn.
+    another turn answers already stays with that turn. Raises Conflict when a sender gives one id to two messages.
     """
     key = key_of(agent, inbound)
     async with store.work() as work:
@@ -98,6 +100,8 @@ async def open_turn(store: Store, agent: Agent, inbound: Inbound, *, now: dateti
                 MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(inbound),
             )
         )  # fmt: skip
+        if not is_new:
+            _check_same(turn, inbound)
         meta = await _meta(work, agent, turn, inbound)
         trigger = Message(
             turn.trigger_id, conversation.id, Role.USER, inbound.author, _kept(agent, inbound), created_at=now,
@@ -205,8 +209,28 @@ def _options(inbound: Inbound) -> JsonObject:
         "lane": session_at.conversation_id if session_at else None,
         "owed": _owed(inbound.owed) if inbound.owed else None,
         "reach": inbound.reach.value,
+        "said": _fingerprint(inbound) if inbound.keyed else None,
     }
     return {name: value for name, value in options.items() if value not in (None, "")}
+
+
+def _fingerprint(inbound: Inbound) -> str:
+    """Of what the sender said, and where. How it is to be answered may differ when it is sent again."""
+    supplied = None if inbound.supplied is None else [_row(message) for message in inbound.supplied]
+    said = [parts_to_json(inbound.parts), inbound.instructions, supplied, inbound.new_session]
+    return derive("said", inbound.place.conversation_id, json.dumps(said, sort_keys=True))
+
+
+def _check_same(turn: Turn, inbound: Inbound) -> None:
+    """Raises Conflict when the turn answers another message of the sender's."""
+    said = turn.options.get("said")
+    if inbound.keyed and said and said != _fingerprint(inbound):
+        raise Conflict(
+            "This Idempotency-Key stands for another message.",
+            code="idempotency_conflict",
+            why="what was sent with it before differs, and has its answer",
+            fix="Send a new key with each message, and the same one only with the same message.",
+        )
 
 
 def _row(message: PromptMessage) -> JsonObject:

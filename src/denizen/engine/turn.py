@@ -97,7 +97,8 @@ class Turns:
     async def submit(self, inbound: Inbound) -> Turn:
         """Opens the turn that this message deserves and starts it. The same message again gives the same turn.
 
-        Raises NotFound for an unknown agent, InvalidInput for an empty message, Exhausted when too many wait.
+        Raises NotFound for an unknown agent, InvalidInput for an empty message, Exhausted when too many wait, Conflict
+        when the sender gave the id of this message to another before.
         """
         agent = self._runtime.current.agent(inbound.agent)
         if not inbound.parts:

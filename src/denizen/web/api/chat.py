@@ -47,15 +47,17 @@ class Chat:
         asked = read_chat_request(await read_object(request))
         agent = self._deps.queries.get_agent(asked.agent)
         principal = principal_of(request)
+        idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
         inbound = Inbound(
             agent=agent.name,
             place=own_place(WEB, principal, asked.session),
             principal=principal,
             author=Author(principal.id, principal.name),
             parts=(TextPart(asked.message),),
-            platform_id=message_key(principal, request.headers.get(IDEMPOTENCY_HEADER, "")),
+            platform_id=message_key(principal, idempotency_key),
             new_session=asked.new,
             reach=Reach.WATCHER,
+            keyed=bool(idempotency_key),
         )
         turn_id = key_of(inbound)
         conduct = Conduct(

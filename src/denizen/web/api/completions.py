@@ -2,8 +2,9 @@
 
 `POST /v1/chat/completions` takes two headers beyond OpenAI's: `X-Denizen-Session: NAME` (or `metadata.session`) uses
 the server's own history of that name, so only the last message counts; `Idempotency-Key` makes a repeated request
-return the same turn's answer. A client that leaves stops its turn (inventory S15), unless one of the two says that the
-turn matters beyond the connection. Plain Starlette routes: this is the path on which milliseconds count.
+return the same turn's answer, and another message under the same key is refused (409). A client that leaves stops its
+turn (inventory S15), unless one of the two says that the turn matters beyond the connection. Plain Starlette routes:
+this is the path on which milliseconds count.
 """
 
 from __future__ import annotations
@@ -170,6 +171,7 @@ def _inbound(request: Request, asked: CompletionRequest, agent: Agent) -> tuple[
         # A client may ask for less than the operator allows, not for more.
         max_output_tokens=asked.max_output_tokens and min(asked.max_output_tokens, agent.limits.max_output_tokens),
         temperature=asked.temperature,
+        keyed=bool(idempotency_key),
     )
     return inbound, bool(session or idempotency_key)
 
