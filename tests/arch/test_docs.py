@@ -5,11 +5,12 @@ from textwrap import dedent
 
 import pytest
 
-from scripts.docs.__main__ import ROOT, find_problems
+from scripts.docs.__main__ import ROOT, find_problems, find_stale, write
 from scripts.docs.commands import explain_refusal, find_wrong_commands, split_commands
 from scripts.docs.configuration import walk_keys
 from scripts.docs.links import find_broken_links
 from scripts.docs.markdown import Page, list_pages, load_page, read_page
+from scripts.docs.pages import REFERENCE
 from scripts.docs.snippets import check_config, find_broken_snippets
 from scripts.docs.table import escape, format_table
 
@@ -28,6 +29,19 @@ def problems_of(text: str) -> list[str]:
 @pytest.mark.skipif(not list_pages(ROOT), reason="this is not a checkout")
 def test_links_snippets_and_commands_of_all_pages_hold() -> None:
     assert list(find_problems(ROOT)) == []
+
+
+@pytest.mark.proves("CW12")
+def test_a_reference_that_does_not_say_what_the_program_says_is_told(tmp_path: Path) -> None:
+    assert {problem.partition(": ")[2] for problem in find_stale(tmp_path)} == {"is missing"}
+    write(tmp_path)
+    assert list(find_stale(tmp_path)) == []
+    page = tmp_path / REFERENCE / "configuration.md"
+    page.write_text(page.read_text(encoding="utf-8").replace("8642", "8643"), encoding="utf-8")
+    (tmp_path / REFERENCE / "wishes.md").write_text("# Wishes\n", encoding="utf-8")
+    assert list(find_stale(tmp_path)) == [
+        "docs/reference/configuration.md: is out of date", "docs/reference/wishes.md: nothing generates this",
+    ]  # fmt: skip
 
 
 def test_links_to_files_and_headings_are_followed(tmp_path: Path) -> None:

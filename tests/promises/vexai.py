@@ -342,7 +342,7 @@ VEXAI: tuple[Requirement, ...] = (
         "1.9",
         "Errors of config, model, security and skill share one root and carry structured context that is logged as "
         "data.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     # 1.10 Weaknesses

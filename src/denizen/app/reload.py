@@ -80,7 +80,8 @@ class Reloader:
         try:
             done = await self.reload()
         except DenizenError as error:
-            _log.error("configuration refused, the old one stays", extra={"code": error.code, "why": error.explain()})
+            refused = error.fields | {"why": error.explain()}
+            _log.error("configuration refused, the old one stays", extra=refused)
             return
         except Exception:  # noqa: BLE001 - the boundary of a job: a fault here must not end the server
             _log.exception("configuration could not be loaded, the old one stays")

@@ -32,6 +32,12 @@ class DenizenError(Exception):
         lineage = type(self).__mro__
         return lineage[lineage.index(DenizenError) - 1].__name__ if type(self) is not DenizenError else "DenizenError"
 
+    @property
+    def fields(self) -> dict[str, object]:
+        """For `extra=` of a line in the log: code, family, reason, remedy and context, as far as they are there."""
+        told = {"code": self.code, "family": self.family, "why": self.why, "fix": self.fix, "context": self.context}
+        return {name: value for name, value in told.items() if value}
+
     def __str__(self) -> str:
         return self.message
 

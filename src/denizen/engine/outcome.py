@@ -27,6 +27,8 @@ class Outcome:
     failure_fix: str = ""
     answer: Answer | None = None
     """What the reply was made of, with what it cites."""
+    error: DenizenError | None = None
+    """For the log."""
 
 
 def failure_of(error: DenizenError | TimeoutError) -> Outcome:
@@ -35,8 +37,9 @@ def failure_of(error: DenizenError | TimeoutError) -> Outcome:
         error = Unavailable("This took too long, so I stopped.", code="turn_timeout")
     text = error.message if not error.why else f"{error.message} ({error.why})"
     return Outcome(
-        TurnStatus.FAILED, failure=text, failure_code=error.code, failure_family=error.family, failure_fix=error.fix
-    )
+        TurnStatus.FAILED, failure=text, failure_code=error.code, failure_family=error.family, failure_fix=error.fix,
+        error=error,
+    )  # fmt: skip
 
 
 def finished(turn: Turn, beside: Beside | None = None) -> TurnFinished:
@@ -48,9 +51,9 @@ def finished(turn: Turn, beside: Beside | None = None) -> TurnFinished:
     )  # fmt: skip
 
 
-def report(turn: Turn, steps: Steps | None, duration_ms: int) -> None:
-    """The canonical line: one a turn, nothing of what was said."""
-    usage = turn.usage
+def report(turn: Turn, steps: Steps | None, duration_ms: int, error: DenizenError | None = None) -> None:
+    """The canonical line: one a turn, nothing of what was said. `error` is what it failed by."""
+    usage, failed = turn.usage, {"context": error.context} if error and error.context else {}
     _log.info(
         "turn",
         extra={
@@ -59,5 +62,6 @@ def report(turn: Turn, steps: Steps | None, duration_ms: int) -> None:
             "calls": steps.call_count if steps else 0, "input_tokens": usage.input_tokens,
             "cached_tokens": usage.cache_read_tokens, "output_tokens": usage.output_tokens,
             "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd), "duration_ms": duration_ms,
+            **failed,
         },
     )  # fmt: skip

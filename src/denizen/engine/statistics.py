@@ -38,6 +38,9 @@ REPORTS_A_DAY = 5000
 """Of one key: with the longest texts that are 25 MB."""
 
 TOP_USERS = 10
+TOP_NAMES = 100
+"""Models and sources: programs that report choose the names."""
+
 LOOK_EVERY_S = 600.0
 PAUSE_S = 0.05
 """Between two days, so that others may write."""
@@ -178,8 +181,8 @@ async def _overview(work: Work, span: Span, chosen: Chosen) -> Overview:
         span,
         sum(daily.values(), Used()),
         sum(before.values(), Used()),
-        rank(await _sums(work, span, By.MODEL, chosen)),
-        rank(await _sums(work, span, By.SOURCE, chosen)),
+        rank(await _sums(work, span, By.MODEL, chosen), limit=TOP_NAMES),
+        rank(await _sums(work, span, By.SOURCE, chosen), limit=TOP_NAMES),
         fill(span.days, daily),
     )
 

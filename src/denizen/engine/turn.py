@@ -274,7 +274,7 @@ class Turns:
             text = f"Something went wrong inside. Reference: {reference}."
             outcome = Outcome(TurnStatus.FAILED, failure=text, failure_code="bug")
         closed = await self._close_somehow(opened, outcome, steps)
-        report(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000))
+        report(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000), outcome.error)
         if context is not None and context.overdue:
             await self._summaries.submit(opened, context.agent, context.overdue)
         return {"status": closed.status}

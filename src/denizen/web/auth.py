@@ -121,6 +121,8 @@ def check_exposure(host: str, keys: Sequence[ApiKey]) -> None:
             code="key_too_short",
             why=f"a key of fewer than {MIN_KEY_CHARS} characters can be guessed",
             fix="Make a longer one, such as with `openssl rand -hex 24`.",
+            host=host,
+            key=short.name,
         )
     if keys:
         return
@@ -129,4 +131,5 @@ def check_exposure(host: str, keys: Sequence[ApiKey]) -> None:
         code="server_exposed",
         why="everybody who reaches this address could use the agents and their tools",
         fix="Add a key under server.api_keys, or listen on 127.0.0.1.",
+        host=host,
     )

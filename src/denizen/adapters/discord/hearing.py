@@ -34,12 +34,7 @@ async def hear(doing: str, call: Callable[[], Awaitable[T]]) -> T | Unheard:
     try:
         return await call()
     except DenizenError as error:
-        _log.warning(
-            "%s failed: %s",
-            doing,
-            error.message,
-            extra={"code": error.code, "why": error.why, "fix": error.fix, **error.context},
-        )
+        _log.warning("%s failed: %s", doing, error.message, extra=error.fields)
         return Unheard(_say(error), may_pass=isinstance(error, Unavailable))
     except Exception:  # noqa: BLE001 - the boundary of an event: a fault here must not end the account
         reference = fresh("err")

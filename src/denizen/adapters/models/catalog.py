@@ -158,6 +158,7 @@ class Catalog:
             code="model_not_found",
             why=f"Several providers have it: {', '.join(same)}." if same else "",
             fix=self._advice(name, same),
+            model=name,
         )
 
     def _advice(self, name: str, same: Sequence[str]) -> str:

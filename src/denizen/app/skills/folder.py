@@ -60,6 +60,7 @@ def load_folder(home: Path, name: str) -> SkillFolder:
             f"There is no skill '{name}' in {home / SKILLS_FOLDER}.",
             code="skill_unknown",
             fix="`denizen skill list` shows those there are; `denizen skill new NAME` begins one.",
+            skill=name,
         )
     files: dict[str, bytes] = {}
     left = MAX_BYTES

@@ -124,7 +124,7 @@ class Gate:
         try:
             await self._ledger.begin(call, scope, verdict)
         except DenizenError as error:
-            _log.warning("a call was not run: the audit log cannot be written", extra={"code": error.code})
+            _log.warning("a call was not run: the audit log cannot be written", extra=error.fields)
             why = "it could not be written into the audit log, and what is not written there is not done"
             return replace(verdict, decision=Decision.DENY, reason=why, decided_by="audit")
         return verdict

@@ -32,7 +32,7 @@ class Pushing:
         try:
             await self._insist(remote)
         except DenizenError as error:
-            _log.warning("the snapshot was not pushed", extra={"code": error.code, "why": error.why})
+            _log.warning("the snapshot was not pushed", extra=error.fields)
             return f"{error.message} {error.why} {error.fix}".strip()
         return ""
 

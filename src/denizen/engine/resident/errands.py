@@ -26,7 +26,7 @@ async def run_errand(doing: str, work: Work) -> bool:
     try:
         await work()
     except DenizenError as error:
-        _log.warning("%s ended: %s", doing, error.message, extra={"code": error.code, "why": error.why})
+        _log.warning("%s ended: %s", doing, error.message, extra=error.fields)
         return False
     except Exception:  # noqa: BLE001 - the boundary of a job: a fault here must not end the account
         _log.exception("%s ended with a fault", doing)

@@ -1,0 +1,84 @@
+"""Errors of every kind have one root, and their context is in the log as data."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from denizen.adapters.models.catalog import ModelsSpec, build_models
+from denizen.app.logging import configure_logging
+from denizen.app.skills.folder import load_folder
+from denizen.domain.errors import DenizenError, NeedsAttention, NotFound
+from denizen.engine.resident.errands import run_errand
+from denizen.web.auth import check_exposure
+from tests.app.home_folder import Home
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Generator[None]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    for handler in set(root.handlers) - set(handlers):
+        handler.close()
+    root.handlers, root.level = handlers, level
+
+
+def of_config(home: Home) -> None:
+    home.load("agents: {ada: {wings: 2}}\n")
+
+
+def of_model(_: Home) -> None:
+    build_models(ModelsSpec(providers=())).get("nobody/tiny")
+
+
+def of_security(_: Home) -> None:
+    check_exposure("0.0.0.0", [])
+
+
+def of_skill(home: Home) -> None:
+    load_folder(home.path, "juggle")
+
+
+@pytest.mark.proves("V-errors")
+@pytest.mark.parametrize(
+    ("fail", "code", "known"),
+    [
+        (of_config, "config_invalid", {"line": 1, "path": "agents.ada.wings"}),
+        (of_model, "model_not_found", {"model": "nobody/tiny"}),
+        (of_security, "server_exposed", {"host": "0.0.0.0"}),
+        (of_skill, "skill_unknown", {"skill": "juggle"}),
+    ],
+)
+async def test_errors_of_every_kind_are_logged_with_their_context_as_data(
+    home: Home, fail: Callable[[Home], None], code: str, known: dict[str, Any]
+) -> None:
+    log = home.path / "log.jsonl"
+    configure_logging(level="info", style="json", mask=lambda text: text, file=log)
+
+    async def work() -> None:
+        fail(home)
+
+    assert not await run_errand("trying", work)
+    line = json.loads(log.read_text(encoding="utf-8"))
+    context = line["context"]
+    told = context["problems"][0] if "problems" in context else context
+    assert (line["code"], line["event"].startswith("trying ended: ")) == (code, True)
+    assert line["fix"]
+    assert known.items() <= told.items()
+
+
+def test_only_what_is_there_is_logged() -> None:
+    assert DenizenError("It broke.").fields == {"code": "error", "family": "DenizenError"}
+    error = NotFound("No.", code="gone", why="it left", fix="Wait.", room=7)
+    assert error.fields == {
+        "code": "gone", "family": "NotFound", "why": "it left", "fix": "Wait.", "context": {"room": 7},
+    }  # fmt: skip
+    assert isinstance(error, DenizenError)
+    assert isinstance(NeedsAttention("x"), DenizenError)
