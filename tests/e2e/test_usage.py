@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
+import anyio
 import pytest
 
+from denizen.adapters.store import open_store
+from denizen.domain.clock import SystemClock
+from denizen.domain.statistics import Report
+from denizen.domain.usage import Usage
 from denizen.testing.model_server import Answer
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
@@ -48,6 +54,23 @@ def test_what_was_spent_is_told_by_agent_model_and_user(home: Home, provider: Pr
     assert (len(by_day["day"]), by_day["requests"]) == (10, 2)
     by_user = json.loads(home.do("usage", "--by", "user", "--json").out)
     assert (by_user["user"], by_user["cost_usd"]) == ("local:operator", "0.000282")
+
+
+def test_a_server_sums_up_the_days_that_are_over(home: Home, provider: Provider) -> None:
+    configured(home, provider, "{}")
+    yesterday = SystemClock().now() - timedelta(days=1)
+
+    async def report() -> None:
+        store = await open_store(home.store_url, clock=SystemClock())
+        async with store.work() as work:
+            await work.statistics.add_report(Report("use_1", "api_key:bot", "bot", yesterday, usage=Usage(7, 3)))
+        await store.aclose()
+
+    anyio.run(report)
+    with home.serve("-v") as server:
+        server.running.err.await_text("usage computed")
+        told = server.get("/api/stats?days=3").body
+    assert [(row["key"], row["messages"], row["input_tokens"]) for row in told["by_source"]] == [("bot", 1, 7)]
 
 
 def test_a_question_beyond_the_budget_is_refused_before_it_is_sent_with_its_own_exit_code(
