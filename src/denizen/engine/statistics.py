@@ -124,13 +124,17 @@ class UsageStatistics:
             return chosen, await work.statistics.compute(chosen, now=self._clock.now())
 
     async def catch_up(self) -> Sequence[date]:
-        """Computes all days that are over and due; tells which."""
+        """Computes all days that are over and due; tells which. What forgotten people spent in months that are over
+        counts for nobody from then on.
+        """
         async with self._store.work(write=False) as work:
             due = await work.statistics.list_due(before=self._today())
         for day in due:
             await self.compute(day)
             await self._sleep(PAUSE_S)
         if due:
+            async with self._store.work() as work:
+                await work.spending.forget_users(now=self._clock.now())
             _log.info("usage computed", extra={"days": len(due), "last": due[-1].isoformat()})
         return due
 

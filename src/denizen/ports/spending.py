@@ -63,6 +63,12 @@ class Spending(Protocol):
         """False when the scope was warned on that day already."""
         ...
 
+    async def forget_users(self, *users: str, now: datetime) -> None:
+        """What these principals spent until now counts for FORGOTTEN as soon as their budgets do not need it any more:
+        what is of this month stays theirs until a call in another month, which may name nobody.
+        """
+        ...
+
     async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         """From the UTC day of that time on, the newest day first, by key."""
         ...

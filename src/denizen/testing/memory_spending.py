@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from denizen.domain.budget import SERVER, Scope, ScopeKind, Standing, first_of_month, utc_day
+from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
 from denizen.ports.spending import Reservation, SpendRow
 from denizen.testing.memory_unit import Unit, in_utc
@@ -67,6 +68,19 @@ class MemorySpending:
             return False
         self._unit.put(table, scope, day)
         return True
+
+    async def forget_users(self, *users: str, now: datetime) -> None:
+        self._unit.check_writes()
+        tables, first = self._unit.tables, first_of_month(now)
+        for user in users:
+            self._unit.put(tables.leaving, user, utc_day(now))
+        for (scope, day), used in list(tables.spend.items()):
+            until = tables.leaving.get(scope.key, "") if scope.kind is ScopeKind.USER else ""
+            if day < first and day <= until and scope.key != FORGOTTEN:
+                self._unit.remove(tables.spend, (scope, day))
+                nobodys = (Scope(ScopeKind.USER, FORGOTTEN), day)
+                self._unit.put(tables.spend, nobodys, tables.spend.get(nobodys, Usage()) + used)
+        self._unit.remove(tables.leaving, *[user for user, day in tables.leaving.items() if day < first])
 
     async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         first = utc_day(since)

@@ -78,6 +78,7 @@ class Tables:
     spend: dict[tuple[Scope, str], Usage] = field(default_factory=dict[tuple[Scope, str], Usage])
     reservations: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
     warnings: dict[Scope, str] = field(default_factory=dict[Scope, str])
+    leaving: dict[str, str] = field(default_factory=dict[str, str])
     approvals: dict[str, Approval] = field(default_factory=dict[str, Approval])
     grants: dict[str, Grant] = field(default_factory=dict[str, Grant])
     audit: dict[int, AuditEntry] = field(default_factory=dict[int, AuditEntry])

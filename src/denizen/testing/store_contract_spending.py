@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from denizen.domain.budget import SERVER, Limit, Period, Scope, ScopeKind, Standing, decide_request
+from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
 from denizen.ports.spending import Reservation, SpendRow
 from denizen.ports.store import Store
@@ -150,6 +151,38 @@ class SpendingContract:
             async with store.work() as work:
                 told.append(await work.spending.note_warning(ADA, day=day))
         assert told == [True, False, True]
+
+    async def test_what_somebody_spent_who_is_forgotten_is_nobodys_once_the_month_is_over(self, store: Store) -> None:
+        bo, ana = (Scope(ScopeKind.USER, f"platform_user:{number}") for number in (1, 2))
+        november, december = at(0), at(24 * 15)
+
+        async def rows() -> dict[tuple[str, str], Decimal | None]:
+            async with store.work(write=False) as work:
+                found = await work.spending.list_spend(ScopeKind.USER, since=at(-24 * 90))
+            return {(row.scope.key, row.day): row.usage.cost_usd for row in found}
+
+        async with store.work() as work:
+            for days in (-30, -31):
+                await work.spending.add([ADA, bo, ana], cents(5), at=at(24 * days))
+            await work.spending.add([bo, ana], cents(2), at=november)
+            await work.spending.forget_users(bo.key, now=november)
+            await work.spending.forget_users(ana.key, FORGOTTEN, now=november)
+            await work.spending.add([bo], cents(1), at=at(24))
+        assert await rows() == {
+            (FORGOTTEN, "2026-10-21"): Decimal("0.1"), (FORGOTTEN, "2026-10-22"): Decimal("0.1"),
+            (bo.key, "2026-11-21"): Decimal("0.02"), (bo.key, "2026-11-22"): Decimal("0.01"),
+            (ana.key, "2026-11-21"): Decimal("0.02"),
+        }  # fmt: skip
+        async with store.work() as work:
+            assert (await work.spending.read([bo], now=at(24)))[bo].month_usd == Decimal("0.03")
+            await work.spending.add([bo], cents(4), at=december)
+            await work.spending.forget_users(now=december)
+            await work.spending.forget_users(now=at(24 * 80))
+        assert (await rows()).items() >= {
+            (FORGOTTEN, "2026-11-21"): Decimal("0.04"), (bo.key, "2026-11-22"): Decimal("0.01"),
+            (bo.key, "2026-12-06"): Decimal("0.04"),
+        }.items()  # fmt: skip
+        assert (ana.key, "2026-11-21") not in await rows()
 
     async def test_a_step_that_is_written_again_says_that_it_is_not_new(self, store: Store) -> None:
         _, session = await open_talk(store)

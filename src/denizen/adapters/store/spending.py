@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -15,8 +15,12 @@ from denizen.adapters.store.tables import budget_scopes, reservations, spend
 from denizen.adapters.store.unit import Unit
 from denizen.adapters.store.usage import usage_of, usage_values
 from denizen.domain.budget import SERVER, Scope, ScopeKind, Standing, first_of_month, utc_day
+from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
 from denizen.ports.spending import Reservation, SpendRow
+
+if TYPE_CHECKING:
+    from denizen.adapters.store.dialect import Insert
 
 _KINDS = (ScopeKind.GUILD, ScopeKind.CHANNEL, ScopeKind.USER, ScopeKind.AGENT)
 """Those that have a column in a reservation; the server is in each of them."""
@@ -48,6 +52,17 @@ _CLEAR = sa.delete(reservations).where(
     )
 )
 _RELEASE = sa.delete(reservations).where(reservations.c.id == sa.bindparam("which"))
+_LEAVING = "forgotten"
+"""In the place of a kind of scope: who was forgotten, with the day on which they were."""
+
+_IS_LEAVING = budget_scopes.c.kind == _LEAVING
+_GONE = sa.and_(
+    spend.c.kind == ScopeKind.USER.value,
+    spend.c.day < sa.bindparam("first"),
+    sa.exists().where(_IS_LEAVING, budget_scopes.c.key == spend.c.key, spend.c.day <= budget_scopes.c.warned_on),
+)
+_REMOVE_GONE = sa.delete(spend).where(_GONE)
+_HAVE_LEFT = sa.delete(budget_scopes).where(_IS_LEAVING, budget_scopes.c.warned_on < sa.bindparam("first"))
 _LIST = (
     sa.select(spend)
     .where(spend.c.kind == sa.bindparam("what"), spend.c.day >= sa.bindparam("first"))
@@ -57,11 +72,31 @@ _LIST = (
 
 @cache
 def _add(insert: InsertInto) -> sa.Executable:
-    statement = insert(spend)
+    return _adding(insert(spend))
+
+
+@cache
+def _merge_gone(insert: InsertInto) -> sa.Executable:
+    """For each day one sum of all."""
+    sums = [sa.func.sum(spend.c[name], type_=spend.c[name].type).label(name) for name in (*_COUNTS, "cost_usd")]
+    user, forgotten = sa.literal(ScopeKind.USER.value, sa.Text()), sa.literal(FORGOTTEN, sa.Text())
+    theirs = sa.select(user, forgotten, spend.c.day, *sums).where(_GONE).group_by(spend.c.day)
+    return _adding(insert(spend).from_select(["kind", "key", "day", *_COUNTS, "cost_usd"], theirs))
+
+
+def _adding(statement: Insert) -> sa.Executable:
+    """Adds to what is there."""
     old, new = spend.c, statement.excluded
     sums: dict[str, Any] = {name: old[name] + new[name] for name in _COUNTS}
     sums["cost_usd"] = sa.func.coalesce(old.cost_usd + new.cost_usd, old.cost_usd, new.cost_usd)
     return statement.on_conflict_do_update(index_elements=list(spend.primary_key), set_=sums).inline()
+
+
+@cache
+def _leave(insert: InsertInto) -> sa.Executable:
+    statement = insert(budget_scopes)
+    changed = {"warned_on": statement.excluded.warned_on}
+    return statement.on_conflict_do_update(index_elements=list(budget_scopes.primary_key), set_=changed).inline()
 
 
 @cache
@@ -145,6 +180,18 @@ class SqlSpending:
             return connection.execute(_WARN, _which(scope) | {"today": day}).rowcount > 0
 
         return await self._unit.write(job)
+
+    async def forget_users(self, *users: str, now: datetime) -> None:
+        insert, bounds = self._unit.dialect.insert, {"first": first_of_month(now)}
+        rows = [{"kind": _LEAVING, "key": user, "warned_on": utc_day(now)} for user in users if user != FORGOTTEN]
+
+        def job(connection: sa.Connection) -> None:
+            if rows:
+                connection.execute(_leave(insert), rows)
+            for statement in (_merge_gone(insert), _REMOVE_GONE, _HAVE_LEFT):
+                connection.execute(statement, bounds)
+
+        await self._unit.write(job)
 
     async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         which = {"what": kind.value, "first": utc_day(since)}

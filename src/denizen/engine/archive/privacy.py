@@ -27,7 +27,7 @@ class Privacy:
         async with self._mirror.changing(platform) as work:
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
-            await work.statistics.forget_user(_key_of(platform, user_id))
+            await self._forget_usage(work, platform, user_id)
             await work.reminders.forget_asker(_key_of(platform, user_id))
             await work.gaps.forget_asker(_key_of(platform, user_id))
             return await work.archive.forget_author(platform, user_id)
@@ -40,7 +40,12 @@ class Privacy:
             await _forget_memories(work, platform, user_id)
             await work.gaps.forget_asker(_key_of(platform, user_id))
             await work.statistics.forget_user(_key_of(platform, user_id))
+            await self._forget_usage(work, platform, user_id)
             return await work.archive.forget_author(platform, user_id)
+
+    async def _forget_usage(self, work: Work, platform: str, user_id: str) -> None:
+        await work.statistics.forget_user(_key_of(platform, user_id))
+        await work.spending.forget_users(_key_of(platform, user_id), now=self._clock.now())
 
     async def opt_in_user(self, platform: str, user_id: str) -> None:
         """What they write is kept again; what was deleted stays so."""
