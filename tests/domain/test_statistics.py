@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.errors import InvalidInput
+from denizen.domain.json import Json
 from denizen.domain.statistics import (
     MAX_METADATA_CHARS,
     By,
@@ -115,12 +116,21 @@ def test_a_report_is_checked_up_to_its_bounds() -> None:
     for wrong in (
         replace(REPORT, source=""), replace(REPORT, source="x" * 51), replace(REPORT, model=""),
         replace(longest, metadata={**longest.metadata, "b": 1}), replace(REPORT, duration_ms=-1),
+        replace(REPORT, metadata={"a": float("nan")}), replace(REPORT, metadata={"a": [float("inf")]}),
+        replace(REPORT, metadata={"a": nested(100_000)}),
         replace(REPORT, usage=Usage(output_tokens=-1)),
     ):  # fmt: skip
         with pytest.raises(InvalidInput) as raised:
             check_report(wrong)
         assert raised.value.why
         assert raised.value.fix
+
+
+def nested(levels: int) -> Json:
+    value: Json = []
+    for _ in range(levels):
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "20261121", "2026-W47-6", "2026-11-21T00:00"])

@@ -100,6 +100,14 @@ async def test_a_report_that_cannot_be_kept_is_refused_with_the_field(change: di
     assert field in told["error"]["message"]
 
 
+async def test_numbers_that_are_none_are_refused() -> None:
+    async with running_site(keys=[ANN]) as site, site.client(**{"x-api-key": "key-of-ann"}) as client:
+        for number in ("NaN", "1e999", "-Infinity"):
+            raw, headers = f'{{"source": "a", "metadata": {{"x": {number}}}}}', {"content-type": "application/json"}
+            answer = await client.post("/api/stats/usage", content=raw, headers=headers)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, "field_invalid")
+
+
 async def test_a_refusal_says_why_and_what_to_do() -> None:
     async with running_site(keys=[ANN]) as site:
         _, told = await callers(site)[0].post("/api/stats/usage", REPORT | {"source": "x" * 51})

@@ -139,15 +139,25 @@ def check_report(report: Report) -> None:
     _check_count("input_tokens", report.usage.input_tokens, MAX_TOKENS)
     _check_count("output_tokens", report.usage.output_tokens, MAX_TOKENS)
     _check_count("duration_ms", report.duration_ms, MAX_DURATION_MS)
-    size = len(json.dumps(dict(report.metadata), ensure_ascii=False))
-    if size > MAX_METADATA_CHARS:
-        raise InvalidInput(
-            "The metadata is too long.",
-            code="field_invalid",
-            why=f"it has {size} characters as JSON, and {MAX_METADATA_CHARS} are kept at most",
-            fix="Send what tells the reports apart, and keep the rest yourself.",
-            field="metadata",
-        )
+    _check_metadata(report.metadata)
+
+
+def _check_metadata(metadata: Mapping[str, Json]) -> None:
+    try:
+        size = len(json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False))
+    except (ValueError, RecursionError):
+        why = "it has a number that JSON has no word for, or is nested too deeply"
+    else:
+        if size <= MAX_METADATA_CHARS:
+            return
+        why = f"it has {size} characters as JSON, and {MAX_METADATA_CHARS} are kept at most"
+    raise InvalidInput(
+        "The metadata cannot be kept.",
+        code="field_invalid",
+        why=why,
+        fix="Send what tells the reports apart, and keep the rest yourself.",
+        field="metadata",
+    )
 
 
 def _check_text(name: str, text: str, least: int, most: int) -> None:
@@ -168,7 +178,7 @@ def _check_count(name: str, number: int, most: int) -> None:
         raise InvalidInput(
             f"'{name}' must be from 0 to {most}.",
             code="field_invalid",
-            why=f"it is {number}",
+            why="it is less" if number < 0 else "it is more",
             fix="Report each request, or each answer, by itself.",
             field=name,
         )

@@ -90,4 +90,5 @@ def read_number(body: Body, name: str, *, low: float, high: float) -> float | No
 
 
 def wrong_type(name: str, expected: str) -> InvalidInput:
-    return InvalidInput(f"'{name}' must be {expected}.", code="field_invalid", field=name)
+    fix = "Correct the field, or leave it out where it may be missing."
+    return InvalidInput(f"'{name}' must be {expected}.", code="field_invalid", fix=fix, field=name)
