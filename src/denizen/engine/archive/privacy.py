@@ -39,7 +39,6 @@ class Privacy:
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
             await work.gaps.forget_asker(_key_of(platform, user_id))
-            await work.statistics.forget_user(_key_of(platform, user_id))
             await self._forget_usage(work, platform, user_id)
             return await work.archive.forget_author(platform, user_id)
 
