@@ -49,3 +49,25 @@ def test_each_agent_has_its_own_endpoint_key_and_fallbacks_and_gets_pictures_onl
         ("/api/v1/chat/completions", "Bearer second-key", "reads", False),
         ("/v1/chat/completions", "Bearer first-key", "sees", True),
     ]
+
+
+GROK = """\
+models:
+  providers:
+    grok: {{kind: xai, base_url: "{url}", api_key: "${{KEY}}"}}
+agents:
+  denizen: {{model: grok/grok-4-fast, sampling: {{temperature: 1.0}}, limits: {{max_output_tokens: 8192}}}}
+"""
+
+
+@pytest.mark.proves("L-config-model")
+def test_an_xai_model_has_name_base_url_temperature_and_output_limit(home: Home, provider: Provider) -> None:
+    home.variables["KEY"] = "xai-key"
+    home.write(GROK.format(url=provider.server.openai_url))
+    provider.script(Answer(text="Hello."))
+    assert home.do("ask", "--no-stream", "Hello?").out == "Hello.\n"
+    (asked,) = provider.requests
+    limits = {asked.body.get(name) for name in ("max_tokens", "max_completion_tokens")}
+    assert (asked.path, asked.headers["authorization"]) == ("/v1/chat/completions", "Bearer xai-key")
+    assert (asked.body["model"], asked.body["temperature"]) == ("grok-4-fast", 1.0)
+    assert 8192 in limits

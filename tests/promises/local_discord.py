@@ -32,7 +32,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         "L-config-model",
         "5.1",
         "An xAI model is configured by name, base URL, temperature (1.0) and output limit.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(
