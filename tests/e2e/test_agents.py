@@ -60,7 +60,7 @@ agents:
 """
 
 
-@pytest.mark.proves("L-config-model")
+@pytest.mark.proves("L-config-model", "X-temperature")
 def test_an_xai_model_has_name_base_url_temperature_and_output_limit(home: Home, provider: Provider) -> None:
     home.variables["KEY"] = "xai-key"
     home.write(GROK.format(url=provider.server.openai_url))

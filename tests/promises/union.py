@@ -71,7 +71,7 @@ UNION: tuple[Requirement, ...] = (
         "X-temperature",
         "6",
         "Temperature is an agent's setting, clamped to the provider's range and left out where the model forbids it.",
-        status="open",
+        status="covered",
         issue="foundation",
     ),
     Requirement(

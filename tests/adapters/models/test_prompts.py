@@ -358,7 +358,7 @@ async def test_the_output_limit_is_always_sent_and_clamped(server: ModelServer, 
 
 
 @each_wire()
-@pytest.mark.proves("SW5")
+@pytest.mark.proves("SW5", "X-temperature")
 async def test_sampling_is_sent_where_it_is_accepted_and_clamped(server: ModelServer, wire: Wire) -> None:
     body = await sent(server, wire, ask("hi", sampling=ALL))
     found = {name: body[name] for name in ("temperature", "top_p", "seed") if name in body}
@@ -374,6 +374,7 @@ async def test_no_sampling_is_sent_when_none_is_configured(server: ModelServer, 
     assert not {"temperature", "top_p", "seed"} & body.keys()
 
 
+@pytest.mark.proves("X-temperature")
 async def test_models_that_refuse_sampling_get_none(server: ModelServer) -> None:
     body = await sent(server, Wire("anthropic", "claude-opus-4-7"), ask("hi", sampling=ALL))
     assert not {"temperature", "top_p", "seed"} & body.keys()

@@ -2,9 +2,11 @@
 
 Everybody with a key may report: `source` (1 to 50 characters, the one field that must be there), `source_id`, `model`,
 `input_tokens`, `output_tokens`, `duration_ms` and `metadata` (an object of up to 4000 characters); `sourceId` and the
-like are understood too. With an `Idempotency-Key` a report that is sent twice is kept once. A key may report 120 times
-a minute and 5000 times a day. A day (`date`, yesterday by default) is summed up for owners and admins; the server does
-that by itself once a day. What can be read of it, `GET /api/stats` and `/api/stats/me`, is among the listings.
+like are understood too. The answer is a `UsageRecorded`. With an `Idempotency-Key` a report that is sent twice is kept
+once. A key may report 120 times a minute and 5000 times a day.
+
+A day (`date`, yesterday by default) is summed up for owners and admins; the server does that by itself once a day. The
+answer is a `DayComputed`. What can be read of it, `GET /api/stats` and `/api/stats/me`, is among the listings.
 """
 
 from __future__ import annotations
