@@ -240,14 +240,6 @@ class SyncStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageRecorded:
-    """The report is kept under this id. `recorded` is always true: what is not kept is an error."""
-
-    id: str
-    recorded: bool
-
-
-@dataclass(frozen=True, slots=True)
 class DayComputed:
     """`date` is a day of UTC, `rows` how many sums it has."""
 

@@ -30,7 +30,7 @@ HOURS = tuple(f"{hour:02d}" for hour in range(24))
 MAX_SOURCE_CHARS = 50
 MAX_NAME_CHARS = 200
 """Of a model's name, and of what a program calls what it reports."""
-MAX_TOKENS = 1_000_000_000
+MAX_REPORTED_TOKENS = 1_000_000_000
 MAX_DURATION_MS = 7 * 86_400_000
 MAX_METADATA_CHARS = 4000
 
@@ -136,8 +136,8 @@ def check_report(report: Report) -> None:
     _check_text("source", report.source, 1, MAX_SOURCE_CHARS)
     _check_text("source_id", report.source_id, 0, MAX_NAME_CHARS)
     _check_text("model", report.model, 1, MAX_NAME_CHARS)
-    _check_count("input_tokens", report.usage.input_tokens, MAX_TOKENS)
-    _check_count("output_tokens", report.usage.output_tokens, MAX_TOKENS)
+    _check_count("input_tokens", report.usage.input_tokens, MAX_REPORTED_TOKENS)
+    _check_count("output_tokens", report.usage.output_tokens, MAX_REPORTED_TOKENS)
     _check_count("duration_ms", report.duration_ms, MAX_DURATION_MS)
     _check_metadata(report.metadata)
 

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from denizen.domain.statistics import MAX_DURATION_MS, MAX_NAME_CHARS, MAX_REPORTED_TOKENS, MAX_SOURCE_CHARS
 from denizen.web.api.completion_request import MAX_TOKENS
 from denizen_sdk import wire
 from denizen_sdk.shell import MAX_COMMAND_CHARS, MAX_COMMANDS
+from denizen_sdk.usage import UsageRecorded
 
 Schema = Mapping[str, Any]
 
@@ -82,6 +84,16 @@ _SNAPSHOT = fields(
     current=TEXT, latest=TEXT, latest_at=TIME, last_sync_at=TIME, needs_sync=FLAG, why=TEXT,
 )  # fmt: skip
 _REMOTE = fields("repository", "branch", "allow_existing", repository=TEXT, branch=TEXT, allow_existing=FLAG)
+_REPORT = fields(
+    "source",
+    source={"type": "string", "minLength": 1, "maxLength": MAX_SOURCE_CHARS},
+    sourceId={"type": "string", "maxLength": MAX_NAME_CHARS},
+    model={"type": "string", "maxLength": MAX_NAME_CHARS},
+    inputTokens={"type": "integer", "minimum": 0, "maximum": MAX_REPORTED_TOKENS},
+    outputTokens={"type": "integer", "minimum": 0, "maximum": MAX_REPORTED_TOKENS},
+    durationMs={"type": "integer", "minimum": 0, "maximum": MAX_DURATION_MS},
+    metadata=FREE,
+)
 _PART: Schema = {
     "anyOf": [
         fields("type", "text", type={"const": "text"}, text=TEXT),
@@ -154,6 +166,15 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("GET", "/api/snapshot/config"): Operation("Where snapshots are pushed to", answer=_REMOTE),
     ("POST", "/api/snapshot/sync"): Operation(
         "Make the latest snapshot the current one", answer=fields("current", current=TEXT)
+    ),
+    ("POST", "/api/stats/usage"): Operation(
+        "Report what another program used", _REPORT, UsageRecorded, 201, headers=("Idempotency-Key",)
+    ),
+    ("POST", "/api/stats/compute"): Operation(
+        "Sum up the usage of a day, yesterday by default",
+        fields(date={"type": "string", "format": "date"}),
+        wire.DayComputed,
+        needs_body=False,
     ),
     ("GET", "/v1/models"): Operation(
         "The agents, as models", answer=fields("object", "data", object=TEXT, data=list_of(_OPENAI_MODEL))

@@ -23,8 +23,8 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
 from denizen.domain.statistics import MAX_NAME_CHARS
 from denizen.web.api.inbound import WEB, check_own, may_see_all, own_place
-from denizen.web.api.openapi import complete
 from denizen.web.api.knowledge import require_admin
+from denizen.web.api.openapi import complete
 from denizen.web.api.statistics import overview_to_wire
 from denizen.web.api.translate import (
     agent_to_wire,

@@ -1,12 +1,12 @@
 """`POST /api/stats/usage` and `/api/stats/compute`: usage reported by other programs, and sums of days (inventory 2.7).
 
-Everybody with a key may report: `source` (1 to 50 characters, the one field that must be there), `source_id`, `model`,
-`input_tokens`, `output_tokens`, `duration_ms` and `metadata` (an object of up to 4000 characters); `sourceId` and the
-like are understood too. The answer is a `UsageRecorded`. With an `Idempotency-Key` a report that is sent twice is kept
-once. A key may report 120 times a minute and 5000 times a day.
+Everybody with a key may report: `source` (1 to 50 characters, the one field that must be there), `sourceId`, `model`,
+`inputTokens`, `outputTokens`, `durationMs` and `metadata` (an object of up to 4000 characters); `source_id` and the
+like are understood too. With an `Idempotency-Key` a report that is sent twice is kept once. A key may report 120 times
+a minute and 5000 times a day.
 
-A day (`date`, yesterday by default) is summed up for owners and admins; the server does that by itself once a day. The
-answer is a `DayComputed`. What can be read of it, `GET /api/stats` and `/api/stats/me`, is among the listings.
+A day (`date`, yesterday by default) is summed up for owners and admins; the server does that by itself once a day. What
+can be read of it, `GET /api/stats` and `/api/stats/me`, is among the listings.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from denizen.web.api.knowledge import require_admin
 from denizen.web.body import Body, read_object, read_text, wrong_type
 from denizen.web.guard import principal_of
 from denizen_sdk import wire
+from denizen_sdk.usage import UsageRecorded
 
 _CAPITAL = re.compile(r"(?<=[a-z])([A-Z])")
 
@@ -51,7 +52,7 @@ class Statistics:
     async def report(self, request: Request) -> Response:
         reporter, key = principal_of(request), request.headers.get(IDEMPOTENCY_HEADER, "")
         kept = await self._statistics.report(self._read(await read_object(request), reporter, key))
-        return JSONResponse(asdict(wire.UsageRecorded(kept.id, recorded=True)), status_code=201)
+        return JSONResponse(asdict(UsageRecorded(kept.id, recorded=True)), status_code=201)
 
     async def compute(self, request: Request) -> Response:
         require_admin(request)
