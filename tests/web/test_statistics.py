@@ -11,8 +11,10 @@ import pytest
 
 from denizen.engine.statistics import REPORTS_A_DAY, REPORTS_A_MINUTE
 from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen_sdk import DenizenClient
+from denizen_sdk.usage import UsedTokens
 from denizen_sdk.wire import UsageStatistics, from_json
-from tests.site import ADA, ANN, BEN, Site, running_site
+from tests.site import ADA, ANN, BEN, LOCAL, Site, running_site
 
 pytestmark = pytest.mark.anyio
 
@@ -77,6 +79,20 @@ async def test_everybody_with_a_key_reports_usage_and_gets_its_id() -> None:
     assert same == again
     assert (other[0], other[1]["error"]["code"]) == (409, "idempotency_conflict")
     assert stranger[0] == 401
+
+
+@pytest.mark.proves("S-sdk-usage")
+async def test_what_the_sdk_reports_is_in_the_statistics_once() -> None:
+    async with running_site(keys=[ANN, ADA]) as site:
+        transport = httpx2.ASGITransport(site.app)
+        async with DenizenClient(LOCAL, "key-of-ann", source="ci", source_id="7", transport=transport) as client:
+            first, again = [
+                await client.report_usage(UsedTokens(70, 30), model="m2", duration_ms=5, idempotency_key="run-1")
+                for _ in range(2)
+            ]
+        found = await callers(site)[2].sums(days=1)
+    assert first == again
+    assert [(row.key, row.messages, row.input_tokens) for row in found.by_source] == [("ci", 1, 70)]
 
 
 @pytest.mark.proves("S-http-stats-usage-post")
