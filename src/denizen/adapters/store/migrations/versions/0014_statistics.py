@@ -1,6 +1,6 @@
 """Usage: what other programs report, requests that are no step of a turn, and the sums of days that are computed.
 
-Revision ID: 0016
+Revision ID: 0014
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0016"
+revision = "0014"
 down_revision = "0013"
 branch_labels = None
 depends_on = None
