@@ -84,7 +84,7 @@ async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> Non
     async with open_desk(tmp_path) as desk:
         owner, admin = desk.owner, desk.admin
         assert await admin.ask("GET", "/api/sources") == (200, {"total": 0} | {
-            kind: {"count": 0, "sources": []} for kind in ("git", "folder", "sitemap")
+            kind: {"count": 0, "sources": []} for kind in ("git", "folder", "sitemap", "youtube", "archive")
         })  # fmt: skip
         status, made = await owner.ask("POST", "/api/sources", location=str(notes), label="Notes")
         assert (status, made["id"], made["folder"], made["readme_only"]) == (201, "notes", "docs/notes", False)

@@ -16,6 +16,7 @@ from denizen.adapters.mcp import McpPool, Offer
 from denizen.app.choice import ModelChoice
 from denizen.app.embeddings import EmbedderPool, build_recall
 from denizen.app.environment import read_environment
+from denizen.app.knowledge import read_video_access, read_webhooks
 from denizen.app.mcp_specs import read_servers
 from denizen.app.model_specs import EmbeddedPool, apply_choice, build_catalog, read_choice
 from denizen.app.own_tools import load_own_tools
@@ -111,6 +112,8 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         embedder=on.embedders.get(settings),
         snapshot_remote=settings.config.knowledge.remote.remote,
         read_own=OwnFiles(settings.folders).read,
+        videos=read_video_access(settings),
+        webhooks=read_webhooks(settings),
     )
     return replace(generation, toolsets=(*toolsets, *on.mcp.open(servers)))  # the last, since it is to be closed
 

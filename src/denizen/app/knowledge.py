@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 from anyio import from_thread
@@ -15,10 +17,16 @@ from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
 from denizen.adapters.library import Converters, FileLibrary
 from denizen.adapters.sitemap import SitemapReader
+from denizen.adapters.youtube import YoutubeReader
+from denizen.app.community import Community
 from denizen.app.environment import read_environment
+from denizen.app.settings import Settings
 from denizen.app.settings.folders import LIBRARY_FOLDER
 from denizen.domain.clock import Clock
+from denizen.domain.errors import NeedsAttention
 from denizen.domain.source import SourceKind
+from denizen.domain.video import VideoAccess
+from denizen.engine.archive.reader import ArchiveReader
 from denizen.engine.knowledge.gaps import GapReport
 from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.pushing import Pushing
@@ -33,10 +41,15 @@ from denizen.ports.durable import Durable
 from denizen.ports.source import SourceReader
 from denizen.ports.store import Store
 
+MIN_SECRET_CHARS = 16
+"""Of the secret of a webhook."""
+
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """`library` is where agents look things up; the rest is for people who run Denizen."""
+    """`library` is where agents look things up, `talk` what reads channels of the archive; the rest is for people who
+    run Denizen.
+    """
 
     catalog: Catalog
     sync: Sync
@@ -45,6 +58,8 @@ class Knowledge:
     indexing: Indexing
     search: DocumentSearch
     gaps: GapReport
+    talk: ArchiveReader
+    remote: GitRemote
 
 
 def open_library(home: Path, clock: Clock) -> FileLibrary:
@@ -52,16 +67,24 @@ def open_library(home: Path, clock: Clock) -> FileLibrary:
     return FileLibrary(home / LIBRARY_FOLDER, Converters(html=_html_text, pdf=_pdf_text), clock)
 
 
-def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, runtime: Runtime) -> Knowledge:
+def build_knowledge(
+    home: Path, store: Store, durable: Durable, clock: Clock, *, runtime: Runtime, community: Community
+) -> Knowledge:
     """Before the durable log is opened: its workflow is registered here. `runtime` is asked at each sync for what the
     configuration says.
     """
     library = open_library(home, clock)
     git, folder = Git(read_environment()), home / LIBRARY_FOLDER / "clones"
+    talk = ArchiveReader(store, community.channels, community.mirror, clock)
+    videos = YoutubeReader(
+        lambda: runtime.current.videos, _open_video_fetcher, home / LIBRARY_FOLDER / "transcripts", clock
+    )
     readers: dict[SourceKind, SourceReader] = {
         SourceKind.GIT: GitReader(git, folder),
         SourceKind.SITEMAP: SitemapReader(WebFetcher(), clock),
         SourceKind.FOLDER: FolderReader(home, home / LIBRARY_FOLDER),
+        SourceKind.YOUTUBE: videos,
+        SourceKind.ARCHIVE: talk,
     }
     snapshots = Snapshots(store, library, clock)
     remote = GitRemote(git, home / LIBRARY_FOLDER)
@@ -72,8 +95,41 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, ru
     meaning = Meaning(lambda: runtime.current.embedder)
     indexing = Indexing(store, library, meaning)
     search = DocumentSearch(store, meaning, lambda: runtime.current.recall.similarity)
+
+    async def withdraw(platform: str) -> None:
+        if await snapshots.withdraw(platform):
+            await indexing.catch_up()
+
+    community.privacy.tell_of_forgotten(withdraw)
     catalog, gaps = Catalog(store, clock, snapshots, readers), GapReport(store, clock)
-    return Knowledge(catalog, sync, snapshots, library, indexing, search, gaps)
+    return Knowledge(catalog, sync, snapshots, library, indexing, search, gaps, talk, remote)
+
+
+def read_video_access(settings: Settings) -> VideoAccess | None:
+    section = settings.config.knowledge.youtube
+    return section.access(settings.secrets.resolve(section.api_key))
+
+
+def read_webhooks(settings: Settings) -> Mapping[str, str]:
+    """Secrets by source. Raises NeedsAttention for one that could be guessed."""
+    hooks = settings.config.knowledge.webhooks
+    found = {source: settings.secrets.resolve(secret) for source, secret in hooks.items() if secret is not None}
+    for source, secret in found.items():
+        if 0 < len(secret) < MIN_SECRET_CHARS:
+            raise NeedsAttention(
+                f"The secret of the webhook of '{source}' is too short.",
+                code="secret_short",
+                why=f"With less than {MIN_SECRET_CHARS} characters it could be guessed.",
+                fix=f"`denizen sources webhook {source}` makes a good one.",
+            )
+    return {source: secret for source, secret in found.items() if secret}
+
+
+def _open_video_fetcher(access: VideoAccess) -> WebFetcher:
+    """The key goes to the server of the configuration alone, which may be one of this machine."""
+    server = urlsplit(access.api_url)
+    host = f"{server.hostname}:{server.port or (443 if server.scheme == 'https' else 80)}"
+    return WebFetcher(allow_private=[host], trusted=[host])
 
 
 def _html_text(data: bytes) -> str:

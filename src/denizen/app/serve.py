@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -94,7 +95,11 @@ async def _leave_turns(denizen: Denizen) -> None:
 
 def _regular_sync(denizen: Denizen) -> RegularSync:
     parts, clock = denizen.knowledge, denizen.services.clock
-    return RegularSync(parts.sync, parts.catalog, clock, lambda: denizen.settings.config.knowledge.sync_every)
+
+    def every() -> timedelta | None:
+        return denizen.settings.config.knowledge.sync_every
+
+    return RegularSync(parts.sync, parts.catalog, clock, every, parts.talk.is_urgent)
 
 
 def api_keys(denizen: Denizen) -> Sequence[ApiKey]:

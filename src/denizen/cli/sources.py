@@ -1,4 +1,4 @@
-"""`denizen sources`: what agents look things up in: repositories, folders and web sites, and reading them."""
+"""`denizen sources`: what agents look things up in: repositories, folders, web sites, channels; and reading them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,30 @@ UNAVAILABLE = "Unavailable"
 
 @click.group()
 def command() -> None:
-    """What agents look things up in: add repositories, folders and web sites, and read them into a snapshot.
+    """What agents look things up in: add repositories, folders, web sites and channels, and read them into a snapshot.
 
     Everything here may be used while Denizen runs.
     """
 
 
-_KIND = click.option("--kind", type=click.Choice(["git", "folder", "sitemap"]), help="Unless the location tells.")
+_KIND = click.option(
+    "--kind", type=click.Choice(["git", "folder", "sitemap", "youtube", "archive"]), help="Unless the location tells."
+)
 _LABEL = click.option("--label", help="What people call it.")
 _BRANCH = click.option("--branch", help="Branch or tag; empty for the repository's own choice.")
 _CONTENT = click.option("--content-path", help="Read only what is below it.")
 _OUTPUT = click.option("--output-path", help="Where it goes, below docs/ in the snapshot.")
 _README = click.option("--readme-only/--everything", "readme_only", default=None, help="Read only the README.")
+_VIDEOS = click.option(
+    "--max-videos", type=click.IntRange(1, 1000), help="Of a channel of YouTube: the newest so many."
+)
+_EVERY = click.option(
+    "--sync-every",
+    "sync_every_minutes",
+    type=click.IntRange(0, 10080),
+    metavar="MINUTES",
+    help="Read it so often, whatever the configuration says of the others; 0: as they are.",
+)
 
 
 @command.command()
@@ -47,12 +59,15 @@ _README = click.option("--readme-only/--everything", "readme_only", default=None
 @_CONTENT
 @_OUTPUT
 @_README
+@_VIDEOS
+@_EVERY
 @click.pass_obj
-def add(home: Path, location: str, source_id: str, **given: str | bool | None) -> None:
-    """Add a source. LOCATION is owner/repo on GitHub, an address for git, a path, or the address of a sitemap.
+def add(home: Path, location: str, source_id: str, **given: str | int | None) -> None:
+    """Add a source. LOCATION is owner/repo on GitHub, an address for git, a path, the address of a sitemap, a channel
+    of YouTube (@name), or one of the archive (discord:ID).
 
     A path is a folder, or a repository with --kind git; an address that ends with .xml is a sitemap. It is read with
-    the next `denizen sources sync`.
+    the next `denizen sources sync`; a channel of the archive by a Denizen that runs.
     """
 
     async def act(denizen: Denizen) -> None:
@@ -101,8 +116,10 @@ def show(home: Path, source_id: str) -> None:
 @_CONTENT
 @_OUTPUT
 @_README
+@_VIDEOS
+@_EVERY
 @click.pass_obj
-def edit(home: Path, source_id: str, location: str | None, **given: str | bool | None) -> None:
+def edit(home: Path, source_id: str, location: str | None, **given: str | int | None) -> None:
     """Change a source. What was read of it stays until the next sync."""
 
     async def act(denizen: Denizen) -> None:
@@ -167,7 +184,7 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
     async with open_denizen(home, Opening()) as denizen:
         sync = denizen.knowledge.sync
         run = await sync.start(source_ids, reset=reset, push=push)
-        async with show_progress(lambda: sync.progress(run)):
+        async with show_progress(lambda: sync.progress(run.id)):
             ended = await sync.wait(run)
         await index_documents(denizen)
     for line in _told(ended):
@@ -179,10 +196,11 @@ def _told(run: SyncRun) -> list[str]:
     from denizen.engine.knowledge.sync import REMOTE
 
     lines = [f"{each}: {'not pushed' if each == REMOTE else 'not read'}. {why}" for each, why in run.failed.items()]
+    lines += [f"{each}: skipped. {why}" for each, why in run.skipped.items()]
     lines += [
         f"{each}: read" if each in run.changed else f"{each}: unchanged"
         for each in run.sources
-        if each not in run.failed
+        if each not in run.failed and each not in run.skipped
     ]
     return [*lines, f"The current snapshot is {run.snapshot}." if run.snapshot else "There is no snapshot yet."]
 
@@ -215,13 +233,17 @@ def _full(location: str) -> str:
     return location
 
 
-def _change(given: dict[str, str | bool | None], location: str | None = None) -> Change:
+def _change(given: dict[str, str | int | None], location: str | None = None) -> Change:
     from denizen.domain.source import SourceKind
     from denizen.engine.knowledge.sources import Change
 
     def text(name: str) -> str | None:
         value = given[name]
         return value if isinstance(value, str) else None
+
+    def number(name: str) -> int | None:
+        value = given[name]
+        return value if isinstance(value, int) else None
 
     kind, readme_only = text("kind"), given["readme_only"]
     return Change(
@@ -232,6 +254,8 @@ def _change(given: dict[str, str | bool | None], location: str | None = None) ->
         content_path=text("content_path"),
         output_path=text("output_path"),
         readme_only=readme_only if isinstance(readme_only, bool) else None,
+        max_videos=number("max_videos"),
+        sync_every_minutes=number("sync_every_minutes"),
     )
 
 
@@ -242,7 +266,8 @@ def _line(known: Known) -> str:
         return f"{what}: not read yet"
     taken = f"{state.taken.files} files" if state.taken else "never read"
     read = f", {state.synced_at:%Y-%m-%d %H:%M} UTC" if state.synced_at else ""
-    return f"{what}: {taken}{read}{f'; the last attempt failed: {state.error}' if state.error else ''}"
+    how = "it was skipped" if state.is_skipped else "the last attempt failed"
+    return f"{what}: {taken}{read}{f'; {how}: {state.error}' if state.error else ''}"
 
 
 def _fields(known: Known) -> dict[str, str | int | bool | None]:
@@ -252,7 +277,8 @@ def _fields(known: Known) -> dict[str, str | int | bool | None]:
     return {
         "id": source.id, "kind": source.kind.value, "label": source.label, "location": source.location,
         "branch": source.branch, "content_path": source.content_path, "folder": source.folder,
-        "readme_only": source.readme_only, "created_at": source.created_at.isoformat(),
+        "readme_only": source.readme_only, "max_videos": source.max_videos,
+        "sync_every_minutes": source.sync_every_minutes, "created_at": source.created_at.isoformat(),
         "updated_at": source.updated_at.isoformat(), "revision": state.revision if state else "",
         "synced_at": synced_at.isoformat() if synced_at else None, "files": taken.files if taken else 0,
         "documents": taken.documents if taken else 0, "size_bytes": taken.size_bytes if taken else 0,

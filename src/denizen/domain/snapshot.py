@@ -5,15 +5,17 @@ An id is derived from what is in a snapshot, so that the same content twice is o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from denizen.domain.ids import derive
-from denizen.domain.source import Source, SourceState
+from denizen.domain.source import Source, SourceKind, SourceState
 
 KEEP = timedelta(days=7)
 """How long a snapshot is kept after it was made; the current one, and one that is read, are kept longer."""
+BELIEVED = timedelta(days=1)
+"""How long a channel of the archive counts as open to everybody after that was last made sure of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +73,21 @@ class SnapshotStatus:
         return bool(self.why)
 
 
-def plan_parts(sources: Sequence[Source], states: Mapping[str, SourceState]) -> tuple[SnapshotPart, ...]:
-    """The last good reading of each source, by folder. A source that was never read has no part."""
-    parts = [_part(source, states[source.id]) for source in sources if source.id in states]
+def plan_parts(sources: Sequence[Source], states: Mapping[str, SourceState], now: datetime) -> tuple[SnapshotPart, ...]:
+    """The last good reading of each source, by folder. A source that was never read has no part, and neither has talk
+    of which it was not made sure for long that everybody may read it.
+    """
+    parts = [
+        _part(source, states[source.id])
+        for source in sources
+        if source.id in states and not _is_doubtful(source, states[source.id], now)
+    ]
     return tuple(sorted((part for part in parts if part is not None), key=lambda part: part.folder))
+
+
+def is_outdated(snapshot: Snapshot, manifests: Collection[str]) -> bool:
+    """Whether it holds talk that is not as it was last read, and so perhaps what somebody took back since."""
+    return any(part.kind == SourceKind.ARCHIVE and part.manifest not in manifests for part in snapshot.parts)
 
 
 def snapshot_id(parts: Sequence[SnapshotPart]) -> str:
@@ -89,6 +102,8 @@ def explain_need(
     """Why a sync is needed, in one sentence; empty when none is."""
     for source in sources:
         state = states.get(source.id)
+        if state is not None and state.is_skipped:
+            continue
         if state is None or state.taken is None:
             return f"The source '{source.id}' was not read yet."
         if state.fingerprint != source.fingerprint:
@@ -98,6 +113,10 @@ def explain_need(
     if (sources or current) and snapshot_id(parts) != current:
         return "What was read is not published yet."
     return ""
+
+
+def _is_doubtful(source: Source, state: SourceState, now: datetime) -> bool:
+    return source.kind is SourceKind.ARCHIVE and (state.synced_at is None or now - state.synced_at > BELIEVED)
 
 
 def _part(source: Source, state: SourceState) -> SnapshotPart | None:

@@ -22,6 +22,7 @@ from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.snapshot import Remote
+from denizen.domain.video import VideoAccess
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.knowledge.citations import ReadOwn, no_own_files
 from denizen.ports.embed import Embedder
@@ -58,6 +59,10 @@ class Generation:
     """Where what is read of sources is pushed to."""
     read_own: ReadOwn = no_own_files
     """Knowledge of agents that comes from no source."""
+    videos: VideoAccess | None = None
+    """How channels of YouTube are read; None without a key."""
+    webhooks: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """By source: the secret of those who may have it read."""
 
     def manners_of(self, account: AgentName) -> Manners:
         """How the account of that agent behaves on its platform."""

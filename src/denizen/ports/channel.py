@@ -244,6 +244,13 @@ class Channel(Protocol):
         """
         ...
 
+    async def is_open(self, room: Room) -> bool:
+        """Whether everybody of the room's server may read it at this moment, whatever roles they have. Never so of
+        direct talk and private threads. Raises Unavailable when it cannot be known now, such as by an account that is
+        not in that server.
+        """
+        ...
+
     async def may_write(self, place: Place, principal: Principal) -> bool:
         """Whether the principal may write there at this moment. Raises Unavailable when it cannot be known now."""
         ...

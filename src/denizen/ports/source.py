@@ -120,12 +120,17 @@ class Library(Protocol):
         ...
 
     async def expire(self, *, before: datetime, manifests: Sequence[str]) -> Sequence[str]:
-        """Removes the snapshots that were made before, but not the current one and none that is held, and files that
-        nothing refers to, neither a snapshot nor one of these manifests. Ids of what went.
+        """Removes the snapshots that were made before, and those that are outdated (`domain.snapshot`), but not the
+        current one and none that is held, and files that nothing refers to, neither a snapshot nor one of these
+        manifests, which are all that may be read now. Ids of what went.
         """
         ...
 
     async def current(self) -> Snapshot | None: ...
+
+    async def clear(self) -> None:
+        """From now on there is no current snapshot. Those that are kept stay."""
+        ...
 
     async def list_snapshots(self) -> Sequence[Snapshot]:
         """Newest first."""

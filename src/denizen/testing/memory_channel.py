@@ -40,7 +40,7 @@ MAX_PAGE = 100
 
 Operation = Literal["act",
     "post", "edit", "delete", "react", "open_thread", "list_posts", "list_arrivals", "find_names",
-    "visible_rooms", "may_moderate", "may_write",
+    "visible_rooms", "may_moderate", "may_write", "is_open",
 ]  # fmt: skip
 _Event = Callable[[Listener], Awaitable[None]]
 
@@ -233,6 +233,11 @@ class MemoryChannel:
         """The platform in memory has no actions."""
         async with self._asking("act"):
             raise InvalidInput(f"There is no action '{action.name}' here.", code="memory_no_action")
+
+    async def is_open(self, room: Room) -> bool:
+        """Whether nobody is left out: a room without readers of its own, or below one."""
+        async with self._asking("is_open"):
+            return room.id in self._platform.rooms and self._platform.is_open(room.id)
 
     async def may_write(self, place: Place, principal: Principal) -> bool:
         """Whoever reads there may write there."""

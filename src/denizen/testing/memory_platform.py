@@ -216,6 +216,12 @@ class MemoryPlatform:
         """Oldest first."""
         return [written.post for written in self.posts.values() if written.post.room == room_id]
 
+    def is_open(self, room_id: str) -> bool:
+        """Whether nobody was ever named who may read it, nor its channel."""
+        room = self.rooms[room_id]
+        is_secret = room.kind in (RoomKind.DIRECT, RoomKind.PRIVATE_THREAD)
+        return not is_secret and room_id not in self._readers and room.parent not in self._readers
+
     def readers(self, room_id: str) -> frozenset[str]:
         """Everybody who may read the room now."""
         room = self.rooms[room_id]

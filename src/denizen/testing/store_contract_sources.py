@@ -12,9 +12,14 @@ from denizen.testing.store_records import at
 
 DOCS = Source(
     id="docs", kind=SourceKind.GIT, location="https://git.example/docs.git", label="The docs \ufdd0", branch="main",
-    content_path="docs/en", output_path="manual", readme_only=True, created_at=at(0), updated_at=at(0),
+    content_path="docs/en", output_path="manual", readme_only=True, sync_every_minutes=30, created_at=at(0),
+    updated_at=at(0),
 )  # fmt: skip
 NOTES = Source(id="a-notes", kind=SourceKind.FOLDER, location="/srv/notes", created_at=at(1), updated_at=at(1))
+TALKS = Source(
+    id="talks", kind=SourceKind.YOUTUBE, location="https://www.youtube.com/@talks", max_videos=7, created_at=at(0),
+    updated_at=at(0),
+)  # fmt: skip
 TAKEN = Taken(manifest="ab" * 32, files=3, documents=2, size_bytes=4096, skipped=1)
 READ = SourceState(
     source_id="docs", revision="c0ffee", fingerprint="read_1", taken=TAKEN, synced_at=at(2), tried_at=at(2)
@@ -23,16 +28,18 @@ READ = SourceState(
 
 @pytest.mark.anyio
 class SourceContract:
+    @pytest.mark.proves("S-data-sources")
     async def test_sources_are_kept_changed_and_listed_by_id(self, store: Store) -> None:
         async with store.work() as work:
             await work.sources.put(DOCS)
             await work.sources.put(NOTES)
+            await work.sources.put(TALKS)
         changed = replace(DOCS, branch="v2", readme_only=False, created_at=at(9), updated_at=at(9))
         async with store.work() as work:
             assert await work.sources.find("docs") == DOCS
             await work.sources.put(changed)
         async with store.work(write=False) as work:
-            assert await work.sources.list_sources() == [NOTES, replace(changed, created_at=at(0))]
+            assert await work.sources.list_sources() == [NOTES, replace(changed, created_at=at(0)), TALKS]
             assert await work.sources.find("other") is None
 
     async def test_a_state_is_replaced_and_goes_with_its_source(self, store: Store) -> None:
@@ -57,7 +64,7 @@ class SourceContract:
         first = SyncRun(id="sync_1", sources=("docs", "a-notes"), started_at=at(1))
         ended = replace(
             first, ended_at=at(2), status=SyncStatus.PARTIAL, snapshot="snap_1", changed=("docs",),
-            failed={"a-notes": "Gone."},
+            failed={"a-notes": "Gone."}, skipped={"talks": "No key."},
         )  # fmt: skip
         second = SyncRun(id="sync_2", sources=("docs",), started_at=at(3))
         async with store.work() as work:

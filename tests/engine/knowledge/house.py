@@ -6,17 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import anyio
 
+from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.files import FolderReader
 from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
 from denizen.adapters.library import Converters, FileLibrary
 from denizen.adapters.sitemap import SitemapReader
+from denizen.adapters.youtube import YoutubeReader
+from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.errors import Unavailable
 from denizen.domain.snapshot import Remote
 from denizen.domain.source import Source, SourceKind, SyncRun
+from denizen.domain.video import VideoAccess
+from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.privacy import Privacy
+from denizen.engine.archive.reader import ArchiveReader
+from denizen.engine.channels import Channels
 from denizen.engine.knowledge.pushing import Pushing
 from denizen.engine.knowledge.reading import Reading
 from denizen.engine.knowledge.snapshots import Snapshots
@@ -90,16 +99,27 @@ class House:
     remote: Remote | None = None
     repository: SnapshotRemote | None = None
     web: Web = field(default_factory=Web)
+    videos: VideoAccess | None = None
+    policy: ArchivePolicy = field(default_factory=ArchivePolicy)
+    channels: Channels = field(default_factory=Channels)
 
     def __post_init__(self) -> None:
+        self.mirror = Mirror(self.store, lambda: self.policy, self.clock)
+        self.talk = ArchiveReader(self.store, self.channels, self.mirror, self.clock)
+        self.privacy = Privacy(self.mirror, self.clock)
         self.library = FileLibrary(self.root / "library", PLAIN, self.clock)
         readers: dict[SourceKind, SourceReader] = {
             SourceKind.GIT: GitReader(Git(ENVIRONMENT), self.root / "clones"),
             SourceKind.FOLDER: FolderReader(self.root / "home", self.root / "library"),
             SourceKind.SITEMAP: SitemapReader(self.web, self.clock),
+            SourceKind.YOUTUBE: YoutubeReader(
+                lambda: self.videos, _open_fetcher, self.root / "transcripts", self.clock
+            ),
+            SourceKind.ARCHIVE: self.talk,
             **self.readers,
         }
         self.snapshots = Snapshots(self.store, self.library, self.clock)
+        self.privacy.tell_of_forgotten(self.snapshots.withdraw)
         reading = Reading(self.store, self.clock, self.library, readers, sleep=self.clock.sleep)
         pushing = Pushing(
             self.library,
@@ -112,7 +132,7 @@ class House:
         self.sync.register()
         self.catalog = Catalog(self.store, self.clock, self.snapshots, readers)
 
-    async def add(self, location: Path | str, name: str = "", **given: str | bool) -> Source:
+    async def add(self, location: Path | str, name: str = "", **given: str | int) -> Source:
         change = Change(**given)  # pyright: ignore[reportArgumentType] - names and kinds are the caller's
         return await self.catalog.add(str(location), change, source_id=name)
 
@@ -127,6 +147,11 @@ class House:
         assert root is not None
         found = (path for path in sorted(root.rglob("*")) if path.is_file())
         return {path.relative_to(root).as_posix(): path.read_text() for path in found}
+
+
+def _open_fetcher(access: VideoAccess) -> WebFetcher:
+    host = urlsplit(access.api_url).netloc
+    return WebFetcher(allow_private=[host], trusted=[host], backoff_s=(0, 0))
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> Path:

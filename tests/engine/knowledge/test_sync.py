@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
-from denizen.domain.source import Source, SourceKind, SyncStatus
+from denizen.domain.source import Source, SourceKind, SourceState, SyncStatus
 from denizen.engine.knowledge.regular import RegularSync
 from denizen.engine.knowledge.sources import Change
 from denizen.ports.source import File, Report, Tree
@@ -56,6 +56,10 @@ class Moody:
 
     async def forget(self, source_ids: Sequence[str]) -> None:
         """Nothing is kept."""
+
+
+async def never(source: Source, state: SourceState) -> bool:
+    return False
 
 
 def reset_connection() -> Unavailable:
@@ -228,7 +232,9 @@ async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_o
     run = await house.sync.start()
     with anyio.fail_after(20):
         await moody.reached.wait()
-        while house.sync.progress(run).get("a-notes") is None or house.sync.progress(run)["a-notes"].stage != "read":
+        while (
+            house.sync.progress(run.id).get("a-notes") is None or house.sync.progress(run.id)["a-notes"].stage != "read"
+        ):
             await anyio.lowlevel.checkpoint()
     await house.durable.crash()
     write(notes, {"n.md": "changed since"})
@@ -365,10 +371,10 @@ async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last
     house: House, tmp_path: Path
 ) -> None:
     every: list[timedelta | None] = [timedelta(hours=1)]
-    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], sleep=house.clock.sleep)
-    assert not await regular.is_due()
+    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], never, sleep=house.clock.sleep)
+    assert not await regular.list_due()
     await house.add(write(tmp_path / "one", {"a.md": "A"}))
-    assert await regular.is_due()
+    assert await regular.list_due()
     async with anyio.create_task_group() as group:
         group.start_soon(regular.run)
         with anyio.fail_after(20):
@@ -378,7 +384,7 @@ async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last
     newest, before, *_ = await house.sync.list_runs()
     assert newest.started_at - before.started_at == timedelta(hours=1)
     await house.run()
-    assert not await regular.is_due()
+    assert not await regular.list_due()
     house.clock.time += timedelta(hours=2)
     every[0] = None
-    assert not await regular.is_due()
+    assert not await regular.list_due()

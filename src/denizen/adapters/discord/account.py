@@ -33,6 +33,7 @@ from denizen.adapters.discord.events import Events
 from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, VENDOR_ERRORS, fault_of, token_refused
 from denizen.adapters.discord.hearing import hear
 from denizen.adapters.discord.interactions import Interactions
+from denizen.adapters.discord.openness import is_open
 from denizen.adapters.discord.readiness import Gate, Readiness
 from denizen.adapters.discord.room_queues import RoomQueues
 from denizen.adapters.discord.sending import Sender
@@ -165,6 +166,9 @@ class DiscordAccount:
 
     async def act(self, action: Action, warrant: Warrant) -> JsonObject:
         return await perform(self._get_link().client, action, warrant)
+
+    async def is_open(self, room: Room) -> bool:
+        return is_open(self._get_link().client, room)
 
     async def may_write(self, place: Place, principal: Principal) -> bool:
         return await audience.may_write(self._get_link().client, place, principal)

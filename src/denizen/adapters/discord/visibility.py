@@ -165,6 +165,11 @@ def surely_covers(rules: Rules, place: Rules, everyone: int, needed: int) -> boo
     return sure & needed == needed
 
 
+def surely_open(rules: Rules, everyone: int, needed: int) -> bool:
+    """Whether everybody has the needed permissions here, whatever roles they have: nothing is denied to anybody."""
+    return _surely(rules.everyone, rules.named, everyone) & needed == needed and needed & ~_IN_TIMEOUT == 0
+
+
 def may_be_named(channel: discord.abc.GuildChannel | discord.Thread, room: object) -> bool:
     """Whether all who read the room may know what this channel is called: Discord hides names of private ones."""
     if channel == room:

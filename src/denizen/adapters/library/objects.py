@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -81,6 +81,11 @@ class Objects:
             return all(_size_of(self.place(item.digest)) == item.size_bytes for item in self.read_manifest(manifest))
         except (FileNotFoundError, ValueError):
             return False
+
+    def erase(self, digests: Iterable[str]) -> None:
+        """Whenever they were last wanted."""
+        for digest in digests:
+            self.place(digest).unlink(missing_ok=True)
 
     def sweep(self, kept: set[str], before: datetime) -> int:
         """Removes what is not among the kept and was last wanted before. How many files went."""

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 
 from denizen.adapters.library.objects import FILE_MODE, Objects, digest_file, make_folder, write_file
 from denizen.domain.errors import Conflict, NotFound
-from denizen.domain.snapshot import Snapshot, SnapshotPart, snapshot_id
+from denizen.domain.snapshot import Snapshot, SnapshotPart, is_outdated, snapshot_id
 
 ROOTS = ("docs",)
 """Folders that every snapshot has."""
@@ -88,11 +88,14 @@ class Shelf:
         self._lock(wanted).unlink(missing_ok=True)
         return None
 
-    def expire(self, before: datetime) -> list[str]:
-        """Removes those made before that are neither current nor held. Ids of what went."""
+    def expire(self, before: datetime, manifests: Collection[str]) -> list[Snapshot]:
+        """Removes those made before, or outdated, that are neither current nor held. What went."""
         current = self.current()
-        old = [each.id for each in self.list_snapshots() if each.created_at < before]
-        return [each for each in old if (current is None or each != current.id) and self._remove(each)]
+        old = [each for each in self.list_snapshots() if each.created_at < before or is_outdated(each, manifests)]
+        return [each for each in old if (current is None or each.id != current.id) and self._remove(each.id)]
+
+    def clear(self) -> None:
+        (self._root / "current.json").unlink(missing_ok=True)
 
     def verify(self, wanted: str) -> list[str]:
         """What is wrong, a sentence each. Raises NotFound."""

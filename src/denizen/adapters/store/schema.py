@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0014"
+HEAD = "0015"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

@@ -6,12 +6,13 @@ from datetime import timedelta
 
 from pydantic import Field, field_validator
 
-from denizen.app.settings.fields import Section, SomeText, Text, Whole, refuse
+from denizen.app.settings.fields import HttpUrl, Language, Name, Secret, Section, SomeText, Text, Whole, refuse
 from denizen.domain.errors import InvalidInput
 from denizen.domain.snapshot import Remote
-from denizen.domain.source import SourceKind, is_branch, read_location
+from denizen.domain.source import WEEK_MINUTES, SourceKind, is_branch, read_location
+from denizen.domain.video import VideoAccess
 
-_WEEK_MINUTES = 7 * 24 * 60
+_NORMAL = VideoAccess("")
 
 
 class RemoteSection(Section):
@@ -48,15 +49,40 @@ class RemoteSection(Section):
         return Remote(self.repository, self.branch, self.allow_existing) if self.repository else None
 
 
+class YoutubeSection(Section):
+    """How channels of YouTube are read that were added as sources. Without a key they are skipped."""
+
+    api_key: Secret = Field(
+        default=None, description="A key for the YouTube Data API v3. Without one channels of YouTube are skipped."
+    )
+    languages: tuple[Language, ...] = Field(
+        default=_NORMAL.languages,
+        description="Languages of transcripts, the best first; where none of them is there, any other is taken.",
+    )
+    api_url: HttpUrl = Field(default=_NORMAL.api_url, description="Another address of the Data API, such as a proxy's.")
+    site_url: HttpUrl = Field(default=_NORMAL.site_url, description="Another address for transcripts, likewise.")
+
+    def access(self, api_key: str) -> VideoAccess | None:
+        """With the value of the key; None without one."""
+        return VideoAccess(api_key, self.api_url, self.site_url, self.languages) if api_key else None
+
+
 class KnowledgeSection(Section):
     """Sources of knowledge are added with `denizen sources add`."""
 
     sync_every_minutes: Whole = Field(
         default=0,
         ge=0,
-        le=_WEEK_MINUTES,
-        description="How often `denizen run` reads all sources again, counted from the beginning of one sync to the "
-        "beginning of the next. 0: only when somebody asks for it.",
+        le=WEEK_MINUTES,
+        description="How often `denizen run` reads sources again that have no schedule of their own, counted from the "
+        "beginning of one sync to the beginning of the next. 0: only when somebody asks for it; channels of the "
+        "archive are looked at twice an hour in any case.",
+    )
+
+    youtube: YoutubeSection = Field(default_factory=YoutubeSection)
+    webhooks: dict[Name, Secret] = Field(
+        default_factory=dict[str, Secret],
+        description="By the id of a source: the secret with which `POST /api/sync/webhook/ID` has it read.",
     )
 
     remote: RemoteSection = Field(default_factory=RemoteSection)

@@ -4,6 +4,7 @@
     backfill    what was written before Denizen came is fetched in the background
     retention   what is too old goes
     privacy     what people ask to have forgotten goes, and does not come back
+    reader      a channel that everybody may read becomes a source of knowledge
     lookup      what agents may find, limited to what everybody who reads the answer may see
 
 The rows are in `ports/archive`; what is kept is decided in `domain/archiving`.

@@ -8,6 +8,8 @@ line, which decide who may ask for what.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from denizen.domain.clock import Clock
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.archive.mirror import Mirror
@@ -21,6 +23,13 @@ class Privacy:
     def __init__(self, mirror: Mirror, clock: Clock) -> None:
         self._mirror = mirror
         self._clock = clock
+        self._told: list[Callable[[str], Awaitable[None]]] = []
+
+    def tell_of_forgotten(self, tell: Callable[[str], Awaitable[None]]) -> None:
+        """Calls it with the platform after each time that something was deleted here, before the answer is given: for
+        what was made of posts and is kept elsewhere.
+        """
+        self._told.append(tell)
 
     async def forget_user(self, platform: str, user_id: str) -> int:
         """Everything they wrote until now goes, and is not fetched again; what they write later is kept."""
@@ -30,7 +39,9 @@ class Privacy:
             await self._forget_usage(work, platform, user_id)
             await work.reminders.forget_asker(_key_of(platform, user_id))
             await work.gaps.forget_asker(_key_of(platform, user_id))
-            return await work.archive.forget_author(platform, user_id)
+            gone = await work.archive.forget_author(platform, user_id)
+        await self._tell(platform)
+        return gone
 
     async def opt_out_user(self, platform: str, user_id: str) -> int:
         """As `forget_user`, and nothing is archived from now on. Pending reminders stay: they were asked for."""
@@ -40,7 +51,9 @@ class Privacy:
             await _forget_memories(work, platform, user_id)
             await work.gaps.forget_asker(_key_of(platform, user_id))
             await self._forget_usage(work, platform, user_id)
-            return await work.archive.forget_author(platform, user_id)
+            gone = await work.archive.forget_author(platform, user_id)
+        await self._tell(platform)
+        return gone
 
     async def _forget_usage(self, work: Work, platform: str, user_id: str) -> None:
         await work.statistics.forget_user(_key_of(platform, user_id))
@@ -55,7 +68,9 @@ class Privacy:
         """The posts of the channel and of its threads go, and none are kept from now on."""
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_out(platform, OptOutKind.CHANNEL, channel, now=self._clock.now())
-            return await work.archive.forget_room(platform, channel)
+            gone = await work.archive.forget_room(platform, channel)
+        await self._tell(platform)
+        return gone
 
     async def opt_in_channel(self, platform: str, channel: str) -> None:
         """The next backfill begins anew there and in its threads."""
@@ -75,6 +90,10 @@ class Privacy:
     async def opt_in_role(self, platform: str, role_id: str) -> None:
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_in(platform, OptOutKind.ROLE, role_id)
+
+    async def _tell(self, platform: str) -> None:
+        for tell in self._told:
+            await tell(platform)
 
 
 async def _forget_memories(work: Work, platform: str, user_id: str) -> None:

@@ -32,12 +32,15 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an attempt came to. `error` is empty when the source was read, or need not be."""
+    """What an attempt came to. `error` is empty when the source was read, or need not be; `skipped` means that it says
+    why the source was left as it is.
+    """
 
     source_id: str
     changed: bool = False
     error: str = ""
     code: str = ""
+    skipped: bool = False
 
 
 class Reading:
@@ -69,12 +72,21 @@ class Reading:
             try:
                 return await self._insist(source, state, report, reset=reset)
             except DenizenError as error:
-                _log.warning("a source was not read", extra={"source": source_id, "code": error.code, "why": error.why})
-                said = f"{error.message} {error.why}".strip()
-                now = self._clock.now()
-                await self._put(replace(state, tried_at=now, error_code=error.code, error=said))
-                report(Progress("failed"))
-                return Outcome(source_id, error=said, code=error.code)
+                return await self._miss(source, state, error, report)
+
+    async def _miss(self, source: Source, state: SourceState, error: DenizenError, report: Report) -> Outcome:
+        """The last good reading stays, but not of talk: what may not be read any more is not shown any more."""
+        said = f"{error.message} {error.why}".strip()
+        new = replace(state, tried_at=self._clock.now(), error_code=error.code, error=said)
+        if new.is_skipped:
+            await self._put(new)
+            report(Progress("skipped"))
+            return Outcome(source.id, error=f"{said} {error.fix}".strip(), code=error.code, skipped=True)
+        _log.warning("a source was not read", extra={"source": source.id, "code": error.code, "why": error.why})
+        is_over = source.kind is SourceKind.ARCHIVE and not isinstance(error, Unavailable)
+        await self._put(replace(new, revision="", taken=None, synced_at=None) if is_over else new)
+        report(Progress("failed"))
+        return Outcome(source.id, error=said, code=error.code, changed=is_over and state.taken is not None)
 
     async def _insist(self, source: Source, state: SourceState, report: Report, *, reset: bool) -> Outcome:
         reader = self._readers[source.kind]

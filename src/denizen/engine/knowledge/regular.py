@@ -1,18 +1,28 @@
-"""Reading all sources again from time to time. Run by the server, for as long as it runs."""
+"""Reading sources again from time to time: each by its own schedule, the others by that of the configuration.
+
+Run by the server, for as long as it runs. Channels of the archive are looked at in any case: who may read them changes,
+and people take back what they said.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 import anyio
 
 from denizen.domain.clock import Clock
+from denizen.domain.source import Source, SourceKind, SourceState, SyncRun
 from denizen.engine.knowledge.reading import Sleep
-from denizen.engine.knowledge.sources import Catalog
-from denizen.engine.knowledge.sync import Sync
+from denizen.engine.knowledge.sources import Catalog, Known
+from denizen.engine.knowledge.sync import KNOWN_RUNS, Sync
 
 LOOK_EVERY_S = 20.0
+TALK_EVERY = timedelta(minutes=30)
+"""How often a channel of the archive is read at least."""
+
+IsUrgent = Callable[[Source, SourceState], Awaitable[bool]]
+"""Whether a channel of the archive is to be read whatever the time is (`engine/archive/reader`)."""
 
 
 class RegularSync:
@@ -24,6 +34,7 @@ class RegularSync:
         catalog: Catalog,
         clock: Clock,
         every: Callable[[], timedelta | None],
+        is_urgent: IsUrgent,
         *,
         sleep: Sleep = anyio.sleep,
     ) -> None:
@@ -31,17 +42,32 @@ class RegularSync:
         self._catalog = catalog
         self._clock = clock
         self._every = every
+        self._is_urgent = is_urgent
         self._sleep = sleep
 
     async def run(self) -> None:
         while True:
-            if await self.is_due():
-                await self._sync.wait(await self._sync.start())
+            due = await self.list_due()
+            if due:
+                await self._sync.wait(await self._sync.start(due))
             await self._sleep(LOOK_EVERY_S)
 
-    async def is_due(self) -> bool:
-        every = self._every()
-        if every is None or not await self._catalog.list_known():
+    async def list_due(self) -> list[str]:
+        """Ids of the sources that are to be read now."""
+        known = await self._catalog.list_known()
+        runs = await self._sync.list_runs(limit=KNOWN_RUNS)
+        return [each.source.id for each in known if await self._is_due(each, runs)]
+
+    async def _is_due(self, known: Known, runs: Sequence[SyncRun]) -> bool:
+        """Runs begin before anything is known of a source, and those of long ago are not listed any more."""
+        source, state = known.source, known.state
+        every = source.every or self._every()
+        if source.kind is SourceKind.ARCHIVE:
+            every = min(every or TALK_EVERY, TALK_EVERY)
+            if state is not None and await self._is_urgent(source, state):
+                return True
+        if every is None:
             return False
-        runs = await self._sync.list_runs(limit=1)
-        return not runs or self._clock.now() - runs[0].started_at >= every
+        tried = [run.started_at for run in runs if source.id in run.sources]
+        tried += [state.tried_at] if state is not None and state.tried_at is not None else []
+        return not tried or self._clock.now() - max(tried) >= every

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from denizen.domain.clock import Clock
 from denizen.domain.snapshot import KEEP, Snapshot, SnapshotStatus, explain_need, plan_parts
+from denizen.domain.source import Source, SourceKind, SourceState
 from denizen.ports.source import Library
 from denizen.ports.store import Store
 
@@ -34,14 +35,37 @@ class Snapshots:
             async with self._store.work(write=False) as work:
                 sources = await work.sources.list_sources()
                 states = {state.source_id: state for state in await work.sources.list_states()}
-            parts, now = plan_parts(sources, states), self._clock.now()
+            now = self._clock.now()
+            parts = plan_parts(sources, states, now)
             if not parts and await self._library.current() is None:
                 return None
             snapshot = await self._library.publish(parts, now=now, anew=anew)
-            manifests = [state.taken.manifest for state in states.values() if state.taken is not None]
-            await self._library.expire(before=now - KEEP, manifests=manifests)
+            await self._library.expire(before=now - KEEP, manifests=[part.manifest for part in parts])
         self.forget_status()
         return snapshot
+
+    async def withdraw(self, platform: str) -> bool:
+        """What was said on the platform is in no snapshot any more, until its sources are read anew: that is due at
+        once. For when something of it was forgotten. False when there was nothing of it.
+        """
+        async with self._store.work() as work:
+            sources = {source.id: source for source in await work.sources.list_sources()}
+            held = [
+                state
+                for state in await work.sources.list_states()
+                if state.taken is not None and _is_of(sources[state.source_id], platform)
+            ]
+            for state in held:
+                await work.sources.put_state(SourceState(source_id=state.source_id))
+        if held:
+            await self.publish()
+        return bool(held)
+
+    async def clear(self) -> None:
+        """Agents have no snapshot until the next is published."""
+        async with self._library.alone():
+            await self._library.clear()
+        self.forget_status()
 
     async def status(self) -> SnapshotStatus:
         """Found out at most once a minute, and after every change that this process makes."""
@@ -74,5 +98,9 @@ class Snapshots:
             latest=made[0].id if made else "",
             latest_at=made[0].created_at if made else None,
             last_sync_at=max(ended, default=None),
-            why=explain_need(sources, states, now, plan_parts(sources, states)),
+            why=explain_need(sources, states, now, plan_parts(sources, states, self._clock.now())),
         )
+
+
+def _is_of(source: Source, platform: str) -> bool:
+    return source.kind is SourceKind.ARCHIVE and source.location.startswith(f"{platform}:")

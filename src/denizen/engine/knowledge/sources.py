@@ -28,6 +28,8 @@ class Change:
     content_path: str | None = None
     output_path: str | None = None
     readme_only: bool | None = None
+    max_videos: int | None = None
+    sync_every_minutes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,10 @@ def _changed(source: Source, change: Change) -> Source:
         content_path=source.content_path if change.content_path is None else change.content_path.strip("/"),
         output_path=source.output_path if change.output_path is None else change.output_path.strip("/"),
         readme_only=source.readme_only if change.readme_only is None else change.readme_only,
+        max_videos=source.max_videos if change.max_videos is None else change.max_videos,
+        sync_every_minutes=(
+            source.sync_every_minutes if change.sync_every_minutes is None else change.sync_every_minutes
+        ),
     )
 
 

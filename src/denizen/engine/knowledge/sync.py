@@ -1,7 +1,8 @@
 """A sync: a durable run that reads sources side by side and publishes what was read (inventory S24, S25).
 
 Each source is a step of its own, so that a process that dies goes on with those that were not read yet; one that cannot
-be read does not keep the others back. The web starts runs and lets them go; the command line waits for them.
+be read does not keep the others back. The web starts runs and lets them go, or follows them (`following`); the command
+line waits for them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any, cast
 
+import anyio
+
 from denizen.domain.clock import Clock
-from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.source import SyncRun, SyncStatus
@@ -30,6 +33,7 @@ PUBLISH_RETRIES = 3
 REMOTE = "(remote)"
 """Stands among the sources for the repository that snapshots are pushed to; no source can have such an id."""
 WAIT_S = 2.0
+KNOWN_RUNS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,10 @@ class Sync:
         self._snapshots = work.snapshots
         self._pushing = work.pushing
         self._sleep = sleep
+        self._begun: dict[str, SyncRun] = {}
         self._progress: dict[str, dict[str, Progress]] = {}
+        self._asked: dict[str, SyncRun] = {}
+        self._asking = anyio.Lock()
 
     def register(self) -> None:
         self._durable.register(WORKFLOW, self._run)
@@ -102,7 +109,25 @@ class Sync:
                 fix="Add one: `denizen sources add owner/repo`, or a folder.",
             )
         chosen = tuple(each for each in known if not only or each in only)
-        order = _Order(fresh("sync"), chosen, reset, push, self._clock.now())
+        return await self._submit(_Order(fresh("sync"), chosen, reset, push, self._clock.now()))
+
+    async def start_publishing(self) -> SyncRun:
+        """Publishes, and pushes, what was read last, and reads nothing; returns at once."""
+        return await self._submit(_Order(fresh("sync"), (), False, True, self._clock.now()))  # noqa: FBT003
+
+    async def ask(self, source_id: str) -> SyncRun:
+        """Has one source read by a run of its own, or by the one that waits for it already: whoever asks while it is
+        being read gets one more reading, however many ask. Raises NotFound.
+        """
+        async with self._asking:
+            waiting = self._asked.get(source_id)
+            if waiting is not None and waiting.id in self._begun and source_id not in self._progress[waiting.id]:
+                return waiting
+            self._asked[source_id] = run = await self.start([source_id])
+            return run
+
+    async def _submit(self, order: _Order) -> SyncRun:
+        self._begun[order.id] = order.run
         self._progress[order.id] = {}
         await self._durable.submit(WORKFLOW, order.id, order.to_json())
         return order.run
@@ -112,11 +137,21 @@ class Sync:
         try:
             return _run_of_json(run, await self._durable.wait(run.id))
         finally:
-            self._progress.pop(run.id, None)
+            self._leave(run.id)
 
-    def progress(self, run: SyncRun) -> Mapping[str, Progress]:
+    async def get(self, run_id: str) -> SyncRun:
+        """One of the latest, or one that was only just begun here. Raises NotFound."""
+        found = next((run for run in await self.list_runs(limit=KNOWN_RUNS) if run.id == run_id), None)
+        found = found or self._begun.get(run_id)
+        if found is None:
+            raise NotFound(
+                f"There is no sync {run_id}.", code="sync_not_found", fix="GET /api/sync lists the last ones."
+            )
+        return found
+
+    def progress(self, run_id: str) -> Mapping[str, Progress]:
         """Of each source that this process has begun to read for the run."""
-        return dict(self._progress.get(run.id, {}))
+        return dict(self._progress.get(run_id, {}))
 
     async def list_runs(self, *, limit: int = 20) -> Sequence[SyncRun]:
         """Newest first."""
@@ -134,7 +169,12 @@ class Sync:
         pushed = await self._durable.step("push", self._pushing.push) if order.push and snapshot else ""
         return await self._durable.step("end", partial(self._end, order, told, str(snapshot), str(pushed)))
 
+    def _leave(self, run_id: str) -> None:
+        self._begun.pop(run_id, None)
+        self._progress.pop(run_id, None)
+
     async def _open(self, order: _Order) -> Json:
+        self._begun[order.id] = order.run  # also one that another process began
         async with self._store.work() as work:
             await work.sources.put_sync(order.run)
         return None
@@ -151,10 +191,11 @@ class Sync:
         return await self._insist_on_snapshot(anew=order.reset)
 
     async def _end(self, order: _Order, outcomes: Sequence[Outcome], snapshot: str, not_pushed: str) -> Json:
-        failed = {outcome.source_id: outcome.error for outcome in outcomes if outcome.error}
+        skipped = {outcome.source_id: outcome.error for outcome in outcomes if outcome.skipped}
+        failed = {outcome.source_id: outcome.error for outcome in outcomes if outcome.error and not outcome.skipped}
         status = SyncStatus.DONE
         if failed or not_pushed:
-            status = SyncStatus.FAILED if len(failed) == len(outcomes) else SyncStatus.PARTIAL
+            status = SyncStatus.FAILED if failed and len(failed) == len(outcomes) else SyncStatus.PARTIAL
         failed |= {REMOTE: not_pushed} if not_pushed else {}
         ended = replace(
             order.run,
@@ -163,11 +204,12 @@ class Sync:
             snapshot=snapshot,
             changed=tuple(outcome.source_id for outcome in outcomes if outcome.changed),
             failed=failed,
+            skipped=skipped,
         )
         async with self._store.work() as work:
             await work.sources.put_sync(ended)
         self._snapshots.forget_status()
-        self._progress.pop(order.id, None)
+        self._leave(order.id)
         return _run_to_json(ended)
 
     async def _insist_on_snapshot(self, *, anew: bool) -> str:
@@ -189,6 +231,7 @@ def _run_to_json(run: SyncRun) -> Json:
     return {
         "ended_at": run.ended_at.isoformat() if run.ended_at else None, "status": run.status.value,
         "snapshot": run.snapshot, "changed": list(run.changed), "failed": run.failed,
+        "skipped": run.skipped,
     }  # fmt: skip
 
 
@@ -201,4 +244,5 @@ def _run_of_json(run: SyncRun, result: Json) -> SyncRun:
         snapshot=told["snapshot"],
         changed=tuple(told["changed"]),
         failed=dict(told["failed"]),
+        skipped=dict(told.get("skipped", {})),
     )

@@ -19,7 +19,7 @@ from denizen.domain.snapshot import Remote
 from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.engine.knowledge.sources import Change, Known
 from denizen.web.api.inbound import may_see_all
-from denizen.web.body import Body, read_flag, read_object, read_text, wrong_type
+from denizen.web.body import Body, read_flag, read_number, read_object, read_text, wrong_type
 from denizen.web.dependencies import KnowledgeParts
 from denizen.web.guard import principal_of
 from denizen_sdk.wire import SyncStarted
@@ -129,7 +129,7 @@ class Knowledge:
         return JSONResponse(asdict(SyncStarted("started", run.id, run.sources)), status_code=202)
 
     def _progress(self, run: SyncRun) -> dict[str, Any]:
-        return {name: asdict(told) for name, told in self._sync.progress(run).items()}
+        return {name: asdict(told) for name, told in self._sync.progress(run.id).items()}
 
 
 def require_admin(request: Request) -> None:
@@ -157,7 +157,9 @@ def _check_local(request: Request, location: str, kind: SourceKind | None) -> No
 def _kind(body: Body) -> SourceKind | None:
     given = read_text(body, "kind")
     if given and given not in tuple(SourceKind):
-        raise InvalidInput(f"'{given}' is no kind of source.", code="field_invalid", fix="Send git, folder or sitemap.")
+        raise InvalidInput(
+            f"'{given}' is no kind of source.", code="field_invalid", fix=f"Send one of {', '.join(SourceKind)}."
+        )
     return SourceKind(given) if given else None
 
 
@@ -167,8 +169,18 @@ def _change(body: Body) -> Change:
         location=read_text(body, "location") or None,
         kind=_kind(body),
         readme_only=read_flag(body, "readme_only") if "readme_only" in body else None,
+        max_videos=_number(body, "max_videos"),
+        sync_every_minutes=_number(body, "sync_every_minutes"),
         **texts,
     )
+
+
+def _number(body: Body, name: str) -> int | None:
+    """What it may be is `domain/source`'s."""
+    value = read_number(body, name, low=0, high=1_000_000)
+    if value is not None and not value.is_integer():
+        raise wrong_type(name, "a whole number")
+    return None if value is None else int(value)
 
 
 def _names(body: Body) -> tuple[str, ...]:

@@ -18,6 +18,8 @@ sources = sa.Table(
     sa.Column("content_path", EscapedText(), nullable=False),
     sa.Column("output_path", EscapedText(), nullable=False),
     sa.Column("readme_only", sa.Boolean(), nullable=False),
+    sa.Column("max_videos", sa.Integer(), nullable=False, server_default="50"),
+    sa.Column("sync_every_minutes", sa.Integer(), nullable=False, server_default="0"),
     sa.Column("created_at", UtcTime(), nullable=False),
     sa.Column("updated_at", UtcTime(), nullable=False),
 )
@@ -46,6 +48,7 @@ syncs = sa.Table(
     sa.Column("snapshot", sa.Text(), nullable=False),
     sa.Column("changed", JsonText(), nullable=False),
     sa.Column("failed", JsonText(), nullable=False),
+    sa.Column("skipped", JsonText(), nullable=False, server_default="{}"),
     sa.Column("started_at", UtcTime(), nullable=False),
     sa.Column("ended_at", UtcTime()),
 )

@@ -1,0 +1,157 @@
+"""What is said in a video, by the library `youtube-transcript-api`, which follows YouTube's own player. Blocks.
+
+YouTube has no way to ask for transcripts of others' videos that it promises to keep; the library is where its changes
+are dealt with. It is given a session that goes to YouTube alone (or to the site of the configuration), with a deadline
+and a bound for each answer, and without what the machine's environment would add.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import ParseError
+
+from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, Unavailable
+from denizen.domain.location import YOUTUBE
+from denizen.domain.video import Transcript, VideoAccess
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest, Response, Session
+    from youtube_transcript_api import TranscriptList, YouTubeTranscriptApi
+
+TIMEOUT_S = 20.0
+MAX_BYTES = 20 * 1024 * 1024
+
+_DOMAIN = "youtube.com"
+
+
+class Transcripts:
+    """For one thread at a time."""
+
+    def __init__(self, access: VideoAccess) -> None:
+        from youtube_transcript_api import YouTubeTranscriptApi
+
+        self._languages = access.languages
+        self._session = _open_session(access.site_url)
+        self._api: YouTubeTranscriptApi = YouTubeTranscriptApi(http_client=self._session)
+
+    def fetch(self, video_id: str, duration_s: int) -> Transcript:
+        """A video that has none gives one that says why. Raises Exhausted when YouTube does not answer this machine any
+        more, Unavailable when it does not answer now, NeedsAttention when the library does not understand it.
+        """
+        from requests import RequestException
+        from youtube_transcript_api import CouldNotRetrieveTranscript
+
+        try:
+            chosen = _choose(self._api.list(video_id), self._languages)
+            got = chosen.fetch()
+        except CouldNotRetrieveTranscript as error:
+            return Transcript(duration_s, missing=_explain(error))
+        except RequestException as error:
+            raise Unavailable(
+                "YouTube could not be read.", code="source_unavailable", why=type(error).__name__
+            ) from error
+        except ParseError:
+            return Transcript(duration_s, missing="its transcript is empty")
+        lines = tuple((each.start, each.text) for each in got if each.text.strip())
+        if not lines:
+            return Transcript(duration_s, missing="its transcript is empty")
+        return Transcript(duration_s, got.language_code, got.is_generated, lines)
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def _choose(found: TranscriptList, languages: Sequence[str]):  # noqa: ANN202
+    """One that was written, before one that was recognised; in a language that is wanted, before any other."""
+    from youtube_transcript_api import NoTranscriptFound
+
+    try:
+        return found.find_transcript(languages)
+    except NoTranscriptFound:
+        for each in found:
+            return each
+        raise
+
+
+def _explain(error: Exception) -> str:
+    """Why a video has no transcript. Raises what ends the reading of the whole channel."""
+    import youtube_transcript_api as library
+
+    if isinstance(error, library.RequestBlocked):  # and IpBlocked, which is one
+        raise Exhausted(
+            "YouTube gives no transcripts to this machine at the moment.",
+            code="youtube_blocked",
+            why="It takes it for a robot: addresses of data centres, and those that ask much, are blocked.",
+            fix="Wait some hours, or run Denizen elsewhere. What was fetched already is not asked for again.",
+        ) from error
+    if isinstance(error, library.YouTubeRequestFailed):
+        raise Unavailable("YouTube could not be read.", code="source_unavailable", why=_reason(error)) from error
+    if isinstance(error, library.YouTubeDataUnparsable | library.FailedToCreateConsentCookie):
+        raise _not_understood(error) from error
+    for kind, why in (
+        (library.TranscriptsDisabled, "it has no transcript"),
+        (library.NoTranscriptFound, "it has no transcript"),
+        (library.AgeRestricted, "it is for adults"),
+        (library.VideoUnavailable, "it is not available"),
+        (library.VideoUnplayable, "it cannot be played"),
+        (library.PoTokenRequired, "its transcript is for YouTube's own player only"),
+    ):
+        if isinstance(error, kind):
+            return why
+    return "its transcript cannot be read"
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "reason", "")).partition(" for url")[0][:200]
+
+
+def _not_understood(error: Exception) -> DenizenError:
+    return NeedsAttention(
+        "YouTube's pages are not understood any more.",
+        code="youtube_changed",
+        why=type(error).__name__,
+        fix="Upgrade Denizen, and `youtube-transcript-api` with it.",
+    )
+
+
+def _open_session(site_url: str) -> Session:
+    from requests import Session
+    from requests.adapters import HTTPAdapter
+    from requests.exceptions import ContentDecodingError, InvalidURL
+
+    class Bounded(HTTPAdapter):
+        """Leads to the configured site, and nowhere else."""
+
+        def send(self, request: PreparedRequest, *args: object, **kwargs: object) -> Response:
+            request.url = _lead(request.url or "", site_url)
+            if not request.url:
+                raise InvalidURL("it leads away from YouTube")
+            answer = super().send(request, stream=True, timeout=TIMEOUT_S, verify=True)
+            data = answer.raw.read(MAX_BYTES + 1, decode_content=True)
+            if len(data) > MAX_BYTES:
+                raise ContentDecodingError("the answer is too large")
+            answer.raw.close()
+            answer.raw = io.BytesIO(data)
+            return answer
+
+    session = Session()
+    session.trust_env = False
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, Bounded())
+    return session
+
+
+def _lead(url: str, site_url: str) -> str:
+    """Where an address of YouTube leads; empty for any other."""
+    site = site_url.rstrip("/")
+    if url.startswith(f"{site}/"):
+        return url
+    if url.startswith(f"{YOUTUBE}/"):
+        return f"{site}{url.removeprefix(YOUTUBE)}"
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    is_theirs = parts.scheme == "https" and (host == _DOMAIN or host.endswith(f".{_DOMAIN}"))
+    return url if is_theirs and site == YOUTUBE else ""

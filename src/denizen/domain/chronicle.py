@@ -1,0 +1,143 @@
+"""What was said in a channel, as documents: one for each day, one for each thread, and an index. Pure.
+
+`engine/archive/reader` chooses what may be shown; here nothing is left out. Words of people stand in block quotes, so
+that nobody can write a heading with another's name on it. Times are UTC.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+
+from denizen.domain.archiving import link_of
+from denizen.domain.document import front_matter, one_line, quoted, slug
+from denizen.domain.room import Post, Room
+from denizen.domain.words import excerpt_of
+
+EXCERPT_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A room and what was said in it, oldest first."""
+
+    room: Room
+    posts: Sequence[Post]
+
+
+@dataclass(frozen=True, slots=True)
+class Chronicle:
+    """A channel with its threads."""
+
+    channel: Talk
+    threads: Sequence[Talk]
+
+    @property
+    def revision(self) -> str:
+        """Changes with whatever the documents say."""
+        digest = hashlib.sha256()
+        for talk in (self.channel, *self.threads):
+            digest.update(repr((talk.room.id, talk.room.name, talk.room.guild_name)).encode(errors="surrogatepass"))
+            for post in talk.posts:
+                told = (post.id, post.author.name, post.edited_at, post.text)
+                digest.update(repr(told).encode(errors="surrogatepass"))
+        return digest.hexdigest()[:40]
+
+
+def write_chronicle(chronicle: Chronicle) -> list[tuple[str, str]]:
+    """Paths and texts; the index comes last."""
+    channel = chronicle.channel
+    spoken = [talk for talk in chronicle.threads if talk.posts]
+    files = {talk.room.id: _thread_file(talk.room) for talk in spoken}
+    days = [(day, list(posts)) for day, posts in groupby(channel.posts, lambda post: post.created_at.date())]
+    known = {post.id: post for talk in (channel, *spoken) for post in talk.posts}
+    documents = [(_day_file(day), _write_day(channel.room, day, posts, known, files)) for day, posts in days]
+    documents += [(files[talk.room.id], _write_thread(channel.room, talk, known)) for talk in spoken]
+    return [*documents, ("index.md", _write_index(channel.room, days, spoken, files))]
+
+
+def _day_file(day: date) -> str:
+    return f"{day.year}/{day.isoformat()}.md"
+
+
+def _thread_file(room: Room) -> str:
+    return f"threads/{slug(room.id)}-{slug(room.name)}.md"
+
+
+def _title(room: Room) -> str:
+    return f"#{one_line(room.name)}"
+
+
+def _write_day(
+    room: Room, day: date, posts: Sequence[Post], known: Mapping[str, Post], threads: Mapping[str, str]
+) -> str:
+    title = f"{_title(room)} on {day.isoformat()}"
+    head = front_matter({"title": title, "channel": _title(room), "server": one_line(room.guild_name),
+                         "date": day.isoformat(), "messages": len(posts)})  # fmt: skip
+    # A thread that began with a message has its id.
+    said = (_write_post(post, known, "%H:%M", f"../{threads[post.id]}" if post.id in threads else "") for post in posts)
+    return _document(head, title, said)
+
+
+def _write_thread(channel: Room, talk: Talk, known: Mapping[str, Post]) -> str:
+    title = f"{_title(channel)} > {one_line(talk.room.name)}"
+    first = talk.posts[0].created_at
+    head = front_matter({"title": title, "channel": _title(channel), "server": one_line(channel.guild_name),
+                         "date": first.date().isoformat(), "messages": len(talk.posts)})  # fmt: skip
+    return _document(head, title, (_write_post(post, known, "%Y-%m-%d %H:%M", "") for post in talk.posts))
+
+
+def _write_index(
+    room: Room, days: Sequence[tuple[date, Sequence[Post]]], threads: Sequence[Talk], files: Mapping[str, str]
+) -> str:
+    head = front_matter({"title": _title(room), "server": one_line(room.guild_name), "days": len(days),
+                         "threads": len(threads)})  # fmt: skip
+    text = f"{head}\n# {_title(room)}\n\nWhat was said there, by days and threads, newest first. Times are UTC.\n"
+    if days:
+        lines = (f"- [{day.isoformat()}]({_day_file(day)}): {_count(posts)}" for day, posts in reversed(days))
+        text += "\n" + "\n".join(lines) + "\n"
+    if threads:
+        newest = sorted(threads, key=lambda talk: talk.posts[0].created_at, reverse=True)
+        lines = (f"- {talk.posts[0].created_at:%Y-%m-%d} [{_label(talk.room.name)}]({files[talk.room.id]}): "
+                 f"{_count(talk.posts)}" for talk in newest)  # fmt: skip
+        text += "\n## Threads\n\n" + "\n".join(lines) + "\n"
+    return text
+
+
+def _document(head: str, title: str, said: Iterable[str]) -> str:
+    return f"{head}\n# {title}\n\nTimes are UTC.\n\n" + "\n\n".join(said) + "\n"
+
+
+def _write_post(post: Post, known: Mapping[str, Post], time: str, thread: str) -> str:
+    link = link_of(post)
+    about = [f"[message]({link})"] if link else []
+    if post.edited_at is not None:
+        about.append(f"edited {post.edited_at:%Y-%m-%d %H:%M}")
+    if post.reply_to:
+        about.append(_describe_reply(known.get(post.reply_to)))
+    if thread:
+        about.append(f"[thread]({thread})")
+    lines = [f"## {post.created_at.strftime(time)} {one_line(post.author.name) or 'somebody'}", ""]
+    lines += ["; ".join(about), ""] if about else []
+    if post.text.strip():
+        lines.append(quoted(post.text.strip()))
+    lines += [f"> [file] {one_line(each.name)} ({one_line(each.media_type)})" for each in post.attachments]
+    return "\n".join(lines).rstrip()
+
+
+def _describe_reply(post: Post | None) -> str:
+    if post is None:
+        return "in reply to a message that is not here"
+    words = _label(excerpt_of(post.text, ())[:EXCERPT_CHARS])
+    return f"in reply to {one_line(post.author.name)}, {post.created_at:%Y-%m-%d %H:%M}: “{words}”"
+
+
+def _label(text: str) -> str:
+    return one_line(text).replace("[", "(").replace("]", ")")
+
+
+def _count(posts: Sequence[Post]) -> str:
+    return "1 message" if len(posts) == 1 else f"{len(posts)} messages"
