@@ -15,6 +15,7 @@ from anyio import to_thread
 from denizen.adapters.git.program import Git
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.snapshot import Remote, Snapshot
+from denizen.domain.source import SourceKind
 
 MARKER = ".denizen-snapshot"
 """The file that says that a repository may be overwritten."""
@@ -47,7 +48,7 @@ class GitRemote:
     async def _push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
         await self._prepare(remote)
         parent = await self._fetch(remote)
-        tree = await self._write_tree(folder)
+        tree = await self._write_tree(snapshot, folder)
         if parent and tree == await self._rev(f"{_KNOWN}^{{tree}}"):
             return False
         above = ["-p", parent] if parent else []
@@ -92,11 +93,16 @@ class GitRemote:
             )
         return await self._rev(f"{_KNOWN}^{{commit}}") if branch in refs else ""
 
-    async def _write_tree(self, folder: Path) -> str:
+    async def _write_tree(self, snapshot: Snapshot, folder: Path) -> str:
+        """Without talk: a history that others have a copy of forgets nothing."""
         index = self._place / "snapshot.index"
         await to_thread.run_sync(partial(index.unlink, missing_ok=True))
         writer = self._git.having({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
-        await writer.run("add", "--all", "--force", folder=self._place, timeout_s=PUSH_TIMEOUT_S)
+        talk = [part.folder for part in snapshot.parts if part.kind == SourceKind.ARCHIVE]
+        left_out = [f":(top,literal,exclude){each}" for each in talk]
+        await writer.run(
+            "add", "--all", "--force", "--", ":(top)", *left_out, folder=self._place, timeout_s=PUSH_TIMEOUT_S
+        )
         mark = await self._git.run("hash-object", "-w", "--stdin", folder=self._place, stdin=_MARK)
         await writer.run("update-index", "--add", "--cacheinfo", f"100644,{_text(mark)},{MARKER}", folder=self._place)
         return _text(await writer.run("write-tree", folder=self._place))
