@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import httpx2
 import pytest
 
 from denizen.domain.snapshot import Remote
-from denizen.domain.source import SyncRun
+from denizen.domain.source import SourceKind, SyncRun
+from denizen.ports.source import SourceReader
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.web.auth import ApiKey
@@ -20,10 +21,12 @@ from denizen.web.dependencies import KnowledgeParts
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.wire import SyncStarted
 from tests.engine.knowledge.house import House, write
-from tests.site import ADA, ANN, LOCAL, HandClock, running_site
+from tests.site import ADA, ANN, LOCAL, HandClock, Site, running_site
 
 pytestmark = pytest.mark.anyio
 
+SECRETS = {"notes": "a-secret-of-the-notes", "gone": "a-secret-of-nothing", "empty": ""}
+NO_READERS: Mapping[SourceKind, SourceReader] = {}
 OWNER = ApiKey.of("olga", "key-of-olga", ("owner",))
 
 
@@ -54,25 +57,30 @@ class Caller:
 class Desk:
     """A server with a library, and three people: an owner, an admin, a member."""
 
-    def __init__(self, client: httpx2.AsyncClient, sdk: DenizenClient, house: House) -> None:
+    def __init__(self, client: httpx2.AsyncClient, sdk: DenizenClient, house: House, site: Site) -> None:
+        self.site = site
         self.sdk = sdk
         self.house = house
         self.owner, self.admin, self.member = (Caller(client, f"key-of-{name}") for name in ("olga", "ada", "ann"))
 
 
 @asynccontextmanager
-async def open_desk(root: Path) -> AsyncGenerator[Desk]:
+async def open_desk(root: Path, readers: Mapping[SourceKind, SourceReader] = NO_READERS) -> AsyncGenerator[Desk]:
     houses: list[House] = []
 
     def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
-        house = House(root, store=store, durable=durable)
+        house = House(root, readers, store=store, durable=durable)
         houses.append(house)
-        return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote)
+
+        async def change(remote: Remote) -> None:
+            house.remote = remote
+
+        return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote, change, lambda: SECRETS)
 
     async with running_site(keys=[OWNER, ADA, ANN], make_knowledge=make) as site, site.client() as client:
         transport = httpx2.ASGITransport(site.app)
         async with DenizenClient(LOCAL, "key-of-ada", transport=transport) as sdk:
-            yield Desk(client, sdk, houses[0])
+            yield Desk(client, sdk, houses[0], site)
 
 
 @pytest.mark.proves(
@@ -205,3 +213,51 @@ async def test_an_admin_reads_where_snapshots_are_pushed_to(tmp_path: Path) -> N
         desk.house.remote = Remote("https://git.example/x.git", "kept", allow_existing=True)
         _, told = await desk.admin.ask("GET", "/api/snapshot/config")
         assert told == {"repository": "https://git.example/x.git", "branch": "kept", "allow_existing": True}
+
+
+@pytest.mark.proves("S-http-snapshot-config-put")
+async def test_an_admin_changes_where_snapshots_are_pushed_to_and_what_was_read_goes_there(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        wanted = {"repository": "https://git.example/x.git", "branch": "kept"}
+        status, told = await desk.admin.ask("PUT", "/api/snapshot/config", **wanted)
+        assert (status, told) == (200, wanted | {"allow_existing": False, "run": ""})
+        assert desk.house.remote == Remote("https://git.example/x.git", "kept")
+        status, told = await desk.admin.ask("PUT", "/api/snapshot/config", allow_existing=True)
+        assert (told["repository"], told["branch"], told["allow_existing"]) == (*wanted.values(), True)
+        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        mirror = str(tmp_path / "mirror")
+        _, told = await desk.owner.ask("PUT", "/api/snapshot/config", repository=mirror, branch="main")
+        with anyio.fail_after(20):
+            run = await desk.house.sync.wait(await desk.house.sync.get(told["run"]))
+        assert run.failed == {} and (tmp_path / "mirror/HEAD").is_file()
+        assert (await desk.owner.ask("PUT", "/api/snapshot/config", repository=mirror))[1]["run"] == ""
+
+
+async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_refused(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        for body, code in (
+            ({"repository": "/srv/mirror"}, "owner_only"),
+            ({"repository": "http://127.0.0.1/x.git"}, "owner_only"),
+            ({"repository": "https://git.example/${OPENAI_API_KEY}.git"}, "remote_invalid"),
+            ({"repository": "https://git.example/x.git", "branch": "--force"}, "remote_invalid"),
+            ({"repository": "ext::sh"}, "source_invalid"),
+            ({"repository": 1}, "field_invalid"),
+        ):
+            status, answer = await desk.admin.ask("PUT", "/api/snapshot/config", **body)
+            assert (status, answer["error"]["code"]) == (403 if code == "owner_only" else 400, code), body
+        assert (await desk.member.ask("PUT", "/api/snapshot/config", branch="x"))[0] == 403
+        assert desk.house.remote is None
+
+
+@pytest.mark.proves("S-http-sandbox-snapshot-post")
+async def test_an_admin_has_a_snapshot_made_of_what_was_read_last(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        await desk.admin.sync()
+        write(tmp_path / "notes", {"b.md": "B"})
+        await desk.house.snapshots.clear()
+        assert (await desk.admin.ask("GET", "/api/snapshot/status"))[1]["current"] == ""
+        run = await desk.admin.sync("/api/sandbox/snapshot")
+        assert (run["status"], run["sources"], run["changed"]) == ("done", [], [])
+        assert desk.house.files() == {"docs/notes/a.md": "A"}
+        assert (await desk.member.ask("POST", "/api/sandbox/snapshot"))[0] == 403

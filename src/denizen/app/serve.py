@@ -18,6 +18,7 @@ from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import Accounts
 from denizen.app.build import Denizen
 from denizen.app.reload import Reloader
+from denizen.app.remote import RemoteSwitch
 from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
 from denizen.engine.direct import DirectCalls
@@ -47,9 +48,10 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
     calls = DirectCalls(denizen.runtime, denizen.services)
     mcp = McpEndpoint(OutsideDesk(denizen.runtime, denizen.turns, calls), __version__)
-    server = _server(denizen, host, Outer(calls, mcp), lambda: on_ready(url))
     accounts = Accounts(denizen)
     reloader = Reloader(denizen, accounts.follow)
+    outer = Outer(calls, mcp, RemoteSwitch(denizen, reloader.reload))
+    server = _server(denizen, host, outer, lambda: on_ready(url))
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
             group.start_soon(_stop_on_signal, denizen, server, signals)
@@ -113,10 +115,11 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """What programs use besides turns: single calls of tools, and the MCP server."""
+    """What programs use besides turns: single calls of tools, the MCP server, and where snapshots go."""
 
     calls: DirectCalls
     mcp: McpEndpoint
+    remote: RemoteSwitch
 
 
 def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], None]) -> uvicorn.Server:
@@ -154,6 +157,8 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
                 denizen.knowledge.sync,
                 denizen.knowledge.snapshots,
                 lambda: denizen.runtime.current.snapshot_remote,
+                outer.remote.change,
+                lambda: denizen.runtime.current.webhooks,
             ),
             calls=outer.calls,
             mcp=outer.mcp if denizen.settings.channels.mcp.enabled else None,

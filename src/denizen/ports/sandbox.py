@@ -58,6 +58,10 @@ class Sandbox(Protocol):
         """
         ...
 
+    def forget_sessions(self) -> None:
+        """From now on everybody sees what they are given then, whatever session they name."""
+        ...
+
     async def check(self) -> str:
         """How programs are shut in here, by really running one. Raises Unavailable (`sandbox_off`)."""
         ...

@@ -20,6 +20,7 @@ from denizen.web.api.knowledge import Knowledge
 from denizen.web.api.on_demand import Listings
 from denizen.web.api.sandbox import Sandbox
 from denizen.web.api.statistics import Statistics
+from denizen.web.api.syncs import Syncs
 from denizen.web.dependencies import WebDependencies
 from denizen.web.errors import Boundary, answer_http_exception
 from denizen.web.guard import Guard, SecurityHeaders
@@ -37,6 +38,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             *(Completions(deps).routes if deps.channels.api else ()),
             *(Chat(deps).routes if deps.channels.web else ()),
             *Approvals(deps).routes,
+            *(Syncs(deps.knowledge, deps.timing).routes if deps.knowledge is not None else ()),
             *(Knowledge(deps.knowledge).routes if deps.knowledge is not None else ()),
             *(Sandbox(deps.calls).routes if deps.calls is not None else ()),
             *([Route(path, deps.mcp, methods=["POST"]) for path in MCP_PATHS] if deps.mcp is not None else ()),

@@ -51,6 +51,12 @@ def _parse(raw: bytes) -> Any:  # noqa: ANN401 - any JSON value
     return value
 
 
+def has_body(request: Request) -> bool:
+    """Whether there is one, of whatever kind."""
+    length = request.headers.get("content-length", "0")
+    return length != "0" or "transfer-encoding" in request.headers
+
+
 async def read_bytes(request: Request, *, limit: int) -> bytes:
     """The body. Raises HTTPException (413) as soon as there is more than the limit."""
     body = bytearray()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
@@ -52,12 +52,16 @@ class Channels:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeParts:
-    """Sources, reading them, and the snapshots made of them. `remote` is where those are pushed to now."""
+    """Sources, reading them, and the snapshots made of them. `remote` is where those are pushed to now, which
+    `change_remote` changes; `webhooks` are the secrets, by source, of those who may have one read.
+    """
 
     catalog: Catalog
     sync: Sync
     snapshots: Snapshots
     remote: Callable[[], Remote | None]
+    change_remote: Callable[[Remote], Awaitable[None]]
+    webhooks: Callable[[], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)

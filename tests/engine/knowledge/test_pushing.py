@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from denizen.domain.errors import Unavailable
+from denizen.adapters.git import GitRemote
+from denizen.adapters.git.program import Git
+from denizen.domain.errors import Conflict, NotFound, Unavailable
 from denizen.domain.snapshot import Remote, Snapshot
 from denizen.domain.source import SyncStatus
 from tests.engine.knowledge.house import House, write
-from tests.repository import Repository, create_repository
+from tests.repository import ENVIRONMENT, Repository, create_repository
 
 pytestmark = pytest.mark.anyio
 MARKER = ".denizen-snapshot"
@@ -114,3 +116,36 @@ async def test_a_push_is_tried_five_times_more_and_one_that_fails_spoils_nothing
     assert (run.status, list(run.failed)) == (SyncStatus.PARTIAL, ["(remote)"])
     assert house.files() == {"docs/notes/a.md": "A"}
     await house.durable.aclose()
+
+
+@pytest.mark.proves("S30")
+async def test_a_remote_that_is_claimed_is_made_and_marked_and_one_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    remote = GitRemote(Git(ENVIRONMENT), tmp_path / "pushing")
+    await remote.claim(Remote(str(tmp_path / "new"), "kept"))
+    assert files_of(Repository(tmp_path / "new"), "kept") == [MARKER]
+    await remote.claim(Remote(str(tmp_path / "new"), "kept"))
+    assert Repository(tmp_path / "new").git("rev-list", "--count", "kept") == "1"
+    other = create_repository(tmp_path / "other", {"precious.txt": "x"})
+    for branch in ("main", "snapshots"):
+        with pytest.raises(Conflict) as refused:
+            await remote.claim(Remote(str(other.folder), branch))
+        assert refused.value.code == "remote_unmarked"
+    assert other.git("branch", "--format=%(refname:short)") == "main"
+    await remote.claim(Remote(str(other.folder), "snapshots", allow_existing=True))
+    assert files_of(other, "snapshots") == [MARKER]
+    await remote.claim(Remote(str(other.folder), "main", allow_existing=True))
+    assert files_of(other) == ["precious.txt"]
+    with pytest.raises(NotFound):
+        await remote.claim(Remote(f"file://{tmp_path}/nowhere.git"))
+
+
+@pytest.mark.proves("S30")
+async def test_what_is_cleared_is_current_no_more_and_the_status_says_so(house: House) -> None:
+    run = await house.run()
+    assert (await house.snapshots.status()).current == run.snapshot
+    await house.snapshots.clear()
+    status = await house.snapshots.status()
+    assert (status.current, status.latest, status.needs_sync) == ("", run.snapshot, True)
+    assert house.library.current_folder() is None
+    assert (await house.run()).snapshot == run.snapshot
+    assert (await house.snapshots.status()).current == run.snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,9 +13,10 @@ import pytest
 
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState, SyncStatus
+from denizen.engine.knowledge.following import Stand, follow
 from denizen.engine.knowledge.regular import RegularSync
 from denizen.engine.knowledge.sources import Change
-from denizen.ports.source import File, Report, Tree
+from denizen.ports.source import File, Progress, Report, Tree
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from tests.engine.knowledge.house import House, write
 from tests.repository import create_repository
@@ -388,3 +389,49 @@ async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last
     house.clock.time += timedelta(hours=2)
     every[0] = None
     assert not await regular.list_due()
+
+
+async def test_a_source_with_a_schedule_of_its_own_is_read_by_that_and_the_others_by_the_common_one(
+    house: House, tmp_path: Path
+) -> None:
+    every: list[timedelta | None] = [timedelta(hours=1)]
+    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], never)
+    for name, minutes in (("common", 0), ("often", 10), ("rarely", 120)):
+        await house.add(write(tmp_path / name, {"a.md": "A"}), sync_every_minutes=minutes)
+    assert await regular.list_due() == ["common", "often", "rarely"]
+    await house.run()
+    found: list[tuple[int, str]] = []
+    for minute in range(1, 131):
+        house.clock.time += timedelta(minutes=1)
+        if due := await regular.list_due():
+            found.append((minute, " ".join(due)))
+            await house.sync.wait(await house.sync.start(due))
+    assert [each for each in found if each[1] != "often"] == [(60, "common often"), (120, "common often rarely")]
+    assert [minute for minute, _ in found] == list(range(10, 131, 10))
+    every[0] = None
+    house.clock.time += timedelta(hours=3)
+    assert await regular.list_due() == ["often", "rarely"]
+
+
+async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_its_end(tmp_path: Path) -> None:
+    moody = Moody()
+    moody.waits = anyio.Event()
+    house = House(tmp_path, {SourceKind.GIT: moody})
+    await house.durable.start()
+    await house.add("nuxt/docs")
+    await house.add(write(tmp_path / "notes", {"a.md": "A"}))
+    run = await house.sync.start()
+    with anyio.fail_after(20):
+        await moody.reached.wait()
+        stands: list[Stand] = []
+        async with aclosing(follow(house.sync, run.id, sleep=house.clock.sleep)) as told:
+            async for stand in told:
+                stands.append(stand)
+                if stand.progress.get("notes") == Progress("read", 1, 1):
+                    moody.waits.set()
+    assert stands[0].progress["docs"] == Progress("looking")
+    assert all(stand.run.ended_at is None for stand in stands[:-1])
+    assert stands[-1].run.status is SyncStatus.DONE and stands[-1].run.changed == ("docs", "notes")
+    with pytest.raises(NotFound):
+        await house.sync.get("sync_none")
+    await house.durable.aclose()

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from shutil import rmtree
 
+import anyio
 from anyio import to_thread
 
 from denizen.adapters.git.program import Git
@@ -35,15 +36,28 @@ class GitRemote:
     def __init__(self, git: Git, folder: Path) -> None:
         self._git = git
         self._place = folder / "remote.git"
+        self._alone = anyio.Lock()
+
+    async def claim(self, remote: Remote) -> None:
+        """Makes it where it is a path with nothing there, and marks it where it is empty (inventory S30). Raises
+        Conflict for one with something of others in it, unless that is allowed, and what reading one raises.
+        """
+        async with self._alone:
+            await self._prepare(remote)
+            if await self._fetch(remote):
+                return
+            tree = await self._git.run("mktree", folder=self._place, stdin=await self._mark_entry())
+            await self._send(remote, _text(tree), "", "A place for snapshots")
 
     async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
         """Raises Conflict for a repository without the marker, and what reading one raises."""
-        try:
-            return await self._push(remote, snapshot, folder)
-        except Unavailable as error:
-            if error.code == "source_damaged":
-                await to_thread.run_sync(partial(rmtree, self._place, ignore_errors=True))
-            raise
+        async with self._alone:
+            try:
+                return await self._push(remote, snapshot, folder)
+            except Unavailable as error:
+                if error.code == "source_damaged":
+                    await to_thread.run_sync(partial(rmtree, self._place, ignore_errors=True))
+                raise
 
     async def _push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
         await self._prepare(remote)
@@ -51,14 +65,16 @@ class GitRemote:
         tree = await self._write_tree(snapshot, folder)
         if parent and tree == await self._rev(f"{_KNOWN}^{{tree}}"):
             return False
+        await self._send(remote, tree, parent, f"Snapshot {snapshot.id}")
+        return True
+
+    async def _send(self, remote: Remote, tree: str, parent: str, message: str) -> None:
         above = ["-p", parent] if parent else []
-        maker = self._git.having(_BY)
-        commit = await maker.run("commit-tree", tree, *above, "-m", f"Snapshot {snapshot.id}", folder=self._place)
+        commit = await self._git.having(_BY).run("commit-tree", tree, *above, "-m", message, folder=self._place)
         await self._git.run(
             "push", "--quiet", "--no-verify", "--", remote.location, f"{_text(commit)}:refs/heads/{remote.branch}",
             folder=self._place, timeout_s=PUSH_TIMEOUT_S,
         )  # fmt: skip
-        return True
 
     async def _prepare(self, remote: Remote) -> None:
         """A path where there is nothing becomes an empty repository."""
@@ -103,9 +119,13 @@ class GitRemote:
         await writer.run(
             "add", "--all", "--force", "--", ":(top)", *left_out, folder=self._place, timeout_s=PUSH_TIMEOUT_S
         )
-        mark = await self._git.run("hash-object", "-w", "--stdin", folder=self._place, stdin=_MARK)
-        await writer.run("update-index", "--add", "--cacheinfo", f"100644,{_text(mark)},{MARKER}", folder=self._place)
+        await writer.run("update-index", "--add", "--index-info", folder=self._place, stdin=await self._mark_entry())
         return _text(await writer.run("write-tree", folder=self._place))
+
+    async def _mark_entry(self) -> bytes:
+        """The marker, as trees and indexes take it."""
+        mark = await self._git.run("hash-object", "-w", "--stdin", folder=self._place, stdin=_MARK)
+        return f"100644 blob {_text(mark)}\t{MARKER}\n".encode()
 
     async def _rev(self, name: str) -> str:
         return _text(await self._git.run("rev-parse", "--verify", name, folder=self._place))

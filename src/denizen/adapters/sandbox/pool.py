@@ -88,6 +88,9 @@ class SandboxPool:
         results = await self._run(commands, session.view, tier, machine)
         return ShellReply(session.id, results)
 
+    def forget_sessions(self) -> None:
+        self._sessions.clear()
+
     async def check(self) -> str:
         tier, machine = await self._find_tier()
         how = "namespaces and seccomp" if tier == "namespaces" else "Landlock and seccomp, without namespaces"

@@ -46,6 +46,9 @@ class Sessions:
         self._by_id[session.id] = session  # the latest used is the last
         return session
 
+    def clear(self) -> None:
+        self._by_id.clear()
+
     def __len__(self) -> int:
         return len(self._by_id)
 

@@ -43,6 +43,21 @@ def parse_path(text: str) -> KeyPath:
     return tuple(path)
 
 
+def set_values(
+    home: Path,
+    environment: Mapping[str, str],
+    values: Mapping[KeyPath, Json],
+    *,
+    known_tools: Collection[str] | None = None,
+) -> Settings:
+    """As `set_value`, several in one step: all of them or none."""
+    with edit_lock(home):
+        text = read_config(home)
+        for path, value in values.items():
+            text = splice_value(text, parse_config(text, home), path, value)
+        return _accept(home, environment, text, known_tools)
+
+
 def set_value(
     home: Path,
     environment: Mapping[str, str],
@@ -56,10 +71,7 @@ def set_value(
     A `${NAME}` in a text is a reference. Raises InvalidInput (`config_invalid`) and writes nothing when the file as a
     whole would not be valid, NotFound when the path leads through something that is not a group.
     """
-    with edit_lock(home):
-        text = read_config(home)
-        changed = splice_value(text, parse_config(text, home), path, value)
-        return _accept(home, environment, changed, known_tools)
+    return set_values(home, environment, {path: value}, known_tools=known_tools)
 
 
 def remove_value(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from starlette.requests import Request
+
 from denizen.domain import conversation
 from denizen.domain.conversation import Place
-from denizen.domain.errors import NotFound
+from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.principal import Principal, RoleName
 from denizen.domain.turn import Inbound, Turn
+from denizen.web.guard import principal_of
 
 API = "api"
 """The platform of OpenAI-compatible requests."""
@@ -37,6 +40,12 @@ def key_of(inbound: Inbound) -> TurnId:
 def may_see_all(principal: Principal) -> bool:
     """Owners and admins."""
     return bool(principal.roles & {RoleName.OWNER, RoleName.ADMIN})
+
+
+def require_admin(request: Request) -> None:
+    """Raises NotAllowed for everybody but owners and admins."""
+    if not may_see_all(principal_of(request)):
+        raise NotAllowed("This is for owners and admins.", code="admin_only", fix="Use a key with the role admin.")
 
 
 def check_own(turn: Turn, principal: Principal) -> None:

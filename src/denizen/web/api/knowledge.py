@@ -1,4 +1,4 @@
-"""`/api/sources`, `/api/sync` and `/api/snapshot`: what agents look things up in (inventory 2.7).
+"""`/api/sources` and `/api/snapshot`: what agents look things up in (inventory 2.7). Reading it is in `syncs`.
 
 Everybody who may reach the server reads the list; the rest is for owners and admins. A path of the server's own machine
 is named by owners only: an admin of the community need not be somebody who may read its disk.
@@ -7,7 +7,7 @@ is named by owners only: an admin of the community need not be somebody who may 
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -16,13 +16,12 @@ from starlette.routing import Route
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.principal import RoleName
 from denizen.domain.snapshot import Remote
-from denizen.domain.source import Source, SourceKind, SyncRun
+from denizen.domain.source import Source, SourceKind, is_branch, read_location
 from denizen.engine.knowledge.sources import Change, Known
-from denizen.web.api.inbound import may_see_all
+from denizen.web.api.inbound import may_see_all, require_admin
 from denizen.web.body import Body, read_flag, read_number, read_object, read_text, wrong_type
 from denizen.web.dependencies import KnowledgeParts
 from denizen.web.guard import principal_of
-from denizen_sdk.wire import SyncStarted
 
 _TEXTS = ("label", "branch", "content_path", "output_path")
 
@@ -35,6 +34,7 @@ class Knowledge:
         self._sync = parts.sync
         self._snapshots = parts.snapshots
         self._remote = parts.remote
+        self._change_remote = parts.change_remote
 
     @property
     def routes(self) -> list[Route]:
@@ -43,11 +43,9 @@ class Knowledge:
             Route("/api/sources", self.add, methods=["POST"]),
             Route("/api/sources/{source}", self.edit, methods=["PUT"]),
             Route("/api/sources/{source}", self.remove, methods=["DELETE"]),
-            Route("/api/sync", self.list_runs, methods=["GET"]),
-            Route("/api/sync", self.start, methods=["POST"]),
-            Route("/api/sync/{source}", self.start_one, methods=["POST"]),
             Route("/api/snapshot/status", self.status, methods=["GET"]),
             Route("/api/snapshot/config", self.config, methods=["GET"]),
+            Route("/api/snapshot/config", self.configure, methods=["PUT"]),
             Route("/api/snapshot/sync", self.publish, methods=["POST"]),
         ]
 
@@ -81,22 +79,6 @@ class Knowledge:
         await self._catalog.remove(request.path_params["source"])
         return Response(status_code=204)
 
-    async def list_runs(self, request: Request) -> Response:
-        """The last syncs, newest first; of those that run here how far each source is."""
-        require_admin(request)
-        runs = await self._sync.list_runs()
-        return JSONResponse([{**_run(run), "progress": self._progress(run)} for run in runs])
-
-    async def start(self, request: Request) -> Response:
-        require_admin(request)
-        body: Body = await read_object(request) if _has_body(request) else {}
-        push = read_flag(body, "push") if "push" in body else True
-        return await self._started(_names(body), reset=read_flag(body, "reset"), push=push)
-
-    async def start_one(self, request: Request) -> Response:
-        require_admin(request)
-        return await self._started((request.path_params["source"],))
-
     async def status(self, request: Request) -> Response:
         require_admin(request)
         found = await self._snapshots.status()
@@ -112,35 +94,27 @@ class Knowledge:
         )
 
     async def config(self, request: Request) -> Response:
-        """Where snapshots are pushed to; an empty repository means nowhere. It is changed in the configuration."""
+        """Where snapshots are pushed to; an empty repository means nowhere."""
         require_admin(request)
-        remote = self._remote() or Remote("")
-        told = {"repository": remote.location, "branch": remote.branch, "allow_existing": remote.allow_existing}
-        return JSONResponse(told)
+        return JSONResponse(_remote(self._remote() or Remote("")))
+
+    async def configure(self, request: Request) -> Response:
+        """Changes it in the configuration, after the repository was made or found to be Denizen's; fields that are
+        missing stay as they are. Agents have no snapshot then until the sync that begins at once has published one.
+        """
+        require_admin(request)
+        body, known = await read_object(request), self._remote() or Remote("")
+        remote = _read_remote(body, known)
+        _check_local(request, remote.location, SourceKind.GIT)
+        await self._change_remote(remote)
+        run = await self._sync.start() if remote != known and await self._catalog.list_known() else None
+        return JSONResponse(_remote(remote) | {"run": run.id if run else ""})
 
     async def publish(self, request: Request) -> Response:
         """Makes what was read last the current snapshot."""
         require_admin(request)
         made = await self._snapshots.publish()
         return JSONResponse({"current": "" if made is None else made.id})
-
-    async def _started(self, only: tuple[str, ...], *, reset: bool = False, push: bool = True) -> Response:
-        run = await self._sync.start(only, reset=reset, push=push)
-        return JSONResponse(asdict(SyncStarted("started", run.id, run.sources)), status_code=202)
-
-    def _progress(self, run: SyncRun) -> dict[str, Any]:
-        return {name: asdict(told) for name, told in self._sync.progress(run.id).items()}
-
-
-def require_admin(request: Request) -> None:
-    """Raises NotAllowed for everybody but owners and admins."""
-    if not may_see_all(principal_of(request)):
-        raise NotAllowed("This is for owners and admins.", code="admin_only", fix="Use a key with the role admin.")
-
-
-def _has_body(request: Request) -> bool:
-    length = request.headers.get("content-length", "0")
-    return length != "0" or "transfer-encoding" in request.headers
 
 
 def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:
@@ -175,19 +149,28 @@ def _change(body: Body) -> Change:
     )
 
 
+def _remote(remote: Remote) -> dict[str, Any]:
+    return {"repository": remote.location, "branch": remote.branch, "allow_existing": remote.allow_existing}
+
+
+def _read_remote(body: Body, known: Remote) -> Remote:
+    """Raises InvalidInput, also for what the configuration would take for a variable: its value could be a secret."""
+    location = read_text(body, "repository", known.location).strip()
+    branch = read_text(body, "branch", known.branch).strip() or "main"
+    if location:
+        location = read_location(location, SourceKind.GIT)[1]
+    if "$" in location or not is_branch(branch):
+        raise InvalidInput("This is no repository and branch.", code="remote_invalid", fix="Write them in full.")
+    allow_existing = read_flag(body, "allow_existing") if "allow_existing" in body else known.allow_existing
+    return Remote(location, branch, allow_existing)
+
+
 def _number(body: Body, name: str) -> int | None:
     """What it may be is `domain/source`'s."""
     value = read_number(body, name, low=0, high=1_000_000)
     if value is not None and not value.is_integer():
         raise wrong_type(name, "a whole number")
     return None if value is None else int(value)
-
-
-def _names(body: Body) -> tuple[str, ...]:
-    names: Any = body.get("sources") or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
-        raise wrong_type("sources", "a list of ids")
-    return tuple(cast("list[str]", names))
 
 
 def _source(source: Source) -> dict[str, Any]:
@@ -209,8 +192,3 @@ def _known(known: Known, *, in_full: bool) -> dict[str, Any]:
     if not in_full:
         return told
     return _source(source) | told | {"revision": state.revision if state else "", "error": state.error if state else ""}
-
-
-def _run(run: SyncRun) -> dict[str, Any]:
-    ended_at = run.ended_at.isoformat() if run.ended_at else None
-    return asdict(run) | {"started_at": run.started_at.isoformat(), "ended_at": ended_at}

@@ -1,0 +1,162 @@
+"""`/api/sync`: reading sources now, following that, and webhooks of those who change what is read (inventory 2.7).
+
+All is for owners and admins but the webhook, which brings a secret of its own: as GitHub signs what it sends, or as a
+bearer token. It has one source read, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Any, cast
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from denizen.domain.errors import NotAllowed
+from denizen.domain.source import SyncRun
+from denizen.engine.knowledge.following import Stand, follow
+from denizen.ports.source import Progress
+from denizen.web.api.inbound import require_admin
+from denizen.web.body import Body, has_body, read_bytes, read_flag, read_object, wrong_type
+from denizen.web.dependencies import KnowledgeParts, Timing
+from denizen.web.errors import problem_of
+from denizen.web.event_stream import Chunks, Conduct, EventStream
+from denizen.web.guard import SYNC_WEBHOOKS
+from denizen_sdk.wire import SyncStarted
+
+MAX_PAYLOAD_BYTES = 25 * 1024 * 1024
+"""As much as GitHub sends at most."""
+
+
+class Syncs:
+    """The routes."""
+
+    def __init__(self, parts: KnowledgeParts, timing: Timing) -> None:
+        self._sync = parts.sync
+        self._webhooks = parts.webhooks
+        self._timing = timing
+
+    @property
+    def routes(self) -> list[Route]:
+        return [
+            Route("/api/sync", self.list_runs, methods=["GET"]),
+            Route("/api/sync", self.start, methods=["POST"]),
+            Route(f"{SYNC_WEBHOOKS}{{source}}", self.hear, methods=["POST"]),
+            Route("/api/sync/{run}/events", self.events, methods=["GET"]),
+            Route("/api/sync/{source}", self.start_one, methods=["POST"]),
+            Route("/api/sandbox/snapshot", self.snapshot, methods=["POST"]),
+        ]
+
+    async def list_runs(self, request: Request) -> Response:
+        """The last syncs, newest first; of those that run here how far each source is."""
+        require_admin(request)
+        runs = await self._sync.list_runs()
+        return JSONResponse([_run(run) | {"progress": _progress(self._sync.progress(run.id))} for run in runs])
+
+    async def start(self, request: Request) -> Response:
+        require_admin(request)
+        body: Body = await read_object(request) if has_body(request) else {}
+        push = read_flag(body, "push") if "push" in body else True
+        return _started(await self._sync.start(_names(body), reset=read_flag(body, "reset"), push=push))
+
+    async def start_one(self, request: Request) -> Response:
+        require_admin(request)
+        return _started(await self._sync.start((request.path_params["source"],)))
+
+    async def snapshot(self, request: Request) -> Response:
+        """Has a snapshot made of what was read last, without reading anything, and pushed where one is configured."""
+        require_admin(request)
+        return _started(await self._sync.start_publishing())
+
+    async def events(self, request: Request) -> Response:
+        """`run` with all that is known, `progress` for each source whenever it goes on, and `end` with the result."""
+        require_admin(request)
+        conduct = Conduct(
+            on_error=lambda error: _encode("error", asdict(problem_of(error))),
+            on_gone=lambda: None,
+            start_after_s=self._timing.chat_start_s,
+            keep_alive_s=self._timing.keep_alive_s,
+        )
+        return EventStream(self._chunks(request.path_params["run"]), conduct, {})
+
+    async def _chunks(self, run_id: str) -> Chunks:
+        told: Mapping[str, Progress] | None = None
+        async with aclosing(follow(self._sync, run_id)) as stands:
+            async for stand in stands:
+                for chunk in _changes(stand, told):
+                    yield chunk
+                told = stand.progress
+
+    async def hear(self, request: Request) -> Response:
+        """Raises NotAllowed (401) whatever is wrong: nobody learns which sources there are, or have a webhook."""
+        source, payload = request.path_params["source"], await read_bytes(request, limit=MAX_PAYLOAD_BYTES)
+        if not is_signed(self._webhooks().get(source, ""), request.headers, payload):
+            raise NotAllowed(
+                "This webhook is not known, or its secret is wrong.",
+                code="credentials_wrong",
+                fix=f"Look at knowledge.webhooks.{source[:64]} and at the secret on the other side.",
+            )
+        if request.headers.get("x-github-event") == "ping":
+            return JSONResponse({"status": "pong"})
+        return _started(await self._sync.ask(source))
+
+
+def is_signed(secret: str, headers: Mapping[str, str], payload: bytes) -> bool:
+    """Whether the payload is signed with the secret as GitHub does it, or the secret is the bearer token. Takes the
+    same time wherever it differs. Never for an empty secret.
+    """
+    signature = headers.get("x-hub-signature-256", "")
+    if signature:
+        made = f"sha256={hmac.new(secret.encode(), payload, hashlib.sha256).hexdigest()}"
+        is_right = hmac.compare_digest(made.encode(), signature.encode())
+    else:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        given = token.strip() if scheme.lower() == "bearer" else ""
+        is_right = hmac.compare_digest(_digest(secret), _digest(given))
+    return is_right and bool(secret)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _changes(stand: Stand, told: Mapping[str, Progress] | None) -> list[bytes]:
+    if stand.run.ended_at is not None:
+        return [_encode("end", _run(stand.run))]
+    if told is None:
+        return [_encode("run", _run(stand.run) | {"progress": _progress(stand.progress)})]
+    return [
+        _encode("progress", {"source": source, **asdict(progress)})
+        for source, progress in stand.progress.items()
+        if told.get(source) != progress
+    ]
+
+
+def _encode(event: str, row: Mapping[str, Any]) -> bytes:
+    return f"event: {event}\ndata: {json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+
+
+def _started(run: SyncRun) -> Response:
+    return JSONResponse(asdict(SyncStarted("started", run.id, run.sources)), status_code=202)
+
+
+def _progress(told: Mapping[str, Progress]) -> dict[str, Any]:
+    return {name: asdict(each) for name, each in told.items()}
+
+
+def _run(run: SyncRun) -> dict[str, Any]:
+    ended_at = run.ended_at.isoformat() if run.ended_at else None
+    return asdict(run) | {"started_at": run.started_at.isoformat(), "ended_at": ended_at}
+
+
+def _names(body: Body) -> tuple[str, ...]:
+    names: Any = body.get("sources") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
+        raise wrong_type("sources", "a list of ids")
+    return tuple(cast("list[str]", names))
