@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from denizen.adapters.git import GitReader
@@ -225,8 +226,7 @@ async def test_what_a_fetch_that_was_killed_left_behind_is_no_lasting_harm(
     reader: GitReader, site: Repository, tmp_path: Path
 ) -> None:
     await read(reader, source(site))
-    for lock in ("shallow.lock", "refs/denizen/head.lock"):
-        (tmp_path / "clones/s.git" / lock).write_text("")
+    (tmp_path / "clones/s.git/refs/denizen/head.lock").write_text("")
     site.write("docs/a.md", "new")
     site.commit()
     with pytest.raises(Unavailable) as refused:
@@ -253,7 +253,7 @@ async def test_a_repository_beyond_all_bounds_is_given_up_and_leaves_nothing(sit
     with pytest.raises(Exhausted) as raised:
         await read(reader, source(site))
     assert raised.value.code == "repository_too_large"
-    assert not list((tmp_path / "clones").iterdir())
+    assert [path.name for path in (tmp_path / "clones").iterdir()] == ["s.lock"]
 
 
 async def test_of_a_file_that_is_not_wanted_only_the_size_is_looked_up(reader: GitReader, site: Repository) -> None:
@@ -269,3 +269,39 @@ async def test_of_a_file_that_is_not_wanted_only_the_size_is_looked_up(reader: G
 async def test_what_a_server_says_cannot_work_on_a_terminal() -> None:
     said = "remote: \x1b]0;owned\x07\x1b[2J\u202egone\x9b1m\nfatal: early EOF"
     assert not set("\x1b\x07\u202e\x9b") & set(explain(said).why)
+
+
+async def test_what_a_killed_fetch_has_not_finished_is_removed_at_the_next_one(
+    reader: GitReader, site: Repository, tmp_path: Path
+) -> None:
+    before = await read(reader, source(site))
+    place = tmp_path / "clones/s.git"
+    for left in ("objects/pack/tmp_pack_a1b2c3", "objects/pack/tmp_idx_x", "objects/ab/tmp_obj_x", "shallow.lock"):
+        (place / left).parent.mkdir(exist_ok=True)
+        (place / left).write_bytes(b"half of it" * 1000)
+    site.write("docs/new.md", "new")
+    site.commit()
+    after = await read(reader, source(site))
+    assert after[1] == {**before[1], "docs/new.md": b"new"}
+    assert not [path.name for path in place.rglob("*") if path.name.startswith("tmp_") or path.suffix == ".lock"]
+
+
+async def test_two_processes_do_not_fetch_into_one_clone_at_the_same_time(
+    reader: GitReader, site: Repository, tmp_path: Path
+) -> None:
+    other = GitReader(Git(ENVIRONMENT), tmp_path / "clones")  # it knows nothing of the first one
+    place, inside = tmp_path / "clones/s.git/objects/pack/tmp_pack_of_the_first", anyio.Event()
+
+    async def second() -> None:
+        await read(other, source(site))
+        inside.set()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            async with reader.open(source(site), ignore):
+                place.write_bytes(b"it is being written")
+                group.start_soon(second)
+                await anyio.wait_all_tasks_blocked()
+                assert place.exists() and not inside.is_set()
+            await inside.wait()
+    assert not place.exists()

@@ -446,3 +446,34 @@ def _library_of(interpreter: str) -> str:
         check=True,
     )
     return asked.stdout.strip()
+
+
+async def test_a_conversation_with_many_batches_does_not_starve_another(tier: str, ground: Ground) -> None:
+    done: list[str] = []
+    async with opened(tier) as pool:
+
+        async def ask(owner: str) -> None:
+            await pool.run(["echo x"] * 3, view_of(ground), owner=owner)
+            done.append(owner)
+
+        await pool.check()
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                for owner in ("busy",) * 8 + ("other",):
+                    group.start_soon(ask, owner)
+    assert done.index("other") <= 2
+
+
+async def test_a_session_that_is_forgotten_sees_what_it_is_given_then(
+    tier: str, ground: Ground, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir(mode=0o755)
+    (other / "new.txt").write_text("new")
+    async with opened(tier) as pool:
+        first = await pool.run(["ls"], view_of(ground), owner="a")
+        kept = await pool.run(["ls"], ShellView((("", other),)), owner="a", session_id=first.session_id)
+        assert kept.results[0].stdout == first.results[0].stdout
+        pool.forget_sessions()
+        again = await pool.run(["ls"], ShellView((("", other),)), owner="a", session_id=first.session_id)
+        assert (again.results[0].stdout, again.session_id == first.session_id) == ("new.txt\n", False)

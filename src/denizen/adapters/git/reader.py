@@ -16,6 +16,7 @@ from shutil import rmtree
 
 from anyio import to_thread
 
+from denizen.adapters.git.clones import alone
 from denizen.adapters.git.program import Git, OnPercent
 from denizen.domain.errors import Exhausted, NotFound, Unavailable
 from denizen.domain.source import Source, find_readme, is_kept, is_plain_path
@@ -56,13 +57,14 @@ class GitReader:
         await self.look(source)
         place = self._place(source.id)
         try:
-            await self._prepare(place, source)
-            await self._fetch(place, source, report)
-            revision = await self._git.run("rev-parse", "--verify", f"{_HEAD}^{{commit}}", folder=place)
-            blobs = await self._list(place, source)
-            await self._fetch_missing(place, source, blobs, report)
-            with closing(_read(self._git, place, blobs)) as files:
-                yield Tree(revision.decode("ascii").strip(), len(blobs), files)
+            async with alone(place):
+                await self._prepare(place, source)
+                await self._fetch(place, source, report)
+                revision = await self._git.run("rev-parse", "--verify", f"{_HEAD}^{{commit}}", folder=place)
+                blobs = await self._list(place, source)
+                await self._fetch_missing(place, source, blobs, report)
+                with closing(_read(self._git, place, blobs)) as files:
+                    yield Tree(revision.decode("ascii").strip(), len(blobs), files)
         except Unavailable as error:
             if error.code == "source_damaged":
                 await self.forget([source.id])
@@ -94,7 +96,6 @@ class GitReader:
             if known.decode(errors="replace").strip() == source.location:
                 return
         await self.forget([source.id])
-        await to_thread.run_sync(partial(self._folder.mkdir, mode=0o700, parents=True, exist_ok=True))
         await self._git.run("init", "--bare", "--quiet", "--template=", "--", str(place))
         settings = {
             "extensions.partialClone": "origin", "remote.origin.promisor": "true",

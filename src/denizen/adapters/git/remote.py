@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 from shutil import rmtree
 
-import anyio
 from anyio import to_thread
 
+from denizen.adapters.git.clones import alone
 from denizen.adapters.git.program import Git
 from denizen.domain.errors import Conflict, Unavailable
+from denizen.domain.ids import fresh
 from denizen.domain.snapshot import Remote, Snapshot
 from denizen.domain.source import SourceKind
 
@@ -36,22 +37,22 @@ class GitRemote:
     def __init__(self, git: Git, folder: Path) -> None:
         self._git = git
         self._place = folder / "remote.git"
-        self._alone = anyio.Lock()
 
     async def claim(self, remote: Remote) -> None:
         """Makes it where it is a path with nothing there, and marks it where it is empty (inventory S30). Raises
         Conflict for one with something of others in it, unless that is allowed, and what reading one raises.
         """
-        async with self._alone:
+        async with alone(self._place):
             await self._prepare(remote)
             if await self._fetch(remote):
                 return
             tree = await self._git.run("mktree", folder=self._place, stdin=await self._mark_entry())
-            await self._send(remote, _text(tree), "", "A place for snapshots")
+            # One that two repositories had in common could be pushed to neither: a shallow copy of it is kept here.
+            await self._send(remote, _text(tree), "", f"A place for snapshots, {fresh('place')}")
 
     async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
         """Raises Conflict for a repository without the marker, and what reading one raises."""
-        async with self._alone:
+        async with alone(self._place):
             try:
                 return await self._push(remote, snapshot, folder)
             except Unavailable as error:
@@ -78,7 +79,6 @@ class GitRemote:
 
     async def _prepare(self, remote: Remote) -> None:
         """A path where there is nothing becomes an empty repository."""
-        await to_thread.run_sync(partial(self._place.parent.mkdir, mode=0o700, parents=True, exist_ok=True))
         if not (self._place / "HEAD").is_file():
             await to_thread.run_sync(partial(rmtree, self._place, ignore_errors=True))
             await self._init(self._place, remote.branch)

@@ -20,6 +20,7 @@ from anyio import to_thread
 from denizen.adapters.sandbox.machine import Machine, load_machine, sandbox_off
 from denizen.adapters.sandbox.merged import merge_folders, remove_merged
 from denizen.adapters.sandbox.process import SandboxLimits, Worker, WorkerError, is_open, start_worker
+from denizen.adapters.sandbox.queue import FairQueue
 from denizen.adapters.sandbox.sessions import Sessions
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
@@ -64,7 +65,7 @@ class SandboxPool:
         self._tiers = tiers
         self._sessions = Sessions(clock.monotonic_s)
         self._free: list[_Desk] = []
-        self._slots = anyio.CapacityLimiter(self.limits.workers)
+        self._queue = FairQueue(self.limits.workers)
         self._checking = anyio.Lock()
         self._found: tuple[str, Machine] | None = None
         self._off: str | None = None
@@ -85,7 +86,8 @@ class SandboxPool:
             raise InvalidInput(f"Give 1 to {MAX_COMMANDS} commands, not {len(commands)}.", code="too_many_commands")
         tier, machine = await self._find_tier()
         session = self._sessions.open(owner, view, session_id)
-        results = await self._run(commands, session.view, tier, machine)
+        async with self._queue.place(owner):
+            results = await self._run(commands, session.view, tier, machine)
         return ShellReply(session.id, results)
 
     def forget_sessions(self) -> None:
@@ -155,17 +157,16 @@ class SandboxPool:
     @asynccontextmanager
     async def _desk(self, view: ShellView, tier: str, machine: Machine) -> AsyncGenerator[_Desk]:
         """A worker on that view, for this caller alone. One that was left in the middle of something is closed."""
-        async with self._slots:
-            desk = await self._take(view, tier, machine)
-            try:
-                yield desk
-            except BaseException:
-                await desk.aclose()
-                raise
-            if self._closed:
-                await desk.aclose()
-            else:
-                self._free.append(desk)
+        desk = await self._take(view, tier, machine)
+        try:
+            yield desk
+        except BaseException:
+            await desk.aclose()
+            raise
+        if self._closed:
+            await desk.aclose()
+        else:
+            self._free.append(desk)
 
     async def _take(self, view: ShellView, tier: str, machine: Machine) -> _Desk:
         now = self._clock.monotonic_s()
@@ -175,7 +176,7 @@ class SandboxPool:
                 desk.copy is None or now - desk.opened_at_s < MERGED_LIFE_S
             ):
                 return self._free.pop(place)
-        while self._free and len(self._free) + self._slots.borrowed_tokens > self.limits.workers:
+        while self._free and len(self._free) + self._queue.taken > self.limits.workers:
             await self._free.pop(0).aclose()
         return await self._open(view, folders, tier, machine)
 

@@ -1,0 +1,99 @@
+"""Whose turn it is: nobody waits for all that somebody else wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+from denizen.adapters.sandbox.queue import FairQueue
+
+pytestmark = pytest.mark.anyio
+
+
+class Hall:
+    """People at a queue. `order` is who was let in, `inside` who is there now, until they are told to leave."""
+
+    def __init__(self, places: int) -> None:
+        self.queue = FairQueue(places)
+        self.order: list[str] = []
+        self.inside: list[anyio.Event] = []
+
+    async def visit(self, owner: str) -> None:
+        async with self.queue.place(owner):
+            self.order.append(owner)
+            leaves = anyio.Event()
+            self.inside.append(leaves)
+            await leaves.wait()
+
+    async def let_out(self) -> None:
+        """Whoever came in first."""
+        self.inside.pop(0).set()
+        await anyio.wait_all_tasks_blocked()
+
+
+async def serve(places: int, comers: Sequence[str]) -> list[str]:
+    """The order in which they come to their turn."""
+    hall = Hall(places)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            for owner in comers:
+                group.start_soon(hall.visit, owner)
+                await anyio.wait_all_tasks_blocked()
+            while hall.inside:
+                await hall.let_out()
+    assert hall.queue.taken == 0
+    return hall.order
+
+
+async def test_one_owner_after_the_other_has_a_turn_however_much_one_wants() -> None:
+    assert await serve(1, "aaaaaabbc") == list("aabcabaaa")
+    assert await serve(2, "aaaaab") == list("aaabaa")
+    assert await serve(3, "abc") == list("abc")
+
+
+async def test_somebody_who_goes_away_holds_nobody_up() -> None:
+    hall = Hall(1)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(hall.visit, "a")
+            await anyio.wait_all_tasks_blocked()
+            with anyio.CancelScope() as waiting:
+                async with anyio.create_task_group() as others:
+                    others.start_soon(hall.visit, "b")
+                    others.start_soon(hall.visit, "b")
+                    await anyio.wait_all_tasks_blocked()
+                    waiting.cancel()
+            group.start_soon(hall.visit, "c")
+            await anyio.wait_all_tasks_blocked()
+            await hall.let_out()
+            await hall.let_out()
+    assert hall.order == ["a", "c"]
+    assert hall.queue.taken == 0
+
+
+async def test_a_place_that_is_given_to_somebody_who_goes_away_at_that_moment_is_given_on() -> None:
+    hall = Hall(1)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(hall.visit, "a")
+            await anyio.wait_all_tasks_blocked()
+            scope = anyio.CancelScope()
+
+            async def impatient() -> None:
+                with scope:
+                    await hall.visit("b")
+
+            group.start_soon(impatient)
+            await anyio.wait_all_tasks_blocked()
+            group.start_soon(hall.visit, "c")
+            await anyio.wait_all_tasks_blocked()
+            hall.inside.pop(0).set()
+            await anyio.lowlevel.checkpoint()
+            scope.cancel()
+            await anyio.wait_all_tasks_blocked()
+            while hall.inside:
+                await hall.let_out()
+    assert hall.order[-1] == "c"
+    assert hall.queue.taken == 0
