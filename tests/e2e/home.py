@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import http.client
 import json
 import os
@@ -118,6 +120,15 @@ class Server:
     def post(self, path: str) -> Answered:
         """Without a body."""
         return receive(self._request("POST", path, {}))
+
+    def put(self, path: str, **body: object) -> Answered:
+        return receive(self._request("PUT", path, {"Content-Type": "application/json"}, json.dumps(body)))
+
+    def hook(self, source: str, payload: bytes, secret: str) -> Answered:
+        """As GitHub tells of a push."""
+        digest = hmac.new(secret.encode(), payload, hashlib.sha256).hexdigest()
+        headers = {"X-Hub-Signature-256": f"sha256={digest}", "X-GitHub-Event": "push"}
+        return receive(self._request("POST", f"/api/sync/webhook/{source}", headers, payload.decode()))
 
     def _request(
         self, method: str, path: str, headers: Mapping[str, str], body: str | None = None

@@ -14,7 +14,8 @@ import pytest
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
-from tests.repository import create_repository
+from tests.repository import Repository, create_repository
+from tests.youtube import KEY, open_youtube
 
 pytestmark = pytest.mark.e2e
 
@@ -122,3 +123,101 @@ def test_a_sync_of_a_server_that_was_killed_is_finished_by_the_next_one(
     assert (ended["id"], ended["status"], ended["changed"]) == (run, "partial", ["site"])
     assert list(ended["failed"]) == ["slow"]
     assert agents_see(home) == {"docs/site/guide/a.md": "# Roses"}
+
+
+YOUTUBE = """knowledge:
+  # Talks of the harbour.
+  youtube: {{api_key: "${{YOUTUBE_API_KEY}}", api_url: "{api}", site_url: "{site}"}}  # the real one is the default
+  remote: {{branch: kept}}
+"""
+
+
+@pytest.mark.proves("S27", "S28")
+def test_a_sync_of_a_youtube_channel_that_was_killed_goes_on_with_the_videos_it_had_not_come_to(
+    home: Home, provider: Provider
+) -> None:
+    with open_youtube() as youtube:
+        for number in range(4):
+            youtube.add(f"v{number}", f"Talk {number}", f"Words of {number}.")
+        home.configure(provider.server.openai_url, rest=YOUTUBE.format(api=youtube.api_url, site=youtube.url))
+        (home.folder / "secrets.env").write_text(f"YOUTUBE_API_KEY={KEY}\n")
+        assert home.do("sources", "add", "@harbour", "--max-videos", "3").code == 0
+        youtube.hanging.add("v2")
+        with home.start("sources", "sync") as first:
+            assert youtube.reached.wait(60)
+            assert first.kill().code == -signal.SIGKILL
+        assert youtube.fetched() == ["v3", "v2"]
+        youtube.hanging.clear()
+        done = home.do("sources", "sync")
+        assert (done.code, done.out.splitlines()[0]) == (0, "harbour: read"), done.err
+        assert youtube.fetched() == ["v3", "v2", "v2", "v1"]
+        assert sorted(agents_see(home)) == [
+            "youtube/harbour/index.md", "youtube/harbour/v1_________-talk-1.md",
+            "youtube/harbour/v2_________-talk-2.md", "youtube/harbour/v3_________-talk-3.md",
+        ]  # fmt: skip
+        assert "Words of 2." in agents_see(home)["youtube/harbour/v2_________-talk-2.md"]
+        assert home.do("sources", "sync").out.startswith("harbour: unchanged\n")
+        youtube.add("v4", "Talk 4", "Words.")
+        assert home.do("sources", "sync").out.startswith("harbour: read\n")
+        assert youtube.fetched()[4:] == ["v4"]
+    for file in (path for path in home.folder.rglob("*") if path.is_file() and path.name != "secrets.env"):
+        assert KEY.encode() not in file.read_bytes(), file
+
+
+@pytest.mark.proves("S25-limits")
+def test_without_a_key_a_channel_is_skipped_with_a_note_and_nothing_fails(home: Home, docs: Path) -> None:
+    assert home.do("sources", "add", str(docs), "--kind", "git").code == 0
+    assert home.do("sources", "add", "https://youtube.com/@harbour").code == 0
+    assert home.do("sources", "add", "discord:123", "--id", "talk").code == 0
+    done = home.do("sources", "sync")
+    assert done.code == 0
+    assert "harbour: skipped." in done.out and "knowledge.youtube.api_key" in done.out
+    assert "talk: skipped." in done.out and "site: read" in done.out
+    assert "it was skipped" in home.do("sources", "list").out
+
+
+@pytest.mark.proves("S30", "S-http-snapshot-config-put")
+def test_the_remote_is_changed_over_http_and_the_configuration_keeps_its_comments(
+    home: Home, provider: Provider, docs: Path, tmp_path: Path
+) -> None:
+    rest = YOUTUBE.format(api="http://127.0.0.1:9/x", site="http://127.0.0.1:9").replace("${YOUTUBE_API_KEY}", "")
+    home.configure(provider.server.openai_url, rest=rest)
+    other = create_repository(tmp_path / "other", {"precious.txt": "x"})
+    assert home.do("sources", "add", str(docs), "--kind", "git").code == 0
+    with home.serve() as server:
+        refused = server.put("/api/snapshot/config", repository=str(other.folder))
+        assert (refused.status, refused.body["error"]["code"]) == (409, "remote_unmarked")
+        assert server.get("/api/snapshot/config").body["repository"] == ""
+        told = server.put("/api/snapshot/config", repository=str(tmp_path / "mirror"))
+        assert (told.status, told.body["branch"]) == (200, "kept")
+        eventually(lambda: any(run["ended_at"] for run in server.get("/api/sync").body))
+        [run] = server.get("/api/sync").body
+        assert (run["id"], run["status"], run["failed"]) == (told.body["run"], "done", {})
+        assert server.get("/api/snapshot/config").body["repository"] == str(tmp_path / "mirror")
+    mirror = Repository(tmp_path / "mirror")
+    assert "docs/site/guide/a.md" in mirror.git("ls-tree", "-r", "--name-only", "kept").splitlines()
+    text = home.config.read_text()
+    assert "  # Talks of the harbour.\n" in text and "# the real one is the default" in text
+    assert f"repository: {tmp_path / 'mirror'}" in text
+
+
+def test_a_push_has_a_running_server_read_that_source(home: Home, provider: Provider, docs: Path) -> None:
+    home.configure(provider.server.openai_url)
+    assert home.do("sources", "add", str(docs), "--kind", "git").code == 0
+    assert home.do("sources", "webhook", "nothing").code == 2
+    with home.serve() as server:
+        made = home.do("sources", "webhook", "site")
+        assert made.code == 0, made.err
+        secret = made.out.splitlines()[1].strip()
+        assert "site: ${SYNC_SECRET_SITE}" in home.config.read_text() and secret not in home.config.read_text()
+        wrong = server.hook("site", b"{}", "x" * 40)
+        assert (wrong.status, wrong.body["error"]["code"]) == (401, "credentials_wrong")
+        eventually(lambda: server.hook("site", b"{}", secret).status == 202)
+        eventually(lambda: agents_see_if_any(home) == {"docs/site/guide/a.md": "# Roses"})
+        assert home.do("sources", "webhook", "site", "--remove").code == 0
+        eventually(lambda: server.hook("site", b"{}", secret).status == 401)
+        assert secret not in server.running.err.text
+
+
+def agents_see_if_any(home: Home) -> dict[str, str]:
+    return agents_see(home) if (home.folder / "knowledge-snapshots/current.json").exists() else {}

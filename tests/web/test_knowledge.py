@@ -75,7 +75,9 @@ async def open_desk(root: Path, readers: Mapping[SourceKind, SourceReader] = NO_
         async def change(remote: Remote) -> None:
             house.remote = remote
 
-        return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote, change, lambda: SECRETS)
+        return KnowledgeParts(
+            house.catalog, house.sync, house.snapshots, lambda: house.remote or Remote(""), change, lambda: SECRETS
+        )
 
     async with running_site(keys=[OWNER, ADA, ANN], make_knowledge=make) as site, site.client() as client:
         transport = httpx2.ASGITransport(site.app)

@@ -63,8 +63,11 @@ async def slow_desk(root: Path) -> AsyncGenerator[tuple[Desk, Slow, httpx2.Async
             yield desk, slow, client
 
 
-async def call(client: httpx2.AsyncClient, source: str, headers: Mapping[str, str], payload: bytes = PUSH) -> Any:
-    return await client.post(f"/api/sync/webhook/{source}", headers=dict(headers), content=payload)
+async def call(
+    client: httpx2.AsyncClient, source: str, headers: Mapping[str, str | bytes], payload: bytes = PUSH
+) -> Any:
+    raw = [(name.encode(), value if isinstance(value, bytes) else value.encode()) for name, value in headers.items()]
+    return await client.post(f"/api/sync/webhook/{source}", headers=raw, content=payload)
 
 
 async def ended(desk: Desk) -> list[dict[str, Any]]:

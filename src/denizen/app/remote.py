@@ -13,6 +13,8 @@ from anyio import to_thread
 from denizen.app.build import Denizen
 from denizen.app.environment import read_environment
 from denizen.app.settings import set_values
+from denizen.app.settings.problem import KeyPath
+from denizen.domain.json import Json
 from denizen.domain.snapshot import Remote
 from denizen.skills import BUILTIN
 
@@ -33,13 +35,13 @@ class RemoteSwitch:
         knowledge = self._denizen.knowledge
         if remote.location:
             await knowledge.remote.claim(remote)
-        wanted = {
+        wanted: dict[KeyPath, Json] = {
             (*KEY, "repository"): remote.location,
             (*KEY, "branch"): remote.branch,
             (*KEY, "allow_existing"): remote.allow_existing,
         }
         known = self._denizen.settings.config.knowledge.remote
-        changed = {path: value for path, value in wanted.items() if getattr(known, path[-1]) != value}
+        changed = {path: value for path, value in wanted.items() if getattr(known, str(path[-1])) != value}
         if not changed:
             return
         write = partial(set_values, self._denizen.home, read_environment(), changed, known_tools=BUILTIN)

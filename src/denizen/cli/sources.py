@@ -13,6 +13,7 @@ import click
 
 from denizen.cli.exit_codes import exit_code
 from denizen.cli.screen import printable_json, say
+from denizen.cli.source_webhook import webhook
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
@@ -29,6 +30,8 @@ def command() -> None:
     Everything here may be used while Denizen runs.
     """
 
+
+command.add_command(webhook)
 
 _KIND = click.option(
     "--kind", type=click.Choice(["git", "folder", "sitemap", "youtube", "archive"]), help="Unless the location tells."

@@ -47,13 +47,17 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """The git repository that snapshots are pushed to. `location` is as `domain.source.read_location` gives it;
-    `allow_existing` lets the branch of a repository be replaced that is not marked as Denizen's (inventory S30).
+    """The git repository that snapshots are pushed to. `location` is as `domain.source.read_location` gives it, empty
+    where they are pushed nowhere; `allow_existing` lets the branch of a repository be replaced that is not marked as
+    Denizen's (inventory S30).
     """
 
     location: str
     branch: str = "main"
     allow_existing: bool = False
+
+
+NOWHERE = Remote("")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from denizen.domain.commands import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
-from denizen.domain.snapshot import Remote
+from denizen.domain.snapshot import NOWHERE, Remote
 from denizen.domain.video import VideoAccess
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.knowledge.citations import ReadOwn, no_own_files
@@ -55,7 +55,7 @@ class Generation:
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     embedder: Embedder | None = None
     """Not closed with the generation: others may have the same."""
-    snapshot_remote: Remote | None = None
+    snapshot_remote: Remote = NOWHERE
     """Where what is read of sources is pushed to."""
     read_own: ReadOwn = no_own_files
     """Knowledge of agents that comes from no source."""

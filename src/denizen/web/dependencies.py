@@ -59,7 +59,7 @@ class KnowledgeParts:
     catalog: Catalog
     sync: Sync
     snapshots: Snapshots
-    remote: Callable[[], Remote | None]
+    remote: Callable[[], Remote]
     change_remote: Callable[[Remote], Awaitable[None]]
     webhooks: Callable[[], Mapping[str, str]]
 

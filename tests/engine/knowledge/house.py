@@ -124,7 +124,7 @@ class House:
         pushing = Pushing(
             self.library,
             self.repository or GitRemote(Git(ENVIRONMENT), self.root / "pushing"),
-            lambda: self.remote,
+            lambda: self.remote or Remote(""),
             sleep=self.clock.sleep,
         )
         work = Work(reading, self.snapshots, pushing)

@@ -5,7 +5,7 @@ What others may use is listed here. `load_settings` reads a home folder into `Se
 """
 
 from denizen.app.settings.discord import DiscordLogin
-from denizen.app.settings.edit import parse_path, remove_value, set_value, set_values
+from denizen.app.settings.edit import parse_path, remove_value, set_secret, set_value, set_values
 from denizen.app.settings.load import CONFIG_FILE, Settings, Simulation, check, load_settings
 from denizen.app.settings.problem import Problem
 from denizen.app.settings.render import render_settings
@@ -24,6 +24,7 @@ __all__ = [
     "parse_path",
     "remove_value",
     "render_settings",
+    "set_secret",
     "set_value",
     "set_values",
     "write_setup",

@@ -10,9 +10,9 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from denizen.app.secrets import load_secrets
+from denizen.app.secrets import SECRETS_FILE, load_secrets, put_secret
 from denizen.app.settings.document import Document, parse_document
-from denizen.app.settings.files import edit_lock, write_whole
+from denizen.app.settings.files import SECRET_MODE, edit_lock, write_whole
 from denizen.app.settings.load import CONFIG_FILE, Settings, examine, read_config
 from denizen.app.settings.problem import KeyPath, Problem, refusal
 from denizen.app.settings.splice import splice_out, splice_value
@@ -72,6 +72,25 @@ def set_value(
     whole would not be valid, NotFound when the path leads through something that is not a group.
     """
     return set_values(home, environment, {path: value}, known_tools=known_tools)
+
+
+def set_secret(
+    home: Path,
+    environment: Mapping[str, str],
+    path: KeyPath,
+    secret: tuple[str, str],
+    *,
+    known_tools: Collection[str] | None = None,
+) -> Settings:
+    """Writes the secret, a variable with its value, into `secrets.env`, and has the setting refer to it. Raises as
+    `set_value`, and InvalidInput for a value that fits on no line.
+    """
+    name, value = secret
+    with edit_lock(home):
+        file = home / SECRETS_FILE
+        text = file.read_text(encoding="utf-8-sig") if file.exists() else ""
+        write_whole(file, put_secret(text, name, value), mode=SECRET_MODE)
+    return set_value(home, environment, path, f"${{{name}}}", known_tools=known_tools)
 
 
 def remove_value(

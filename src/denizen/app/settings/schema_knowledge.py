@@ -45,8 +45,8 @@ class RemoteSection(Section):
         return branch
 
     @property
-    def remote(self) -> Remote | None:
-        return Remote(self.repository, self.branch, self.allow_existing) if self.repository else None
+    def remote(self) -> Remote:
+        return Remote(self.repository, self.branch, self.allow_existing)
 
 
 class YoutubeSection(Section):

@@ -14,10 +14,10 @@ _log = logging.getLogger("denizen.knowledge")
 
 
 class Pushing:
-    """`remote` is asked each time, None for none."""
+    """`remote` is asked each time."""
 
     def __init__(
-        self, library: Library, repository: SnapshotRemote, remote: Callable[[], Remote | None], *, sleep: Sleep
+        self, library: Library, repository: SnapshotRemote, remote: Callable[[], Remote], *, sleep: Sleep
     ) -> None:
         self._library = library
         self._repository = repository
@@ -27,7 +27,7 @@ class Pushing:
     async def push(self) -> str:
         """What went wrong, in a sentence; empty when nothing did, or there is nothing to do."""
         remote = self._remote()
-        if remote is None:
+        if not remote.location:
             return ""
         try:
             await self._insist(remote)

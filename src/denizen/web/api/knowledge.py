@@ -96,14 +96,14 @@ class Knowledge:
     async def config(self, request: Request) -> Response:
         """Where snapshots are pushed to; an empty repository means nowhere."""
         require_admin(request)
-        return JSONResponse(_remote(self._remote() or Remote("")))
+        return JSONResponse(_remote(self._remote()))
 
     async def configure(self, request: Request) -> Response:
         """Changes it in the configuration, after the repository was made or found to be Denizen's; fields that are
         missing stay as they are. Agents have no snapshot then until the sync that begins at once has published one.
         """
         require_admin(request)
-        body, known = await read_object(request), self._remote() or Remote("")
+        body, known = await read_object(request), self._remote()
         remote = _read_remote(body, known)
         _check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)

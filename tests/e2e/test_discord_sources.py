@@ -1,0 +1,77 @@
+"""A channel of Discord as a source of knowledge: what everybody may read there, until somebody takes it back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from anyio import to_thread
+
+from denizen.testing.discord import Permission
+from denizen.testing.discord.state.channels import Overwrite
+from tests.e2e.discord import Denizen, Harbour
+
+pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
+
+HERON, CRANE = "heron-42", "crane-43"
+
+
+def agents_see(harbour: Harbour) -> str:
+    """All documents of the current snapshot, one after the other."""
+    library = harbour.home.folder / "knowledge-snapshots"
+    if not (library / "current.json").exists():
+        return ""
+    root = library / "kept" / json.loads((library / "current.json").read_text())["id"]
+    return "\n".join(path.read_text() for path in sorted(root.rglob("*.md")))
+
+
+def on_disk(harbour: Harbour, text: str) -> list[str]:
+    files = (path for path in (harbour.home.folder / "knowledge-snapshots").rglob("*") if path.is_file())
+    return [path.name for path in files if text.encode() in path.read_bytes()]
+
+
+async def sync(denizen: Denizen) -> None:
+    await to_thread.run_sync(denizen.server.post, "/api/sync")
+
+
+async def test_what_is_said_in_an_open_channel_is_looked_up_until_its_author_has_it_forgotten(
+    harbour: Harbour,
+) -> None:
+    add = harbour.home.do
+    harbour.configure()
+    staff = harbour.guild.add_channel("staff", private_to=[harbour.ada.user])
+    async with harbour.run() as denizen:
+        harbour.world.say(harbour.ana, harbour.general, f"The heron is {HERON}.")
+        harbour.world.say(harbour.ben, harbour.general, f"The crane is {CRANE}.")
+        harbour.world.say(harbour.ana, staff, "The owl is owl-44.")
+        await harbour.until(lambda: harbour.rows("SELECT 1 FROM posts WHERE text LIKE '%owl-44%'"))
+        for channel in (harbour.general, staff):
+            done = await to_thread.run_sync(add, "sources", "add", f"discord:{channel.id}", "--id", channel.name or "")
+            assert done.code == 0, done.err
+        await sync(denizen)
+        await harbour.until(lambda: CRANE in agents_see(harbour))
+        assert HERON in agents_see(harbour) and on_disk(harbour, "owl-44") == []
+        listed = await to_thread.run_sync(add, "sources", "list")
+        assert "Not everybody of the server may read the channel." in listed.out
+        told = await harbour.world.run_command(
+            harbour.ana, harbour.general, "memory forget", {"confirm": "yes"}, wait_s=30
+        )
+        await told.until_answered(30)
+        assert on_disk(harbour, HERON) == []
+        await harbour.until(lambda: CRANE in agents_see(harbour))
+        assert HERON not in agents_see(harbour)
+
+
+async def test_a_channel_that_is_closed_is_no_source_any_more(harbour: Harbour) -> None:
+    harbour.configure()
+    square = harbour.guild.add_channel("square")
+    closed = Overwrite(harbour.guild.id, 0, Permission(0), Permission.VIEW_CHANNEL)
+    async with harbour.run() as denizen:
+        harbour.world.say(harbour.ana, square, f"The heron is {HERON}.")
+        await harbour.until(lambda: harbour.rows(f"SELECT 1 FROM posts WHERE text LIKE '%{HERON}%'"))
+        await to_thread.run_sync(harbour.home.do, "sources", "add", f"discord:{square.id}")
+        await sync(denizen)
+        await harbour.until(lambda: HERON in agents_see(harbour))
+        harbour.discord.acts.channels.set_overwrite(harbour.ana, square, closed)
+        await harbour.until(lambda: not on_disk(harbour, HERON))
+        assert agents_see(harbour) == ""
