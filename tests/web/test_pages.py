@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 WEB = Path(denizen.web.__file__).parent
 PAGES: list[tuple[str, Page]] = [
-    ("chat.html", ChatPage("1.2.3", can_sign_out=True)),
+    ("chat.html", ChatPage("1.2.3", can_sign_out=True, shows_sources=True)),
     ("login.html", LoginPage("1.2.3", "No.")),
 ]
 

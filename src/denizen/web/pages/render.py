@@ -20,12 +20,14 @@ _WEB = Path(__file__).parent.parent
 @dataclass(frozen=True, slots=True)
 class ChatPage:
     """What `chat.html` is given; the rest it asks of `/api`. `can_sign_out` when a sign-in carries the request;
-    `simulator` is the address of the simulator's page, or empty.
+    `simulator` is the address of the simulator's page, or empty; `shows_sources` has the page watch what agents look
+    things up in, for those who may.
     """
 
     version: str
     can_sign_out: bool
     simulator: str = ""
+    shows_sources: bool = False
 
 
 @dataclass(frozen=True, slots=True)

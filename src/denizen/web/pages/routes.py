@@ -13,10 +13,11 @@ from starlette.routing import Mount, Route
 
 from denizen.engine.gate.limits import SlidingWindow
 from denizen.engine.gate.policy import RateLimit
+from denizen.web.api.inbound import may_see_all
 from denizen.web.auth import LOGIN_LIFETIME, find_key
 from denizen.web.body import read_bytes
 from denizen.web.dependencies import WebDependencies
-from denizen.web.guard import LOGIN_COOKIE, LOGIN_PATH, login_token
+from denizen.web.guard import LOGIN_COOKIE, LOGIN_PATH, login_token, principal_of
 from denizen.web.pages.render import ChatPage, LoginPage, Static, render
 
 MAX_FORM_BYTES = 8192
@@ -43,7 +44,8 @@ class Pages:
 
     async def chat(self, request: Request) -> Response:
         can_sign_out = bool(login_token(request.headers))
-        return render(ChatPage(self._deps.version, can_sign_out, self._deps.simulator))
+        shows_sources = self._deps.knowledge is not None and may_see_all(principal_of(request))
+        return render(ChatPage(self._deps.version, can_sign_out, self._deps.simulator, shows_sources))
 
     async def show_login(self, _: Request) -> Response:
         if not self._deps.keys():

