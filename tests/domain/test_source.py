@@ -128,3 +128,73 @@ def test_the_fingerprint_changes_with_what_is_read_and_not_with_its_name() -> No
     assert replace(DOCS, label="x", output_path="y").fingerprint == DOCS.fingerprint
     for change in ({"branch": "b"}, {"content_path": "c"}, {"readme_only": True}, {"location": "/srv/x"}):
         assert replace(DOCS, **change).fingerprint != DOCS.fingerprint
+
+
+ID = "UC0123456789abcdefghi-_j"
+
+
+@pytest.mark.parametrize(
+    ("text", "location"),
+    [
+        ("@harbour", "https://www.youtube.com/@harbour"),
+        ("@Über.Häfen-1", "https://www.youtube.com/@Über.Häfen-1"),
+        (ID, f"https://www.youtube.com/channel/{ID}"),
+        ("https://www.youtube.com/@harbour/videos?view=0", "https://www.youtube.com/@harbour"),
+        (f"http://m.youtube.com/channel/{ID}/about", f"https://www.youtube.com/channel/{ID}"),
+        ("https://youtube.com/user/harb#x", "https://www.youtube.com/user/harb"),
+        ("https://www.youtube.com/%40harbour", "https://www.youtube.com/@harbour"),
+    ],
+)
+def test_a_channel_of_youtube_is_written_as_its_page_shows_it(text: str, location: str) -> None:
+    assert read_location(text) == (SourceKind.YOUTUBE, location)
+    assert read_location(location, SourceKind.YOUTUBE) == (SourceKind.YOUTUBE, location)
+
+
+@pytest.mark.parametrize(
+    ("text", "location"),
+    [
+        ("discord:222233334444555566", "discord:222233334444555566"),
+        ("https://discord.com/channels/1/22", "discord:22"),
+        ("https://ptb.discord.com/channels/1/22/333", "discord:22"),
+    ],
+)
+def test_a_channel_of_the_archive_is_written_by_its_id_or_its_link(text: str, location: str) -> None:
+    assert read_location(text) == (SourceKind.ARCHIVE, location)
+    assert read_location(location, SourceKind.ARCHIVE) == (SourceKind.ARCHIVE, location)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("https://www.youtube.com/c/harbour", None), ("https://www.youtube.com/", None),
+        ("https://www.youtube.com/watch?v=abcdefghijk", None), ("https://evil.example/@harbour", SourceKind.YOUTUBE),
+        ("@", None), ("@a\nb", None), (f"{ID}x", SourceKind.YOUTUBE),
+        ("discord:../x", SourceKind.ARCHIVE), ("https://discord.com/channels/@me/22", SourceKind.ARCHIVE),
+        ("nuxt/docs", SourceKind.ARCHIVE), ("discord:", SourceKind.ARCHIVE),
+    ],
+)  # fmt: skip
+def test_what_is_no_channel_is_refused_with_a_remedy(text: str, kind: SourceKind | None) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_location(text, kind)
+    assert refused.value.fix
+
+
+@pytest.mark.proves("S-data-sources")
+def test_a_source_is_plain_unless_it_is_said_otherwise_and_channels_lie_beside_the_documents() -> None:
+    plain = (DOCS.label, DOCS.branch, DOCS.content_path, DOCS.output_path, DOCS.readme_only, DOCS.max_videos)
+    assert plain == ("", "", "", "", False, 50)
+    assert (DOCS.sync_every_minutes, DOCS.every, DOCS.folder) == (0, None, "docs/docs")
+    talks = replace(DOCS, id="talks", kind=SourceKind.YOUTUBE, location="https://www.youtube.com/@talks")
+    general = replace(DOCS, id="general", kind=SourceKind.ARCHIVE, location="discord:1", output_path="harbour/general")
+    for source in (talks, general):
+        check_source(source)
+    assert (talks.folder, general.folder) == ("youtube/talks", "archive/harbour/general")
+    assert plan_folders([DOCS, replace(talks, id="docs")]) == ""
+    assert replace(talks, max_videos=7).fingerprint != talks.fingerprint
+    assert replace(talks, sync_every_minutes=7).fingerprint == talks.fingerprint
+    for wrong in (
+        {"readme_only": True}, {"content_path": "docs"}, {"branch": "main"}, {"max_videos": 0}, {"max_videos": 1001},
+        {"sync_every_minutes": -1}, {"sync_every_minutes": 10_081},
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput):
+            check_source(replace(talks, **wrong))

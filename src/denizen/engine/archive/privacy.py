@@ -23,9 +23,9 @@ class Privacy:
     def __init__(self, mirror: Mirror, clock: Clock) -> None:
         self._mirror = mirror
         self._clock = clock
-        self._told: list[Callable[[str], Awaitable[None]]] = []
+        self._told: list[Callable[[str], Awaitable[object]]] = []
 
-    def tell_of_forgotten(self, tell: Callable[[str], Awaitable[None]]) -> None:
+    def tell_of_forgotten(self, tell: Callable[[str], Awaitable[object]]) -> None:
         """Calls it with the platform after each time that something was deleted here, before the answer is given: for
         what was made of posts and is kept elsewhere.
         """
