@@ -2,7 +2,7 @@
 
     start turns growth size     whole processes, the default
     gate                        what the gate costs a call
-    discord                     whole processes too; takes minutes
+    discord sources             whole processes too; take minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
     search                      100 000 passages by words and by meaning; `search postgresql://...` likewise
@@ -18,12 +18,12 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import cache, community, durable, gate, growth, sandbox, search, size, start, store, turns
+from benchmarks import cache, community, durable, gate, growth, sandbox, search, size, sources, start, store, turns
 from benchmarks.figures import Figure, calibrate, show, show_head
 from benchmarks.processes import Process, compile_sources, run_model
 
 USUAL = ("size", "start", "turns", "growth")
-WHOLE = (*USUAL, "gate", "discord")
+WHOLE = (*USUAL, "gate", "discord", "sources")
 PARTS = {
     "store": store.main,
     "durable": durable.main,
@@ -43,6 +43,8 @@ def measure(name: str, folder: Path, model: Process) -> Iterator[Figure]:
             return growth.measure(folder, model)
         case "discord":
             return community.measure(folder, model)
+        case "sources":
+            return sources.measure(folder, model)
         case "gate":
             return gate.measure()
         case _:
