@@ -50,6 +50,7 @@ async def test_what_is_said_in_an_open_channel_is_looked_up_until_its_author_has
             assert done.code == 0, done.err
         await sync(denizen)
         await harbour.until(lambda: CRANE in agents_see(harbour))
+        await harbour.until(lambda: harbour.rows(f"SELECT 1 FROM passages WHERE text LIKE '%{HERON}%'"))
         assert HERON in agents_see(harbour) and on_disk(harbour, "owl-44") == []
         listed = await to_thread.run_sync(add, "sources", "list")
         assert "Not everybody of the server may read the channel." in listed.out
@@ -58,6 +59,7 @@ async def test_what_is_said_in_an_open_channel_is_looked_up_until_its_author_has
         )
         await told.until_answered(30)
         assert on_disk(harbour, HERON) == []
+        assert not harbour.rows(f"SELECT 1 FROM passages WHERE text LIKE '%{HERON}%'")
         await harbour.until(lambda: CRANE in agents_see(harbour))
         assert HERON not in agents_see(harbour)
 

@@ -138,7 +138,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         services = Services(store, durable, Live(), gate, clock, memories=memories, observer=observer, prover=prover)
         community = build_community(runtime, services, channels)
         restart = Restart()
-        knowledge = build_knowledge(home, store, durable, clock, runtime=runtime, community=community)
+        knowledge = build_knowledge(home, store, durable, clock, runtime=runtime, community=community, sandbox=sandbox)
         foundations = Foundations(
             home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open,
             Acting(channels).open, community.reminders.open, opening.choice,

@@ -38,6 +38,7 @@ from denizen.engine.knowledge.sync import Sync, Work
 from denizen.engine.meaning import Meaning
 from denizen.engine.runtime import Runtime
 from denizen.ports.durable import Durable
+from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import SourceReader
 from denizen.ports.store import Store
 
@@ -68,7 +69,14 @@ def open_library(home: Path, clock: Clock) -> FileLibrary:
 
 
 def build_knowledge(
-    home: Path, store: Store, durable: Durable, clock: Clock, *, runtime: Runtime, community: Community
+    home: Path,
+    store: Store,
+    durable: Durable,
+    clock: Clock,
+    *,
+    runtime: Runtime,
+    community: Community,
+    sandbox: Sandbox,
 ) -> Knowledge:
     """Before the durable log is opened: its workflow is registered here. `runtime` is asked at each sync for what the
     configuration says.
@@ -98,6 +106,7 @@ def build_knowledge(
 
     async def withdraw(platform: str) -> None:
         if await snapshots.withdraw(platform):
+            await sandbox.forget()
             await indexing.catch_up()
 
     community.privacy.tell_of_forgotten(withdraw)

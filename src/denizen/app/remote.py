@@ -48,4 +48,4 @@ class RemoteSwitch:
         await to_thread.run_sync(write)
         await self._reload()
         await knowledge.snapshots.clear()
-        self._denizen.foundations.sandbox.forget_sessions()
+        await self._denizen.foundations.sandbox.forget()

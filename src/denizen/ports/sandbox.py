@@ -58,8 +58,10 @@ class Sandbox(Protocol):
         """
         ...
 
-    def forget_sessions(self) -> None:
-        """From now on everybody sees what they are given then, whatever session they name."""
+    async def forget(self) -> None:
+        """From now on everybody sees what they are given then, whatever session they name, and nothing that was copied
+        for somebody stays.
+        """
         ...
 
     async def check(self) -> str:

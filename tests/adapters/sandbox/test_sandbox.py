@@ -474,6 +474,6 @@ async def test_a_session_that_is_forgotten_sees_what_it_is_given_then(
         first = await pool.run(["ls"], view_of(ground), owner="a")
         kept = await pool.run(["ls"], ShellView((("", other),)), owner="a", session_id=first.session_id)
         assert kept.results[0].stdout == first.results[0].stdout
-        pool.forget_sessions()
+        await pool.forget()
         again = await pool.run(["ls"], ShellView((("", other),)), owner="a", session_id=first.session_id)
         assert (again.results[0].stdout, again.session_id == first.session_id) == ("new.txt\n", False)

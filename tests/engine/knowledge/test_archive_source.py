@@ -14,12 +14,14 @@ from denizen.domain.errors import NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.snapshot import Remote
-from denizen.domain.source import SyncStatus
+from denizen.domain.source import SourceKind, SyncStatus
 from denizen.engine.knowledge.regular import RegularSync
+from denizen.engine.knowledge.sources import Change
 from denizen.ports.archive import OptOutKind
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
 from tests.engine.knowledge.house import House, write
+from tests.engine.knowledge.test_sync import Moody
 from tests.repository import Repository
 
 pytestmark = pytest.mark.anyio
@@ -268,3 +270,44 @@ async def test_a_sync_that_is_forced_waits_for_no_schedule_and_the_own_schedule_
     assert await square.run_due() == []
     square.clock.time += timedelta(minutes=2)
     assert await square.run_due() == ["harbour"]
+
+
+async def test_a_source_that_becomes_another_leaves_no_talk_behind(square: Square, tmp_path: Path) -> None:
+    await square.say("the heron")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    await square.catalog.edit("harbour", Change(label="The harbour"))
+    assert "the heron" in square.words()
+    await square.catalog.edit("harbour", Change(location=str(tmp_path / "nowhere")))
+    assert square.on_disk("the heron") == []
+    assert "no folder" in (await square.run()).failed["harbour"]
+
+
+async def test_talk_is_looked_at_while_something_large_is_read(tmp_path: Path) -> None:
+    moody = Moody()
+    moody.waits = anyio.Event()
+    square = Square(tmp_path, {SourceKind.GIT: moody})
+    await square.durable.start()
+    await square.say("the heron")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    for number in range(5):
+        await square.add(f"nuxt/docs{number}", sync_every_minutes=1)
+    square.platform.set_readers(square.general, ["ana"])
+
+    async def never_again(seconds: float) -> None:
+        await anyio.sleep_forever()
+
+    regular = RegularSync(
+        square.sync, square.catalog, square.clock, lambda: None, square.talk.is_urgent, sleep=never_again
+    )
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(regular.run)
+            await moody.reached.wait()
+            while len([run for run in await square.sync.list_runs() if run.ended_at]) < 2:
+                await anyio.lowlevel.checkpoint()
+            assert square.on_disk("the heron") == []
+            moody.waits.set()
+            group.cancel_scope.cancel()
+    await square.durable.aclose()

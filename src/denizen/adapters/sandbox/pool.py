@@ -90,8 +90,10 @@ class SandboxPool:
             results = await self._run(commands, session.view, tier, machine)
         return ShellReply(session.id, results)
 
-    def forget_sessions(self) -> None:
+    async def forget(self) -> None:
         self._sessions.clear()
+        while self._free:
+            await self._free.pop().aclose()
 
     async def check(self) -> str:
         tier, machine = await self._find_tier()

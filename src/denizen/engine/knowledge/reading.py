@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -95,7 +96,8 @@ class Reading:
         attempt = 0
         while True:
             try:
-                async with self._places:
+                # Talk waits for nobody: what was taken back is not to be seen for as long as something large is read.
+                async with nullcontext() if source.kind is SourceKind.ARCHIVE else self._places:
                     return await self._read(reader, source, state, report, reset=reset)
             except Unavailable as error:
                 attempt += 1

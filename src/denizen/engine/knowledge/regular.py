@@ -6,7 +6,7 @@ and people take back what they said.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import timedelta
 
 import anyio
@@ -46,17 +46,24 @@ class RegularSync:
         self._sleep = sleep
 
     async def run(self) -> None:
-        while True:
-            due = await self.list_due()
-            if due:
-                await self._sync.wait(await self._sync.start(due))
-            await self._sleep(LOOK_EVERY_S)
+        """Channels of the archive by themselves: they wait for nothing that takes long."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._keep_up, frozenset(SourceKind) - {SourceKind.ARCHIVE})
+            group.start_soon(self._keep_up, frozenset({SourceKind.ARCHIVE}))
 
-    async def list_due(self) -> list[str]:
-        """Ids of the sources that are to be read now."""
-        known = await self._catalog.list_known()
+    async def list_due(self, kinds: Collection[SourceKind] = tuple(SourceKind)) -> list[str]:
+        """Ids of the sources of these kinds that are to be read now."""
+        known = [each for each in await self._catalog.list_known() if each.source.kind in kinds]
+        if not known:
+            return []
         runs = await self._sync.list_runs(limit=KNOWN_RUNS)
         return [each.source.id for each in known if await self._is_due(each, runs)]
+
+    async def _keep_up(self, kinds: Collection[SourceKind]) -> None:
+        while True:
+            if due := await self.list_due(kinds):
+                await self._sync.wait(await self._sync.start(due))
+            await self._sleep(LOOK_EVERY_S)
 
     async def _is_due(self, known: Known, runs: Sequence[SyncRun]) -> bool:
         """Runs begin before anything is known of a source, and those of long ago are not listed any more."""

@@ -85,7 +85,9 @@ class Catalog:
         return source
 
     async def edit(self, source_id: str, change: Change) -> Source:
-        """What was read stays in the snapshot until the next sync. Raises NotFound, and as `add`."""
+        """What was read stays in the snapshot until the next sync, but no talk of a channel that it is not any more.
+        Raises NotFound, and as `add`.
+        """
         async with self._store.work() as work:
             known = await work.sources.find(source_id)
             if known is None:
@@ -93,7 +95,12 @@ class Catalog:
             source = replace(_changed(known, change), updated_at=self._clock.now())
             check_source(source)
             await _put(work.sources, source)
+            left_talk = known.kind is SourceKind.ARCHIVE and source.location != known.location
+            if left_talk:
+                await work.sources.put_state(SourceState(source_id=source.id))
         self._snapshots.forget_status()
+        if left_talk:
+            await self._snapshots.publish()
         return source
 
     async def remove(self, source_id: str) -> None:
