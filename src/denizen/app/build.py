@@ -22,7 +22,7 @@ from denizen.app.community import Community, build_community
 from denizen.app.embeddings import EmbedderPool, build_memories
 from denizen.app.environment import read_environment
 from denizen.app.generation import Foundations, build_generation
-from denizen.app.knowledge import Knowledge, build_knowledge, open_library
+from denizen.app.knowledge import Beside, Knowledge, build_knowledge, open_library
 from denizen.app.model_specs import EmbeddedPool
 from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.app.shell import build_sandbox
@@ -138,7 +138,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         services = Services(store, durable, Live(), gate, clock, memories=memories, observer=observer, prover=prover)
         community = build_community(runtime, services, channels)
         restart = Restart()
-        knowledge = build_knowledge(home, store, durable, clock, runtime=runtime, community=community, sandbox=sandbox)
+        knowledge = build_knowledge(home, store, durable, clock, Beside(runtime, community, sandbox))
         foundations = Foundations(
             home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open,
             Acting(channels).open, community.reminders.open, opening.choice,

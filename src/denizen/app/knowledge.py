@@ -68,19 +68,18 @@ def open_library(home: Path, clock: Clock) -> FileLibrary:
     return FileLibrary(home / LIBRARY_FOLDER, Converters(html=_html_text, pdf=_pdf_text), clock)
 
 
-def build_knowledge(
-    home: Path,
-    store: Store,
-    durable: Durable,
-    clock: Clock,
-    *,
-    runtime: Runtime,
-    community: Community,
-    sandbox: Sandbox,
-) -> Knowledge:
-    """Before the durable log is opened: its workflow is registered here. `runtime` is asked at each sync for what the
-    configuration says.
-    """
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What reading has to do with: the configuration of the moment, the archive, and where documents are looked at."""
+
+    runtime: Runtime
+    community: Community
+    sandbox: Sandbox
+
+
+def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, beside: Beside) -> Knowledge:
+    """Before the durable log is opened: its workflow is registered here."""
+    runtime, community = beside.runtime, beside.community
     library = open_library(home, clock)
     git, folder = Git(read_environment()), home / LIBRARY_FOLDER / "clones"
     talk = ArchiveReader(store, community.channels, community.mirror, clock)
@@ -106,7 +105,7 @@ def build_knowledge(
 
     async def withdraw(platform: str) -> None:
         if await snapshots.withdraw(platform):
-            await sandbox.forget()
+            await beside.sandbox.forget()
             await indexing.catch_up()
 
     community.privacy.tell_of_forgotten(withdraw)
