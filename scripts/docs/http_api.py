@@ -16,8 +16,12 @@ from typing import Any, cast, get_args
 
 from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
-from denizen.app.knowledge import build_knowledge
+from denizen.adapters.sandbox.pool import SandboxPool
+from denizen.app.community import build_community
+from denizen.app.knowledge import Beside, build_knowledge
 from denizen.domain.clock import SystemClock
+from denizen.domain.snapshot import NOWHERE, Remote
+from denizen.engine.channels import Channels
 from denizen.engine.direct import DirectCalls
 from denizen.engine.gate.door import Gate
 from denizen.engine.live import Live
@@ -93,7 +97,8 @@ def _open_dependencies() -> WebDependencies:
     clock, runtime = SystemClock(), Runtime()
     services = Services(MemoryStore(), MemoryDurable(), Live(), Gate(clock), clock)
     turns, calls = Turns(runtime, services), DirectCalls(runtime, services)
-    knowledge = build_knowledge(Path(), services.store, services.durable, clock, runtime)
+    beside = Beside(runtime, build_community(runtime, services, Channels()), SandboxPool(clock))
+    knowledge = build_knowledge(Path(), services.store, services.durable, clock, beside)
     return WebDependencies(
         turns,
         Queries(runtime, services),
@@ -102,10 +107,16 @@ def _open_dependencies() -> WebDependencies:
         list,
         clock,
         __version__,
-        knowledge=KnowledgeParts(knowledge.catalog, knowledge.sync, knowledge.snapshots, lambda: None),
+        knowledge=KnowledgeParts(
+            knowledge.catalog, knowledge.sync, knowledge.snapshots, lambda: NOWHERE, _change_nothing, dict
+        ),
         calls=calls,
         mcp=McpEndpoint(OutsideDesk(runtime, turns, calls), __version__),
     )
+
+
+async def _change_nothing(remote: Remote) -> None:
+    """Nobody asks."""
 
 
 def _title(module: str) -> str:

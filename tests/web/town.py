@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from denizen.domain.json import Json
+from denizen.domain.snapshot import NOWHERE, Remote
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
 from denizen.ports.toolset import CallScope
@@ -57,7 +58,11 @@ class Parrot:
 async def open_town(root: Path) -> AsyncGenerator[Site]:
     def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
         house = House(root, store=store, durable=durable)
-        return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote)
+
+        async def change(remote: Remote) -> None:
+            house.remote = remote
+
+        return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote or NOWHERE, change, dict)
 
     model = ScriptedModel(otherwise=Say("Hello."))
     async with running_site(model, keys=[ADA, ANN, OWNER], make_knowledge=make, more=[Parrot()]) as site:
