@@ -70,7 +70,7 @@ _SHELL_ANSWER: Schema = {
 }
 _SOURCE_FIELDS: Mapping[str, Schema] = {
     "location": TEXT, "label": TEXT, "kind": TEXT, "branch": TEXT, "content_path": TEXT, "output_path": TEXT,
-    "readme_only": FLAG,
+    "readme_only": FLAG, "max_videos": NUMBER, "sync_every_minutes": NUMBER,
 }  # fmt: skip
 _SOURCE = fields("id", "folder", id=TEXT, folder=TEXT, **_SOURCE_FIELDS)
 _KNOWN = fields(
@@ -162,8 +162,28 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         needs_body=False,
     ),
     ("POST", "/api/sync/{source}"): Operation("Start reading one source", answer=wire.SyncStarted, status=202),
+    ("GET", "/api/sync/{run}/events"): Operation(
+        "Follow a sync to its end",
+        streams="`run` with all that is known, `progress` of each source whenever it goes on, `end` with the result.",
+    ),
+    ("POST", "/api/sync/webhook/{source}"): Operation(
+        "Have one source read by whoever changed it: signed as GitHub does, or with the secret as bearer token",
+        FREE,
+        wire.SyncStarted,
+        202,
+        needs_body=False,
+    ),
+    ("POST", "/api/sandbox/snapshot"): Operation(
+        "Start making a snapshot of what was read last", answer=wire.SyncStarted, status=202
+    ),
     ("GET", "/api/snapshot/status"): Operation("Which snapshot is used, and which is the latest", answer=_SNAPSHOT),
     ("GET", "/api/snapshot/config"): Operation("Where snapshots are pushed to", answer=_REMOTE),
+    ("PUT", "/api/snapshot/config"): Operation(
+        "Change where snapshots are pushed to, and start a sync that publishes anew",
+        fields(repository=TEXT, branch=TEXT, allow_existing=FLAG),
+        fields("repository", "branch", "allow_existing", "run",
+               repository=TEXT, branch=TEXT, allow_existing=FLAG, run=TEXT),
+    ),
     ("POST", "/api/snapshot/sync"): Operation(
         "Make the latest snapshot the current one", answer=fields("current", current=TEXT)
     ),
