@@ -23,6 +23,7 @@ from aiohttp import web
 from denizen.domain.clock import Clock, SystemClock
 from denizen.testing.discord.acts.acts import acts_on
 from denizen.testing.discord.faults import Faults
+from denizen.testing.discord.gateway.compression import KNOWN
 from denizen.testing.discord.gateway.connection import Connection
 from denizen.testing.discord.gateway.sessions import Session, Sessions
 from denizen.testing.discord.gateway.weather import Weather
@@ -143,11 +144,8 @@ class DiscordServer:
         if self.weather.refusals > 0:
             self.weather.refusals -= 1
             return web.Response(status=503)
-        if (
-            request.query.get("compress", "zlib-stream") != "zlib-stream"
-            or request.query.get("encoding", "json") != "json"
-        ):
-            return web.Response(status=400, text="Only JSON is spoken here, plain or as zlib-stream.")
+        if request.query.get("compress", "zlib-stream") not in KNOWN or request.query.get("encoding", "json") != "json":
+            return web.Response(status=400, text="Only JSON is spoken here, plain or compressed.")
         connection = Connection(self.realm, self.sessions, self.weather, self.gateway_url)
         self._lines.append(connection)
         self._pulse.beat()

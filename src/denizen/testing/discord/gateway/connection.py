@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ import anyio
 from aiohttp import WSMessage, WSMsgType, web
 from anyio.abc import TaskGroup
 
+from denizen.testing.discord.gateway.compression import Pack, open_compression
 from denizen.testing.discord.gateway.members import chunk_members
 from denizen.testing.discord.gateway.sessions import Session, Sessions
 from denizen.testing.discord.gateway.weather import Weather
@@ -37,7 +37,7 @@ class Connection:
         self._socket = web.WebSocketResponse(timeout=1.0, autoping=True, compress=False, max_msg_size=0)
         self._outbox: deque[str | int] = deque()
         self._wake = anyio.Event()
-        self._compressor: Any = None
+        self._pack: Pack | None = None
         self._transport: Any = None
         self._tasks: TaskGroup | None = None
         self.session: Session | None = None
@@ -46,8 +46,7 @@ class Connection:
 
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
         """Lives as long as the connection."""
-        if request.query.get("compress") == "zlib-stream":
-            self._compressor = zlib.compressobj()
+        self._pack = open_compression(request.query.get("compress", ""))
         self._transport = request.transport
         await self._socket.prepare(request)
         self._send_op(10, {"heartbeat_interval": round(self._weather.heartbeat.total_seconds() * 1000), "_trace": []})
@@ -118,11 +117,10 @@ class Connection:
             await self._wake.wait()
 
     async def _send_frame(self, frame: str) -> None:
-        if self._compressor is None:
+        if self._pack is None:
             await self._socket.send_str(frame)
-            return
-        packed = self._compressor.compress(frame.encode()) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
-        await self._socket.send_bytes(packed)
+        else:
+            await self._socket.send_bytes(self._pack(frame.encode()))
 
     async def _read(self) -> None:
         """Until the connection ends, from either side."""
