@@ -84,7 +84,9 @@ WORDS: Mapping[str, str] = MappingProxyType({
     "agents.NAME.persona": (
         "Files of the persona, in prompt order; unset: `IDENTITY.md`, `SOUL.md`, `RULES.md`, as far as they exist."
     ),
-    "agents.NAME.model": "An alias, or `provider/model`.",
+    "agents.NAME.model": (
+        "An alias, or `provider/model`; `auto` chooses among `fast`, `balanced` and `quality` for each question."
+    ),
     "agents.NAME.tools": "Names or patterns of the tools it may use, in the order of preference.",
     "agents.NAME.context": "Its history: `session` is its own talk with people, `transcript` the whole channel.",
     "agents.NAME.planning": "How it reaches tools: by native calls, by a plan, or as the model needs it.",

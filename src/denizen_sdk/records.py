@@ -115,6 +115,19 @@ class StepInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class RouteInfo:
+    """How a question was sorted, and what followed: the model's alias and the steps of its turn. `routed_by` is router,
+    kept (a follow-up) or fallback.
+    """
+
+    complexity: str
+    max_steps: int
+    model: str
+    reason: str
+    routed_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class SegmentInfo:
     """A piece of the system prompt. `stability` is forever, config, session or turn. `text` is None where it is not
     kept, and for callers who are neither owner nor admin.
@@ -169,7 +182,9 @@ class CitationInfo:
 
 @dataclass(frozen=True, slots=True)
 class TurnInfo:
-    """A turn with its prompts, steps and calls. `status` is open, done, failed, cancelled or refused."""
+    """A turn with its prompts, steps and calls. `status` is open, done, failed, cancelled or refused; `route` is None
+    where the model was not chosen for the question. A step with number 0 is the request to the router.
+    """
 
     id: str
     agent: str
@@ -185,3 +200,4 @@ class TurnInfo:
     question: str = ""
     prompts: tuple[PromptInfo, ...] = ()
     citations: tuple[CitationInfo, ...] = ()
+    route: RouteInfo | None = None

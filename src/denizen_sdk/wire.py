@@ -20,6 +20,7 @@ from denizen_sdk.records import (
     MessageShare,
     Problem,
     PromptInfo,
+    RouteInfo,
     SegmentInfo,
     StepInfo,
     ToolUse,
@@ -247,12 +248,43 @@ class DayComputed:
     rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """How an agent is set up: by its configuration, and by the set of settings `name` that lies over it (empty when
+    none is active), of which `changed` names the fields. Texts are None where there are none, and for callers who are
+    neither owner nor admin. `default_model` is `auto` where it is chosen for each question.
+    """
+
+    agent: str
+    name: str
+    response_style: str
+    language: str
+    default_model: str
+    max_steps_multiplier: float
+    citation_format: str
+    temperature: float | None = None
+    additional_prompt: str | None = None
+    search_instructions: str | None = None
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfigSet:
+    """One of an agent's named sets of settings. `changed` names the fields that it sets."""
+
+    name: str
+    is_active: bool
+    changed: tuple[str, ...]
+    updated_at: str
+
+
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 _NESTED: dict[str, type[Any]] = {
     "usage": Usage,
     "approval": ApprovalInfo,
     "error": Problem,
+    "route": RouteInfo,
     "totals": UsageSum,
     "previous": UsageSum,
     "trend": UsageTrend,

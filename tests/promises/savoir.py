@@ -12,7 +12,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.3",
         "A cheap model sorts the last question into trivial, simple, moderate or complex with a reason, which sets 4, "
         "8, 15 or 25 steps and the model alias fast, fast, balanced or quality.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -20,7 +20,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.3",
         "A routing answer counts only with 1 to 30 steps, a model from the closed list and a reason of at most 200 "
         "characters.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -28,7 +28,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.3",
         "Without a question, without a usable routing answer, or after any routing error a turn is routed as "
         "moderate, 15 steps, balanced, with a stock reason.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -36,7 +36,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.3",
         "The router is told that greetings are trivial, one lookup simple, comparisons, 2 to 5 files and current "
         "events at least moderate, and debugging, architecture and many files complex.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -50,7 +50,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "S6",
         "2.3",
         "The owner's settings may replace the routed model and multiply the routed number of steps.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -58,7 +58,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.3",
         "For a GitHub thread the router also sees the origin, number and title, up to 500 characters of the body, and "
         "the labels.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     # 2.4 Agent loop
@@ -67,7 +67,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.4",
         "The prompt states date, style, language, citations, search tips, extra instructions, a hint for the "
         "complexity, and a budget of two tool calls fewer than the turn has steps.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -143,7 +143,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "S-prompt-router",
         "2.4",
         "The router is told to classify and to do nothing else.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(

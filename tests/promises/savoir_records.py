@@ -138,7 +138,7 @@ SAVOIR_RECORDS: tuple[Requirement, ...] = (
         "S-config-default-model",
         "2.2",
         "A configured default model overrides the routed one.",
-        status="open",
+        status="covered",
         issue="knowledge",
         same_as=("S6",),
     ),
@@ -146,7 +146,7 @@ SAVOIR_RECORDS: tuple[Requirement, ...] = (
         "S-config-step-multiplier",
         "2.2",
         "The steps of a turn are the routed steps times a multiplier of 0.5 to 3.0 (1.0 by default), rounded.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(

@@ -33,6 +33,7 @@ from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.engine.acting import Acting
 from denizen.engine.aside import Aside
+from denizen.engine.assistant import Assistant
 from denizen.engine.audit import Ledger
 from denizen.engine.channels import Channels
 from denizen.engine.consult import Consult
@@ -83,6 +84,7 @@ class Denizen:
     community: Community
     restart: Restart
     knowledge: Knowledge
+    assistant: Assistant
     simulation: Simulation | None = None
     operator: Principal = LOCAL
 
@@ -134,8 +136,11 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         embedders = EmbedderPool(home)
         stack.push_async_callback(embedders.aclose)
         memories = build_memories(home, runtime, store, channels, clock)
-        prover = Prover(open_library(home, clock))
-        services = Services(store, durable, Live(), gate, clock, memories=memories, observer=observer, prover=prover)
+        prover, assistant = Prover(open_library(home, clock)), Assistant(store, clock)
+        services = Services(
+            store, durable, Live(), gate, clock, memories=memories, observer=observer, prover=prover,
+            assistant=assistant,
+        )  # fmt: skip
         community = build_community(runtime, services, channels)
         restart = Restart()
         knowledge = build_knowledge(home, store, durable, clock, Beside(runtime, community, sandbox))
@@ -172,6 +177,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
             community,
             restart,
             knowledge,
+            assistant,
             opening.simulation,
         )
 

@@ -110,6 +110,7 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         budgets=settings.budgets,
         recall=build_recall(settings),
         embedder=on.embedders.get(settings),
+        is_model_chosen=bool(chosen.model),
         snapshot_remote=settings.config.knowledge.remote.remote,
         read_own=OwnFiles(settings.folders).read,
         videos=read_video_access(settings),

@@ -101,7 +101,7 @@ def read_choice(choice: ModelChoice) -> Chosen:
 
 
 def apply_choice(agents: Iterable[Agent], chosen: Chosen) -> list[Agent]:
-    return [replace(agent, model=chosen.model) if chosen.model else agent for agent in agents]
+    return [replace(agent, model=chosen.model, is_routed=False) if chosen.model else agent for agent in agents]
 
 
 def build_catalog(settings: Settings, chosen: Chosen, pool: EmbeddedPool) -> Catalog:

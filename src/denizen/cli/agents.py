@@ -22,4 +22,4 @@ async def _list(home: Path) -> None:
         default = denizen.runtime.current.default_agent
         for agent in denizen.queries.list_agents():
             mark = "*" if agent.name == default else " "
-            click.echo(f"{mark} {agent.name:<20} model {agent.model:<16} {agent.description}".rstrip())
+            click.echo(f"{mark} {agent.name:<20} model {agent.model_word:<16} {agent.description}".rstrip())

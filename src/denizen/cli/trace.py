@@ -14,6 +14,7 @@ import click
 from denizen.cli.screen import printable_json, say
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import TurnId
+from denizen.domain.routing import told_of_route
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord
 from denizen.domain.usage import Usage
@@ -100,11 +101,14 @@ def _lines(trace: Trace, *, texts: bool) -> Iterator[str]:
     yield f"asked by {turn.principal.name} ({turn.principal.key}) in {turn.conversation_id}"
     yield _said("question", trace.question)
     yield _said("reply", turn.reply) if turn.reply else f"failure: {turn.failure} [{turn.failure_code}]"
+    if turn.route:
+        yield told_of_route(turn.route)
     for prompt in trace.prompts:
         yield from _prompt(prompt, texts=texts)
     yield from _memories(trace)
     yield from _documents(trace)
-    yield f"steps: {len(trace.steps)}, {'planned' if _is_planned(trace) else 'with native tool calls'}"
+    count = sum(step.number > 0 for step in trace.steps)
+    yield f"steps: {count}, {'planned' if _is_planned(trace) else 'with native tool calls'}"
     for step in trace.steps:
         yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
         yield from (f"    {_call(call)}" for call in trace.calls if call.step == step.number)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from denizen.domain.ids import AgentName
+from denizen.domain.routing import AUTO, scale_steps
 from denizen.domain.transcript import Budget
 
 
@@ -33,6 +34,13 @@ class ContextStrategy(StrEnum):
     TRANSCRIPT = "transcript"
 
 
+class AnswersFrom(StrEnum):
+    """What an agent's answers may rest on: only what its sources say, or anything it knows."""
+
+    SOURCES = "sources"
+    ANYTHING = "anything"
+
+
 class Planning(StrEnum):
     """How the agent reaches tools. AUTO plans for models that lack native tool calls or are small."""
 
@@ -53,9 +61,12 @@ class SessionScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one turn. Defaults: section 6 of the inventory."""
+    """Bounds of one turn. Defaults: section 6 of the inventory. `max_steps` is for turns that are not routed; either
+    number of steps is multiplied.
+    """
 
     max_steps: int = 20
+    max_steps_multiplier: float = 1.0
     max_history_tokens: int = 24_000
     max_history_messages: int = 400
     max_output_tokens: int = 4096
@@ -63,6 +74,11 @@ class Limits:
     turn_timeout_s: float = 600.0
     nudges: int = 0
     nudge_text: str = ""
+
+    @property
+    def steps(self) -> int:
+        """Of a turn that is not routed."""
+        return scale_steps(self.max_steps, self.max_steps_multiplier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +154,8 @@ class Agent:
 
     `recent_messages` is how much of the talk around it is told to an agent that was not in it (inventory L3);
     `timestamps` None means no time lines. `reasoning` lets a model think first that can be told to; `show_reasoning`
-    shows people what it thought.
+    shows people what it thought. `is_routed`: the model is chosen for each question, and `model` answers where there is
+    nothing to choose.
     """
 
     name: AgentName
@@ -163,3 +180,10 @@ class Agent:
     summaries: Summarizing = field(default_factory=Summarizing)
     storing: Storing = field(default_factory=Storing)
     pinned_tools: tuple[str, ...] = ()
+    is_routed: bool = False
+    answers_from: AnswersFrom = AnswersFrom.ANYTHING
+
+    @property
+    def model_word(self) -> str:
+        """The model as people call it."""
+        return AUTO if self.is_routed else self.model

@@ -14,6 +14,8 @@ from denizen.domain.json import Json
 from denizen.domain.message import Author, Part
 from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.routing import Route
+from denizen.domain.thread_facts import ThreadFacts
 from denizen.domain.tool import Origin, Tier
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
@@ -62,7 +64,8 @@ class Inbound:
     starts a fresh session first. `model` overrides the agent's model for this turn. `session_place` is where the
     session lives when not at `place` (inventory X-session-scope). `shared` says that others talk here too, so that the
     model is told who speaks. `reach` is how whoever asks can be asked back about a call that needs approval. `keyed`
-    says that the sender chose the id: a message that says something else under the same one is refused.
+    says that the sender chose the id: a message that says something else under the same one is refused. `thread` is
+    what the platform knows of the thread, where it has such.
     """
 
     agent: AgentName
@@ -82,12 +85,14 @@ class Inbound:
     owed: Owed | None = None
     reach: Reach = Reach.NOBODY
     keyed: bool = False
+    thread: ThreadFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One trigger until its reply is delivered. `reply` is the final text. After a failure,
-    `failure` is a safe sentence and `failure_family` the name of the error family that says who acts next.
+    `failure` is a safe sentence and `failure_family` the name of the error family that says who acts next. `route` is
+    None where the model was not chosen for the question.
     """
 
     id: TurnId
@@ -107,11 +112,14 @@ class Turn:
     failure_fix: str = ""
     usage: Usage = field(default_factory=Usage)
     options: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    route: Route | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One model request of a turn. `number` counts from 1. `purpose` is `act`, `plan`, `answer` or `final`."""
+    """One model request of a turn. `number` counts from 1. `purpose` is `act`, `plan`, `answer` or `final`; where the
+    router was asked, that is number 0, `route`.
+    """
 
     turn_id: TurnId
     number: int

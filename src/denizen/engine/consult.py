@@ -35,13 +35,14 @@ class Consult:
         async with self._runtime.lease() as generation:
             budgets = Budgets(_payer(scope, generation), self._store, Live(), self._clock)
             async with budgets.paying(1, generation.models.get(model), request) as payment:
-                reply = await _hear(payment)
+                reply = await hear(payment)
                 await budgets.settle_request(payment, reply)
         scope.trail.usage += reply.usage
         return reply
 
 
-async def _hear(payment: Payment) -> ModelReply:
+async def hear(payment: Payment) -> ModelReply:
+    """The reply to a request that is paid for. Raises what the model raises."""
     async with aclosing(payment.model.stream(payment.request)) as events:
         async for event in events:
             match event:

@@ -1,4 +1,4 @@
-"""Steps 3 and 4 of a turn: the agent as configured now, what was said before, and the model for it."""
+"""Step 4 of a turn: the agent as configured now, what was said before, and the model for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from denizen.domain.guard import Voice
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Message, Role, text_of
 from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
+from denizen.domain.routing import Route
 from denizen.domain.speaking import SILENCE
+from denizen.domain.turn import Turn
 from denizen.engine.foreign import load_foreign
 from denizen.engine.history import Past, Range, Room, load_history
 from denizen.engine.memory import MemoryKeeper
@@ -26,6 +28,7 @@ from denizen.engine.prompt.pictures import with_pictures
 from denizen.engine.prompt.rhythm import pauses_between, plan_keep_s
 from denizen.engine.prompt.session import count_tokens
 from denizen.engine.prompt.surroundings import load_answers, load_surroundings
+from denizen.engine.prompt.task import plan_task
 from denizen.engine.prompt.transcript.blocks import BlockTexts
 from denizen.engine.prompt.transcript.load import Scene, load_transcript
 from denizen.engine.remembering import load_reminders
@@ -56,9 +59,9 @@ async def gather(
     transcripts that were read before; `keeper` is asked for what is remembered.
     """
     turn, trigger = opened.turn, opened.trigger
-    agent = generation.agent(turn.agent)
+    agent = _sized(generation.agent(turn.agent), turn.route)
     options = cast("Mapping[str, Any]", turn.options)
-    model = generation.models.get(str(options.get("model") or agent.model))
+    model = generation.models.get(model_of(turn, agent))
     plans = uses_planning(agent.planning, model.capabilities)
     instructions = str(options.get("instructions", ""))
     reads_transcript = agent.context is ContextStrategy.TRANSCRIPT and "supplied" not in options
@@ -68,7 +71,9 @@ async def gather(
     if opened.owed and opened.owed.may_be_silent:
         notes.append(passing(SILENCE_NOTE))
     can = model.capabilities
-    segments = assembled(agent, tool_rules=not plans and can.takes_tools, instructions=instructions)
+    tool_rules = not plans and can.takes_tools
+    notes += plan_task(agent, turn.route, tool_rules=tool_rules)
+    segments = assembled(agent, tool_rules=tool_rules, instructions=instructions)
     today = date_line(turn.opened_at, zone_of(agent))
     if "supplied" in options:
         segments = order_segments([*segments, Segment("date", today, Stability.TURN)])
@@ -103,6 +108,17 @@ async def gather(
         plan_keep_s(pauses_s), overdue, reminded.memories,
     )  # fmt: skip
     return context, history
+
+
+def model_of(turn: Turn, agent: Agent) -> str:
+    """By name: what was asked for goes before what was chosen for the question."""
+    return str(turn.options.get("model") or (turn.route.model if turn.route else agent.model))
+
+
+def _sized(agent: Agent, route: Route | None) -> Agent:
+    """With the steps of this turn in place of the usual ones."""
+    steps = route.max_steps if route else agent.limits.steps
+    return replace(agent, limits=replace(agent.limits, max_steps=steps, max_steps_multiplier=1.0))
 
 
 def _account_of(opened: Opened, agent: Agent) -> AgentName | None:

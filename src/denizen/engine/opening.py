@@ -14,6 +14,7 @@ from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, 
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Part, Role, parts_to_json
 from denizen.domain.prompt import PromptMessage
+from denizen.domain.thread_facts import ThreadFacts, thread_from_json, thread_to_json
 from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
 from denizen.engine.prompt.caps import to_store
 from denizen.engine.prompt.marks import date_mark, time_mark, zone_of
@@ -22,6 +23,11 @@ from denizen.ports.store import Store, Work
 
 MARKED_TAIL = 8
 """Where nobody asked in so many messages, the date is told again, which does no harm."""
+
+ROUTED = "routed"
+"""Among the options of a turn: its model is chosen for the question. Decided here, so that a turn which is taken up
+again after a change of the configuration has the same steps.
+"""
 
 UNWANTED = "unwanted"
 """The failure of a piece that was tried when its turn ended: it is not tried once more."""
@@ -63,6 +69,12 @@ def owed_of(turn: Turn) -> Owed | None:
     )
 
 
+def find_thread(turn: Turn) -> ThreadFacts | None:
+    """What the platform knew of its thread."""
+    row = turn.options.get("thread")
+    return thread_from_json(row) if isinstance(row, dict) else None
+
+
 def lane(agent: str, conversation: ConversationId) -> str:
     """Turns of one lane run one after another: those of one agent's history."""
     return f"{agent}\x00{conversation}"
@@ -97,7 +109,7 @@ async def open_turn(store: Store, agent: Agent, inbound: Inbound, *, now: dateti
         turn, is_new = await work.turns.open(
             Turn(
                 key, conversation.id, session.id, agent.name, inbound.principal,
-                MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(inbound),
+                MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(agent, inbound),
             )
         )  # fmt: skip
         if not is_new:
@@ -125,7 +137,7 @@ async def plan_turn(store: Store, agent: Agent, inbound: Inbound, *, now: dateti
         session = found.id if found else SessionId("")
         turn = Turn(
             key, place.conversation_id, session, agent.name, inbound.principal,
-            MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(inbound),
+            MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(agent, inbound),
         )  # fmt: skip
         last = await work.messages.list_tail(session, limit=1)
         trigger = Message(
@@ -196,7 +208,7 @@ def _kept(agent: Agent, inbound: Inbound) -> tuple[Part, ...]:
     return to_store(inbound.parts, Role.USER, agent.storing)
 
 
-def _options(inbound: Inbound) -> JsonObject:
+def _options(agent: Agent, inbound: Inbound) -> JsonObject:
     """What the request said beyond its message, as JSON for the turn's record."""
     session_at = inbound.session_place
     options: JsonObject = {
@@ -210,6 +222,8 @@ def _options(inbound: Inbound) -> JsonObject:
         "owed": _owed(inbound.owed) if inbound.owed else None,
         "reach": inbound.reach.value,
         "said": _fingerprint(inbound) if inbound.keyed else None,
+        "thread": thread_to_json(inbound.thread) if inbound.thread else None,
+        ROUTED: (agent.is_routed and not inbound.model) or None,
     }
     return {name: value for name, value in options.items() if value not in (None, "")}
 

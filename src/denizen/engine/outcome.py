@@ -58,7 +58,8 @@ def report(turn: Turn, steps: Steps | None, duration_ms: int, error: DenizenErro
         "turn",
         extra={
             "turn": turn.id, "agent": turn.agent, "model": turn.model, "status": str(turn.status),
-            "failure": turn.failure_code, "steps": steps.number if steps else 0,
+            "failure": turn.failure_code, "route": turn.route.complexity.value if turn.route else "",
+            "steps": steps.number if steps else 0,
             "calls": steps.call_count if steps else 0, "input_tokens": usage.input_tokens,
             "cached_tokens": usage.cache_read_tokens, "output_tokens": usage.output_tokens,
             "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd), "duration_ms": duration_ms,

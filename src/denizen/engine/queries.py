@@ -121,8 +121,9 @@ class Queries:
 
     async def list_context(self, place: Place, agent: str) -> list[ContextShare]:
         """How the next prompt's tokens divide among system segments, tools and messages (inventory T35 `/context`)."""
-        found = self.get_agent(agent)
-        generation = self._runtime.current
+        current = self._runtime.current
+        generation = await self._services.configured(current, current.agent(agent).name)
+        found = generation.agent(agent)
         model = generation.models.get(found.model)
         plans = uses_planning(found.planning, model.capabilities)
         is_participant = found.context is ContextStrategy.TRANSCRIPT

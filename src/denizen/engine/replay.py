@@ -28,7 +28,7 @@ from denizen.engine.budgets import Payment
 from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.gather import gather
+from denizen.engine.gather import gather, model_of
 from denizen.engine.history import Past
 from denizen.engine.live import Live
 from denizen.engine.opening import Opened, load_turn
@@ -65,8 +65,9 @@ async def replay(runtime: Runtime, services: Services, turn_id: TurnId, *, agent
     there (any more), Conflict for a turn that cannot be repeated, and what the model raises.
     """
     recorded = await load_trace(services.store, turn_id)
-    async with runtime.lease() as generation:
+    async with runtime.lease() as leased:
         opened = _changed(await load_turn(services.store, turn_id), agent, model)
+        generation = await services.configured(leased, opened.turn.agent)
         _check(opened, generation, was_named=bool(agent), has_model=bool(model))
         results = _Results(recorded.calls)
         without_tools = replace(
@@ -95,14 +96,15 @@ async def replay(runtime: Runtime, services: Services, turn_id: TurnId, *, agent
 
 
 def _changed(opened: Opened, agent: str, model: str) -> Opened:
-    """With that agent and model. A model that the request of then asked for holds for its own agent only."""
+    """With that agent and model. The model of then holds for its own agent only."""
     turn = opened.turn
-    options = dict(turn.options)
+    options, route = dict(turn.options), turn.route
     if model:
         options["model"] = model
     elif agent:
         options.pop("model", None)
-    return replace(opened, turn=replace(turn, agent=AgentName(agent or turn.agent), options=options))
+        route = None
+    return replace(opened, turn=replace(turn, agent=AgentName(agent or turn.agent), options=options, route=route))
 
 
 def _check(opened: Opened, generation: Generation, *, was_named: bool, has_model: bool) -> None:
@@ -127,7 +129,7 @@ def _check(opened: Opened, generation: Generation, *, was_named: bool, has_model
             code="agent_unknown",
             fix="Name another with --agent.",
         ) from error
-    wanted = str(turn.options.get("model") or agent.model)
+    wanted = model_of(turn, agent)
     try:
         generation.models.get(wanted)
     except NotFound as error:

@@ -55,6 +55,8 @@ class Generation:
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     embedder: Embedder | None = None
     """Not closed with the generation: others may have the same."""
+    is_model_chosen: bool = False
+    """For all agents, by the command line."""
     snapshot_remote: Remote = NOWHERE
     """Where what is read of sources is pushed to."""
     read_own: ReadOwn = no_own_files

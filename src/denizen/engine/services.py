@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from denizen.domain.agent import Agent, Sampling
 from denizen.domain.clock import Clock
 from denizen.domain.guard import Voice
+from denizen.domain.ids import AgentName
 from denizen.domain.prompt import PromptMessage, Segment
 from denizen.domain.turn import Turn
+from denizen.engine.assistant import Assistant
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.observer import Observer
 from denizen.engine.knowledge.citations import Prover
@@ -64,3 +66,8 @@ class Services:
     observer: Observer | None = None
     prover: Prover | None = None
     """Of what answers cite; None where there are no documents."""
+    assistant: Assistant | None = None
+
+    async def configured(self, generation: Generation, agent: AgentName) -> Generation:
+        """The generation in which the agent is as its owner has set it besides the configuration."""
+        return generation if self.assistant is None else await self.assistant.apply(generation, agent)

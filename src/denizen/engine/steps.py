@@ -37,6 +37,7 @@ from denizen.engine.audit import of_record
 from denizen.engine.beside import Beside, beside_of
 from denizen.engine.budgets import Budgets, Payer, Payment, scopes_of
 from denizen.engine.knowledge.evidence import Evidence
+from denizen.engine.kept_route import ROUTE, kept_with
 from denizen.engine.prompt.caps import to_store, without_payloads
 from denizen.engine.prompt.describe import describe
 from denizen.engine.prompt.transcript.voice import guarded
@@ -98,6 +99,11 @@ class Steps:
     @property
     def selections(self) -> Selections:
         return self._services.selections
+
+    def count(self, step: Step) -> None:
+        """A request that was made for the turn before its first step."""
+        self._steps.append(step)
+        self.usage += step.usage
 
     async def ask(self, request: ModelRequest, purpose: str, *, show: bool = True) -> ModelReply:
         """One model request as a durable step; `show` streams its text to the watchers.
@@ -278,11 +284,18 @@ class Steps:
 
     def _meta_of(self, role: Role, parts: Sequence[Part]) -> dict[str, Json]:
         """What later turns and readers of the store want to know of a message besides its parts."""
-        if role is Role.ASSISTANT and self._input_tokens > LARGE_REQUEST_TOKENS:
-            return {USED: self._input_tokens}
+        if role is Role.ASSISTANT:
+            return self._meta_of_answer()
         results = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
         shown: dict[str, Json] = {key: self._data[key] for key in results if self._data.get(key)}
         return {"shown": shown} if shown else {}
+
+    def _meta_of_answer(self) -> dict[str, Json]:
+        route, used = self._context.turn.route, self._input_tokens
+        meta: dict[str, Json] = {USED: used} if used > LARGE_REQUEST_TOKENS else {}
+        if route is not None:
+            meta[ROUTE] = kept_with(route, keep_s=self._context.keep_s, input_tokens=used)
+        return meta
 
     async def save(self) -> None:
         """Writes what is held, in one unit of work."""

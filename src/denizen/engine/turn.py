@@ -3,8 +3,8 @@
     1 admit    which agent; is there room; is the rate kept
     2 open     message and turn in one transaction; the turn is a durable run whose id derives from the message, so the
                same message twice is one turn
-    3 gather   the agent as configured now, its history within the budget
-    4 route    which model, and how it reaches tools
+    3 route    which model and how many steps, for agents for which that is chosen for each question (`routing.py`)
+    4 gather   the agent as configured now, its history within the budget, and how its model reaches tools
     5 loop     model and tools until there is an answer or a limit (`loop.py`, `planning.py`)
     6 render   what people see: citations proved (`answers.py`); for a platform, the pieces that fit it
                (`outbox/plan.py`)
@@ -12,7 +12,7 @@
     8 deliver  the outbox sends the pieces, each once; who watches live gets the end of the turn
 
 Steps 1 and 2 (`opening.py`) happen where the message arrives. The others are the durable run: killed at any point, it
-is taken up again and repeats no finished model request or tool call (promise 1). Steps 3 and 4 are in `gather.py`.
+is taken up again and repeats no finished model request or tool call (promise 1). Step 4 is in `gather.py`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.outcome import Outcome, failure_of, finished, report
 from denizen.engine.pause import Pause
 from denizen.engine.planning import plan_then_act, uses_planning
+from denizen.engine.routing import Router
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services, TurnContext
 from denizen.engine.steps import Steps
@@ -86,6 +87,7 @@ class Turns:
         self._opened: dict[TurnId, Opened] = {}
         self._stopped: set[TurnId] = set()
         self._summaries = Summaries(runtime, services)
+        self._router = Router(services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
 
     def _ground(self) -> Ground:
@@ -107,7 +109,8 @@ class Turns:
         self._check_rate(inbound.principal)
         is_new = False
         try:
-            opened, is_new = await open_turn(self._services.store, agent, inbound, now=self._services.clock.now())
+            set_up = (await self._services.configured(self._runtime.current, agent.name)).agent(agent.name)
+            opened, is_new = await open_turn(self._services.store, set_up, inbound, now=self._services.clock.now())
         finally:
             if not is_new:  # nothing came of it, or it was counted when it came first
                 self._requests.give_back(inbound.principal.key)
@@ -249,16 +252,21 @@ class Turns:
         return {"status": closed.status}
 
     async def _live(self, opened: Opened, generation: Generation, pause: Pause) -> Json:
-        turn = opened.turn
         started = self._services.clock.monotonic_s()
         steps: Steps | None = None
         context: TurnContext | None = None
         try:
+            generation = await self._services.configured(generation, opened.turn.agent)
+            routed = await self._router.find_route(opened, generation)
+            opened = replace(opened, turn=replace(opened.turn, route=routed.route))
             context, history = await gather(
                 self._services.store, opened, generation, texts=self._services.texts, keeper=self._services.memories
             )
             steps = Steps(context, self._services)
-            self._services.live.publish(turn.id, TurnStarted(turn.id, turn.agent, context.model.name))
+            if routed.asked:
+                steps.count(routed.asked)
+            begun = TurnStarted(context.turn.id, context.turn.agent, context.model.name)
+            self._services.live.publish(context.turn.id, begun)
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
                 text = await find_answer(context, steps, history)
             answer = await prove_answer(self._services.prover, context, steps.evidence, history, text)
@@ -266,11 +274,11 @@ class Turns:
         except (DenizenError, TimeoutError) as error:
             outcome = failure_of(error)
         except anyio.get_cancelled_exc_class():
-            await _settle(turn, steps)
+            await _settle(opened.turn, steps)
             raise
         except Exception:  # noqa: BLE001 - the boundary of a turn
             reference = fresh("err")
-            _log.exception("turn fault", extra={"turn": turn.id, "reference": reference})
+            _log.exception("turn fault", extra={"turn": opened.turn.id, "reference": reference})
             text = f"Something went wrong inside. Reference: {reference}."
             outcome = Outcome(TurnStatus.FAILED, failure=text, failure_code="bug")
         closed = await self._close_somehow(opened, outcome, steps)

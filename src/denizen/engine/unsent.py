@@ -14,12 +14,14 @@ from decimal import Decimal
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.ids import ConversationId
 from denizen.domain.room import RoomKind
+from denizen.domain.routing import FALLBACK
 from denizen.domain.turn import Inbound, Owed
 from denizen.engine.gather import gather
 from denizen.engine.history import Past
 from denizen.engine.live import Live
 from denizen.engine.opening import plan_turn
 from denizen.engine.replay import FreeSteps
+from denizen.engine.routing import Router
 from denizen.engine.runtime import Runtime
 from denizen.engine.services import Services
 from denizen.engine.turn import find_answer
@@ -42,18 +44,24 @@ class Unsent:
 async def plan_requests(
     runtime: Runtime, services: Services, inbound: Inbound, conversation: ConversationId | None = None
 ) -> list[Unsent]:
-    """The first request of the turn; where tools are planned, also that for an answer without any. With a
-    `conversation` as if it were asked there. Raises what would keep the turn from being opened.
+    """The first request of the turn; where tools are planned, also that for an answer without any; where the model is
+    chosen for the question, before them the request that sorts it, as if that had no answer. With a `conversation` as
+    if it were asked there. Raises what would keep the turn from being opened.
     """
     if not inbound.parts:
         raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
-    async with runtime.lease() as generation:
+    async with runtime.lease() as leased:
+        generation = await services.configured(leased, leased.agent(inbound.agent).name)
         agent = generation.agent(inbound.agent)
         inbound, now = replace(inbound, agent=agent.name), services.clock.now()
         if conversation is not None:
             inbound = await _moved(services.store, inbound, conversation)
         opened = await plan_turn(services.store, agent, inbound, now=now)
         silent = _Silent(generation.models)
+        sorting = await Router(services).plan_request(opened, generation)
+        if sorting is not None:
+            silent.unsent.append(Unsent(sorting[0].name, sorting[1]))
+            opened = replace(opened, turn=replace(opened.turn, route=FALLBACK))
         past = Past(opened.trigger.sequence, now)
         context, history = await gather(
             services.store, opened, replace(generation, models=silent), past, keeper=services.memories

@@ -27,6 +27,7 @@ from denizen.domain.usage import Usage
 from denizen.ports.answers import Citations, Gaps
 from denizen.ports.approvals import Approvals
 from denizen.ports.archive import Archive
+from denizen.ports.assistant import AgentSettings
 from denizen.ports.audit import Audit
 from denizen.ports.documents import Documents
 from denizen.ports.memory import Memories, Vectors
@@ -244,6 +245,8 @@ class Work(Protocol):
     def generations(self) -> Generations: ...
     @property
     def user_settings(self) -> UserSettings: ...
+    @property
+    def agent_settings(self) -> AgentSettings: ...
     @property
     def archive(self) -> Archive: ...
     @property

@@ -16,6 +16,7 @@ import anyio
 from denizen.domain.errors import Unavailable
 from denizen.ports.store import Work
 from denizen.testing.memory_answers import MemoryCitations, MemoryGaps
+from denizen.testing.memory_agent_settings import MemoryAgentSettings
 from denizen.testing.memory_approvals import MemoryApprovals
 from denizen.testing.memory_archive import MemoryArchive
 from denizen.testing.memory_audit import MemoryAudit
@@ -44,6 +45,7 @@ class _Work:
         self.ledger = MemoryLedger(unit)
         self.generations = MemoryGenerations(unit)
         self.user_settings = MemoryUserSettings(unit)
+        self.agent_settings = MemoryAgentSettings(unit)
         self.archive = MemoryArchive(unit)
         self.reception = MemoryReception(unit)
         self.outbox = MemoryOutbox(unit)

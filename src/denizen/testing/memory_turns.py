@@ -52,6 +52,7 @@ class MemoryTurns:
             failure_family=turn.failure_family,
             failure_fix=turn.failure_fix,
             usage=turn.usage,
+            route=turn.route,
             options=through_json(dict(turn.options)),
         )
         self._unit.put(self._unit.tables.turns, turn.id, closed)

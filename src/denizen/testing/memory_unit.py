@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from denizen.domain.approval import Approval, Grant
+from denizen.domain.assistant import SettingsSet
 from denizen.domain.audit import AuditEntry
 from denizen.domain.budget import Scope
 from denizen.domain.citation import Citation
@@ -63,6 +64,7 @@ class Tables:
     prompt_texts: dict[str, str] = field(default_factory=dict[str, str])
     generations: list[GenerationRow] = field(default_factory=list[GenerationRow])
     settings: dict[Pair, str] = field(default_factory=dict[Pair, str])
+    agent_settings: dict[Pair, SettingsSet] = field(default_factory=dict[Pair, SettingsSet])
     rooms: dict[Pair, Room] = field(default_factory=dict[Pair, Room])
     posts: dict[Pair, Post] = field(default_factory=dict[Pair, Post])
     versions: dict[Pair, tuple[PostVersion, ...]] = field(default_factory=dict[Pair, tuple[PostVersion, ...]])

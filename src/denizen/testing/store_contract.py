@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from denizen.testing.store_contract_answers import AnswerContract
 from denizen.testing.store_contract_approvals import ApprovalContract
+from denizen.testing.store_contract_assistant import AssistantContract
 from denizen.testing.store_contract_audit import AuditContract
 from denizen.testing.store_contract_documents import DocumentContract
 from denizen.testing.store_contract_forgetting import ForgettingContract
@@ -45,6 +46,7 @@ class StoreContract(
     TraceContract,
     TranscriptContract,
     SettingsContract,
+    AssistantContract,
     RoomContract,
     PostContract,
     PostSearchContract,

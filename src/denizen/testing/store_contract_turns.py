@@ -13,6 +13,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import MessageId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.routing import Complexity, Route
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.ports.store import Store, UsageRow
@@ -74,6 +75,7 @@ class TurnContract:
             failure_fix="Try again.",
             usage=USAGE,
             options={"said": [1]},
+            route=Route.of(Complexity.COMPLEX, "a long piece of work"),
         )
         async with store.work() as work:
             await work.turns.open(turn)

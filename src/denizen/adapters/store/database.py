@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
 from denizen.adapters.store.answers import SqlCitations, SqlGaps
+from denizen.adapters.store.agent_settings import SqlAgentSettings
 from denizen.adapters.store.approvals import SqlApprovals
 from denizen.adapters.store.archive import SqlArchive
 from denizen.adapters.store.audit import SqlAudit
@@ -69,6 +70,10 @@ class SqlWork:
     @property
     def user_settings(self) -> SqlUserSettings:
         return SqlUserSettings(self._unit)
+
+    @property
+    def agent_settings(self) -> SqlAgentSettings:
+        return SqlAgentSettings(self._unit)
 
     @property
     def archive(self) -> SqlArchive:

@@ -17,12 +17,24 @@ from denizen.adapters.store.usage import usage_of, usage_values
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.routing import route_from_json, route_to_json
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 
 _BY_ID = sa.select(turns).where(turns.c.id == sa.bindparam("id"))
 _FINAL = [
-    *("status", "closed_at", "model", "reply", "failure", "failure_code", "failure_family", "failure_fix", "options"),
+    *(
+        "status",
+        "closed_at",
+        "model",
+        "reply",
+        "failure",
+        "failure_code",
+        "failure_family",
+        "failure_fix",
+        "options",
+        "route",
+    ),
     *("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "requests"),
 ]
 _CLOSE = (
@@ -159,6 +171,7 @@ def _final_values(turn: Turn) -> dict[str, Any]:
         "failure_family": turn.failure_family,
         "failure_fix": turn.failure_fix,
         "options": dict(turn.options),
+        "route": None if turn.route is None else route_to_json(turn.route),
         **usage_values(turn.usage),
     }
 
@@ -184,4 +197,5 @@ def _turn(row: sa.Row[Any]) -> Turn:
         failure_fix=row.failure_fix,
         usage=usage_of(row),
         options=row.options,
+        route=None if row.route is None else route_from_json(row.route),
     )

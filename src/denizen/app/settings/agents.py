@@ -24,6 +24,7 @@ from denizen.domain.agent import (
     Timestamps,
 )
 from denizen.domain.ids import AgentName
+from denizen.domain.routing import AUTO, USUAL
 from denizen.domain.transcript import Budget
 
 AGENTS_FOLDER = "agents"
@@ -108,7 +109,9 @@ def build_agent(
     return Agent(
         name=AgentName(name),
         description=section.description,
-        model=section.model,
+        model=USUAL if section.model == AUTO else section.model,
+        is_routed=section.model == AUTO,
+        answers_from=section.answers_from,
         persona=persona,
         tools=section.tools,
         context=section.context,

@@ -15,6 +15,7 @@ from denizen.app.settings.fields import shown
 from denizen.app.settings.problem import KeyPath, Problem, suggestion
 from denizen.app.settings.schema_memory import LOCAL, NONE
 from denizen.domain.json import Json
+from denizen.domain.routing import AUTO, USUAL
 
 BUILTIN = "builtin"
 """The provider that exists without being configured: the embedded model."""
@@ -92,6 +93,9 @@ def find_broken_references(
         if known_tools is not None and name not in known_tools:
             fix = suggestion(name, known_tools, noun="skills")
             yield document.problem(("tools", name), f"there is no skill '{name}'.", fix)
+    if AUTO in outline.aliases:
+        fix = f"Give it another name: `model: {AUTO}` lets the model be chosen for each question."
+        yield document.problem(("models", "aliases", AUTO), f"no alias can be named {AUTO}.", fix)
     yield from _repeated_keys(document, tree)
 
 
@@ -171,9 +175,9 @@ def _agent_models(agents: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
     for name, agent in agents.items():
         model = agent.get("model") if isinstance(agent, Mapping) else None
         if model is None:
-            yield ("agents", name), "balanced"
+            yield ("agents", name), USUAL
         elif isinstance(model, str):
-            yield ("agents", name, "model"), model
+            yield ("agents", name, "model"), USUAL if model == AUTO else model
 
 
 def _observer_model(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:

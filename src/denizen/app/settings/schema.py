@@ -37,6 +37,7 @@ from denizen.app.settings.schema_sandbox import SandboxSection
 from denizen.app.settings.schema_skills import CustomToolSection, SkillName, ToolName, UserSkillSection
 from denizen.domain.agent import (
     Agent,
+    AnswersFrom,
     CitationFormat,
     ContextStrategy,
     Limits,
@@ -48,6 +49,7 @@ from denizen.domain.agent import (
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
+from denizen.domain.routing import MAX_MULTIPLIER, MIN_MULTIPLIER
 from denizen.domain.transcript import Budget
 
 _AGENT = Agent(AgentName(""))
@@ -99,6 +101,12 @@ class LimitsSection(Section):
     """Bounds of one turn (inventory, section 6)."""
 
     max_steps: Whole = Field(default=_LIMITS.max_steps, ge=1, le=100)
+    max_steps_multiplier: Number = Field(
+        default=_LIMITS.max_steps_multiplier,
+        ge=MIN_MULTIPLIER,
+        le=MAX_MULTIPLIER,
+        description="By what the number of steps of a turn is multiplied, also where it is chosen for the question.",
+    )
     max_history_tokens: Whole = Field(default=_LIMITS.max_history_tokens, ge=0, le=10 * _MILLION)
     max_history_messages: Whole = Field(default=_LIMITS.max_history_messages, ge=0, le=10_000)
     max_output_tokens: Whole = Field(default=_LIMITS.max_output_tokens, ge=1, le=_MILLION)
@@ -201,6 +209,12 @@ class AgentSection(Section):
     )
     transcript: TranscriptSection = Field(default_factory=TranscriptSection)
     planning: Planning = Planning.AUTO
+    answers_from: AnswersFrom = Field(
+        default=_AGENT.answers_from,
+        description="What its answers may rest on: only what its knowledge files say (`sources`), or `anything` it "
+        "knows. The former tells it to search, read and cite them, and to say so where they say nothing; it needs a "
+        "tool that reads them.",
+    )
     preset: Preset | None = Field(
         default=None,
         description="`small` suits a small model on one's own machine: 2000 tokens and 10 messages of history, 5 "

@@ -74,7 +74,7 @@ async def _own_choice(given: Given) -> str:
         return f"You chose the model `{model}`."
     if mode := settings.get(MODE):
         return f"You chose the mode `{mode}`."
-    return f"You chose none, so {given.agent.name} uses its own: `{given.agent.model}`."
+    return f"You chose none, so {given.agent.name} uses its own: `{given.agent.model_word}`."
 
 
 async def _settings(given: Given) -> dict[str, object]:

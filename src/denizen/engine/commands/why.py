@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import TurnId
+from denizen.domain.routing import told_of_route
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Turn
 from denizen.domain.verdict import Decision
@@ -72,6 +73,8 @@ def _lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
         yield f"It failed: {turn.failure_code}."
     purposes = ", ".join(step.purpose for step in detail.steps)
     yield f"{counted(len(detail.steps), 'step')}{f' ({purposes})' if purposes else ''}. {_spent(turn)}"
+    if turn.route:
+        yield f"Its {told_of_route(turn.route)}."
     yield from _prompt(detail.prompts[-1:])
     yield from _memories(detail, is_mine=is_mine)
     yield from _documents(detail)

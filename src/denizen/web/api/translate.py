@@ -23,6 +23,7 @@ from denizen.domain.events import (
 from denizen.domain.ids import CallId
 from denizen.domain.message import Message, Role, ToolResultPart, calls_of
 from denizen.domain.principal import Principal
+from denizen.domain.routing import Route
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
@@ -123,7 +124,7 @@ def agent_to_wire(agent: Agent, model: ModelInfo | None, *, is_default: bool) ->
     return wire.AgentInfo(
         name=agent.name,
         description=agent.description,
-        model=agent.model,
+        model=agent.model_word,
         provider=model.provider if model else "",
         is_default=is_default,
         is_embedded=model is not None and model.is_embedded,
@@ -160,6 +161,7 @@ def turn_to_wire(detail: Trace, *, in_full: bool) -> wire.TurnInfo:
         question=detail.question,
         prompts=tuple(_prompt(prompt, in_full=in_full) for prompt in detail.prompts),
         citations=tuple(map(_citation, detail.citations)),
+        route=_route(turn.route) if turn.route else None,
     )
 
 
@@ -168,6 +170,10 @@ def _citation(each: Citation) -> wire.CitationInfo:
     return wire.CitationInfo(
         each.ref.path, each.ref.first_line, each.ref.last_line, each.source_id, each.revision, each.link, doubt
     )
+
+
+def _route(route: Route) -> wire.RouteInfo:
+    return wire.RouteInfo(route.complexity, route.max_steps, route.model, route.reason, route.routed_by)
 
 
 def _prompt(prompt: PromptUse, *, in_full: bool) -> wire.PromptInfo:

@@ -24,7 +24,7 @@ from denizen.adapters.store.tables.outbox import deliveries, delivery_files
 from denizen.adapters.store.tables.reception import allowed, claims, exchanges, follows, positions
 from denizen.adapters.store.tables.registry import metadata
 from denizen.adapters.store.tables.reminders import reminders
-from denizen.adapters.store.tables.settings import config_generations, user_settings
+from denizen.adapters.store.tables.settings import agent_settings, config_generations, user_settings
 from denizen.adapters.store.tables.sources import source_states, sources, syncs
 from denizen.adapters.store.tables.spending import budget_scopes, reservations, spend
 from denizen.adapters.store.tables.statistics import (
@@ -51,6 +51,7 @@ __all__ = [
     "OPEN_SESSION",
     "POST",
     "THERE",
+    "agent_settings",
     "allowed",
     "approvals",
     "audit",

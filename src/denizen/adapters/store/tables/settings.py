@@ -24,3 +24,22 @@ user_settings = sa.Table(
     sa.Column("value", JsonText(), nullable=False),
     sa.Column("updated_at", UtcTime(), nullable=False),
 )
+
+agent_settings = sa.Table(
+    "agent_settings",
+    metadata,
+    sa.Column("agent", EscapedText(), primary_key=True),
+    sa.Column("name", EscapedText(), primary_key=True),
+    sa.Column("chosen", JsonText(), nullable=False),
+    sa.Column("is_active", sa.Boolean(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("updated_at", UtcTime(), nullable=False),
+)
+
+sa.Index(
+    "uq_agent_settings_active",
+    agent_settings.c.agent,
+    unique=True,
+    sqlite_where=agent_settings.c.is_active,
+    postgresql_where=agent_settings.c.is_active,
+)

@@ -32,6 +32,7 @@ turns = sa.Table(
     sa.Column("failure_fix", EscapedText(), nullable=False),
     *usage(),
     sa.Column("options", JsonText(), nullable=False),
+    sa.Column("route", JsonText(), nullable=False, server_default="null"),
     sa.Index("ix_turns_status_opened_at", "status", "opened_at"),
     sa.Index("ix_turns_conversation_id_opened_at", "conversation_id", "opened_at"),
     sa.Index("ix_turns_opened_at", "opened_at"),

@@ -1,0 +1,169 @@
+"""How much work a question takes, and what follows from it: the model that answers, and how many steps it may take
+(inventory 2.3). Pure; asking a model for its opinion is `engine/routing.py`'s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from denizen.domain.json import JsonObject
+
+MIN_STEPS, MAX_STEPS = 1, 30
+"""Of a routing answer (inventory S2)."""
+MOST_STEPS = 100
+"""Of a turn, whatever it is multiplied with."""
+MIN_MULTIPLIER, MAX_MULTIPLIER = 0.5, 3.0
+MAX_REASON_CHARS = 200
+
+AUTO = "auto"
+"""Stands in the configuration for a model that is chosen for each question."""
+MODELS = ("fast", "balanced", "quality")
+"""The aliases among which is chosen, the weakest first."""
+USUAL = "balanced"
+
+FOLLOW_UP_BYTES = 30
+FOLLOW_UP_WORDS = 4
+"""What is longer may be a question of its own. In bytes of UTF-8, since some scripts say much with few characters."""
+WORTH_KEEPING_TOKENS = 5000
+"""A context of so many tokens is cheaper to read from the cache of a model that costs five times as much than to write
+to the cache of another, with an answer of some two hundred tokens.
+"""
+FALLBACK_REASON = "no usable routing answer, so it counts as moderate"
+
+
+class Complexity(StrEnum):
+    TRIVIAL = "trivial"
+    SIMPLE = "simple"
+    MODERATE = "moderate"
+    COMPLEX = "complex"
+
+
+class RoutedBy(StrEnum):
+    ROUTER = "router"
+    """A model sorted the question."""
+    KEPT = "kept"
+    """A follow-up: what holds for the question before it."""
+    FALLBACK = "fallback"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`model` is an alias; `max_steps` those of this turn."""
+
+    complexity: Complexity
+    max_steps: int
+    model: str
+    reason: str
+    routed_by: RoutedBy = RoutedBy.ROUTER
+
+    @classmethod
+    def of(cls, complexity: Complexity, reason: str) -> Route:
+        """What a complexity stands for (inventory S1)."""
+        steps, model = _OF_COMPLEXITY[complexity]
+        return cls(complexity, steps, model, reason)
+
+
+_OF_COMPLEXITY: Mapping[Complexity, tuple[int, str]] = {
+    Complexity.TRIVIAL: (4, "fast"),
+    Complexity.SIMPLE: (8, "fast"),
+    Complexity.MODERATE: (15, USUAL),
+    Complexity.COMPLEX: (25, "quality"),
+}
+
+FALLBACK = replace(Route.of(Complexity.MODERATE, FALLBACK_REASON), routed_by=RoutedBy.FALLBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What the turn before in the same session was routed to, when it ended, for how long its prompt stays in the
+    provider's cache from then on, and how much of it there is.
+    """
+
+    route: Route
+    ended_at: datetime
+    keep_s: float
+    input_tokens: int
+
+    def is_warm(self, now: datetime) -> bool:
+        return now - self.ended_at <= timedelta(seconds=self.keep_s)
+
+
+def read_route(answer: Mapping[str, Any]) -> Route:
+    """A routing answer within its limits (inventory S2). Raises ValueError for any other."""
+    steps, model, reason = answer.get("max_steps"), answer.get("model"), answer.get("reason")
+    if isinstance(steps, bool) or not isinstance(steps, int) or not MIN_STEPS <= steps <= MAX_STEPS:
+        raise ValueError(f"max_steps is not {MIN_STEPS} to {MAX_STEPS}")
+    if model not in MODELS:
+        raise ValueError(f"the model is none of {', '.join(MODELS)}")
+    if not isinstance(reason, str) or not reason.strip() or len(reason) > MAX_REASON_CHARS:
+        raise ValueError(f"the reason is not 1 to {MAX_REASON_CHARS} characters")
+    return Route(Complexity(answer.get("complexity")), steps, str(model), " ".join(reason.split()).rstrip("."))
+
+
+def is_follow_up(question: str, earlier: Earlier | None, now: datetime) -> bool:
+    """Whether a question as short as "yes, do that" belongs to the one before it, which was no small matter: then its
+    own words tell nothing of the work that it takes.
+    """
+    if earlier is None or not earlier.is_warm(now) or earlier.route.complexity in _SMALL:
+        return False
+    is_short = len(question.encode("utf-8", "replace")) <= FOLLOW_UP_BYTES
+    return is_short and len(question.split()) <= FOLLOW_UP_WORDS
+
+
+_SMALL = frozenset({Complexity.TRIVIAL, Complexity.SIMPLE})
+
+
+def keep_route(earlier: Earlier) -> Route:
+    """For a follow-up."""
+    return replace(earlier.route, routed_by=RoutedBy.KEPT)
+
+
+def keep_model(route: Route, earlier: Earlier | None, now: datetime) -> Route:
+    """The route with the model of the turn before, where that is the stronger one and has a long prompt in its cache:
+    it costs more to have all of it read anew than the weaker model saves.
+    """
+    if earlier is None or earlier.input_tokens < WORTH_KEEPING_TOKENS or not earlier.is_warm(now):
+        return route
+    is_stronger = MODELS.index(earlier.route.model) > MODELS.index(route.model)
+    return replace(route, model=earlier.route.model) if is_stronger else route
+
+
+def scale_steps(steps: int, multiplier: float) -> int:
+    """Rounded half up, at least one (S-config-step-multiplier)."""
+    return min(max(math.floor(steps * multiplier + 0.5), 1), MOST_STEPS)
+
+
+def max_calls(steps: int) -> int:
+    """The last two steps are without tools (inventory S8, S9)."""
+    return max(steps - 2, 1)
+
+
+def told_of_route(route: Route) -> str:
+    """One line for people."""
+    return (
+        f"route: {route.complexity}, so {route.model} with at most {route.max_steps} steps, by {route.routed_by}: "
+        f"{route.reason}"
+    )
+
+
+def route_to_json(route: Route) -> JsonObject:
+    return {
+        "complexity": route.complexity.value,
+        "max_steps": route.max_steps,
+        "model": route.model,
+        "reason": route.reason,
+        "routed_by": route.routed_by.value,
+    }
+
+
+def route_from_json(row: Mapping[str, Any]) -> Route:
+    """The inverse. Raises ValueError or KeyError for a row that is no route."""
+    return Route(
+        Complexity(row["complexity"]), int(row["max_steps"]), str(row["model"]), str(row["reason"]),
+        RoutedBy(row["routed_by"]),
+    )  # fmt: skip

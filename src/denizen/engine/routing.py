@@ -1,0 +1,205 @@
+"""Step 4 of a turn whose model is chosen for the question: a cheap model sorts it (inventory 2.3).
+
+Asked for agents on `auto` only, and only where that can change something: with one model behind all three aliases, on
+the built-in model, for a follow-up of a longer piece of work, or without a question nobody is asked. Whatever goes
+wrong counts as moderate. The outcome is a durable step: a turn that is taken up again is not sorted anew. What the
+router reads may have been written by anybody; all it can be talked into is another model of the three, or more steps.
+
+The rules are in `domain/routing.py`, the words in `prompt/router.py`. Called by `turn`; `unsent` shows the request.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, cast
+
+import anyio
+
+from denizen.domain.budget import WhenExhausted
+from denizen.domain.errors import DenizenError
+from denizen.domain.json import Json
+from denizen.domain.message import ImagePart, Part, Role, text_of
+from denizen.domain.routing import (
+    FALLBACK,
+    MODELS,
+    Earlier,
+    Route,
+    is_follow_up,
+    keep_model,
+    keep_route,
+    route_from_json,
+    route_to_json,
+    scale_steps,
+)
+from denizen.domain.turn import Step
+from denizen.domain.usage import Usage, usage_from_json, usage_to_json
+from denizen.engine.budgets import Budgets, Payer, scopes_of
+from denizen.engine.choices import list_aliases
+from denizen.engine.consult import hear
+from denizen.engine.kept_route import find_earlier
+from denizen.engine.opening import ROUTED, Opened, find_thread
+from denizen.engine.prompt.router import read_answer, routing_request
+from denizen.engine.runtime import Generation
+from denizen.engine.services import Services
+from denizen.ports.model import Model, ModelReply, ModelRequest, Models
+
+PURPOSE = "route"
+
+TIMEOUT_S = 5.0
+"""People wait for it."""
+CHEAP = "cheap"
+"""The alias of the model that sorts, where it is configured; else the weakest of those to choose from."""
+MAX_BEFORE_CHARS = 300
+"""Of the end of the answer before: "yes" is about that."""
+NEAR = 20
+"""Among so many of the newest messages of a session its last route is looked for."""
+
+_log = logging.getLogger("denizen.routing")
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """`asked` is the request to the router, if there was one: step 0 of the turn."""
+
+    route: Route | None = None
+    asked: Step | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The model that sorts, and the models by alias among which it does."""
+
+    router: Model
+    models: Mapping[str, Model]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    route: Route
+    model: str = ""
+    finish_reason: str = ""
+    usage: Usage | None = None
+    duration_ms: int = 0
+
+
+class Router:
+    """For all turns of this process."""
+
+    def __init__(self, services: Services, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._services = services
+        self._timeout_s = timeout_s
+
+    async def find_route(self, opened: Opened, generation: Generation) -> Routed:
+        """Within the turn's durable run. Which turns have this step was decided when they were opened."""
+        if not opened.turn.options.get(ROUTED):
+            return Routed()
+        recorded = await self._services.durable.step("route", lambda: self._find(opened, generation))
+        row = cast("Mapping[str, Any]", recorded)
+        if not row:
+            return Routed()
+        return Routed(route_from_json(row), self._step(opened, row["asked"]) if row["asked"] else None)
+
+    async def plan_request(self, opened: Opened, generation: Generation) -> tuple[Model, ModelRequest] | None:
+        """What would be asked; None when nobody would be."""
+        choice = plan_choice(generation.models) if opened.turn.options.get(ROUTED) else None
+        question = text_of(opened.trigger.parts).strip()
+        earlier, said = await self._load_earlier(opened)
+        if choice is None or not question or is_follow_up(question, earlier, self._services.clock.now()):
+            return None
+        return choice.router, routing_request(question, said, find_thread(opened.turn))
+
+    async def _find(self, opened: Opened, generation: Generation) -> Json:
+        limits, choice = generation.agent(opened.turn.agent).limits, plan_choice(generation.models)
+        if choice is None:
+            return {}
+        now, question = self._services.clock.now(), text_of(opened.trigger.parts).strip()
+        earlier, said = await self._load_earlier(opened)
+        if earlier is not None and is_follow_up(question, earlier, now):
+            found = _Sorted(keep_route(earlier))
+        else:
+            found = await self._sort(opened, generation, choice, said) if question else _Sorted(FALLBACK)
+            steps = scale_steps(found.route.max_steps, limits.max_steps_multiplier)
+            found = replace(found, route=keep_model(replace(found.route, max_steps=steps), earlier, now))
+        route = replace(found.route, model=_able(found.route.model, choice, opened.trigger.parts))
+        return {**route_to_json(route), "asked": _asked_to_json(found, now)}
+
+    async def _sort(self, opened: Opened, generation: Generation, choice: Choice, said: str) -> _Sorted:
+        request = routing_request(text_of(opened.trigger.parts).strip(), said, find_thread(opened.turn))
+        started_s = self._services.clock.monotonic_s()
+        found = _Sorted(FALLBACK)
+        try:
+            with anyio.fail_after(self._timeout_s):
+                reply = await self._ask(opened, generation, choice.router, request)
+            took_ms = round((self._services.clock.monotonic_s() - started_s) * 1000)
+            found = replace(
+                found, model=reply.model, finish_reason=reply.finish_reason, usage=reply.usage, duration_ms=took_ms
+            )
+            return replace(found, route=read_answer(reply))
+        except (DenizenError, TimeoutError, ValueError, RecursionError) as error:
+            _log.warning(
+                "the router gave no route: %s", error or type(error).__name__,
+                extra={"turn": opened.turn.id, "model": choice.router.name},
+            )  # fmt: skip
+            return found
+
+    async def _ask(self, opened: Opened, generation: Generation, model: Model, request: ModelRequest) -> ModelReply:
+        """Reserved as step 0 of the turn, with which it is counted. No other model stands in for a cheap one."""
+        turn = opened.turn
+        policy = replace(generation.budgets, when_exhausted=WhenExhausted.STOP, of_agents={})
+        scopes = scopes_of(turn, opened.place)
+        payer = Payer(turn.id, turn.agent, turn.principal, scopes, policy, generation.models)
+        budgets = Budgets(payer, self._services.store, self._services.live, self._services.clock)
+        async with budgets.paying(0, model, request) as payment:
+            reply = await hear(payment)
+            payment.is_answered = True
+            return reply
+
+    def _step(self, opened: Opened, row: Mapping[str, Any]) -> Step:
+        usage, at = usage_from_json(row["usage"]), datetime.fromisoformat(row["at"])
+        return Step(opened.turn.id, 0, row["model"], PURPOSE, row["finish_reason"], usage, row["duration_ms"], at)
+
+    async def _load_earlier(self, opened: Opened) -> tuple[Earlier | None, str]:
+        """What the turn before in this session was routed to, and how its answer ended."""
+        turn, trigger = opened.turn, opened.trigger
+        if not turn.session_id or trigger.sequence == 1:
+            return None, ""
+        async with self._services.store.work(write=False) as work:
+            tail = await work.messages.list_tail(turn.session_id, limit=NEAR, before=trigger.sequence or None)
+        answers = [each for each in tail if each.role is Role.ASSISTANT and each.turn_id != turn.id]
+        earlier = next((found for each in reversed(answers) if (found := find_earlier(each))), None)
+        return earlier, answers[-1].text[-MAX_BEFORE_CHARS:] if answers else ""
+
+
+def plan_choice(models: Models) -> Choice | None:
+    """None where there is nothing to choose, or the one that would sort is the built-in model, which is slow."""
+    aliases = list_aliases(models)
+    found = {alias: models.get(alias) for alias in MODELS if alias in aliases}
+    if len({model.name for model in found.values()}) < 2:
+        return None
+    router = models.get(CHEAP) if CHEAP in aliases else next(iter(found.values()))
+    is_embedded = any(info.is_embedded for info in models.list_models() if info.name == router.name)
+    return None if is_embedded else Choice(router, found)
+
+
+def _able(model: str, choice: Choice, parts: Sequence[Part]) -> str:
+    """The next stronger one that can see the pictures of the question, if any can; else a weaker one."""
+    place = MODELS.index(model)
+    nearest = [name for name in (*MODELS[place:], *reversed(MODELS[:place])) if name in choice.models]
+    if any(isinstance(part, ImagePart) for part in parts):
+        nearest = [name for name in nearest if choice.models[name].capabilities.images] or nearest
+    return nearest[0]
+
+
+def _asked_to_json(found: _Sorted, now: datetime) -> Json:
+    if found.usage is None:
+        return None
+    return {
+        "model": found.model,
+        "finish_reason": found.finish_reason,
+        "usage": usage_to_json(found.usage),
+        "duration_ms": found.duration_ms,
+        "at": now.isoformat(),
+    }

@@ -1,0 +1,111 @@
+"""How much work a question takes: what an answer may say, and when a conversation stays on its model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.routing import (
+    MODELS,
+    Complexity,
+    Earlier,
+    Route,
+    RoutedBy,
+    is_follow_up,
+    keep_model,
+    keep_route,
+    max_calls,
+    read_route,
+    route_from_json,
+    route_to_json,
+    scale_steps,
+)
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ANSWER = {"complexity": "simple", "max_steps": 8, "model": "fast", "reason": "One lookup."}
+LONG = Earlier(Route.of(Complexity.COMPLEX, "a bug"), NOON, keep_s=300.0, input_tokens=30_000)
+
+
+@pytest.mark.proves("S1")
+@pytest.mark.parametrize(
+    ("complexity", "steps", "model"),
+    [("trivial", 4, "fast"), ("simple", 8, "fast"), ("moderate", 15, "balanced"), ("complex", 25, "quality")],
+)
+def test_a_complexity_stands_for_steps_and_a_model(complexity: str, steps: int, model: str) -> None:
+    assert Route.of(Complexity(complexity), "why") == Route(Complexity(complexity), steps, model, "why")
+
+
+@pytest.mark.proves("S2")
+@pytest.mark.parametrize("steps", [1, 30])
+def test_an_answer_within_its_limits_counts(steps: int) -> None:
+    route = read_route({**ANSWER, "max_steps": steps, "reason": "x" * 200})
+    assert route == Route(Complexity.SIMPLE, steps, "fast", "x" * 200)
+
+
+@pytest.mark.proves("S2")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_steps": 0}, {"max_steps": 31}, {"max_steps": "8"}, {"max_steps": True}, {"max_steps": 7.5},
+        {"model": "opus"}, {"model": None}, {"reason": "x" * 201}, {"reason": " "}, {"reason": 1},
+        {"complexity": "hard"}, {"complexity": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_answer_outside_of_them_does_not(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - whatever it says
+        read_route({**ANSWER, **wrong})
+
+
+@given(st.sampled_from(Complexity), st.integers(1, 100), st.sampled_from(MODELS), st.text(), st.sampled_from(RoutedBy))
+def test_a_route_comes_back_from_json(
+    complexity: Complexity, steps: int, model: str, reason: str, routed_by: RoutedBy
+) -> None:
+    route = Route(complexity, steps, model, reason, routed_by)
+    assert route_from_json(route_to_json(route)) == route
+
+
+@pytest.mark.proves("S-config-step-multiplier")
+@pytest.mark.parametrize(
+    ("steps", "multiplier", "expected"),
+    [(15, 1.0, 15), (15, 0.5, 8), (25, 0.5, 13), (25, 3.0, 75), (4, 1.6, 6), (1, 0.5, 1), (90, 3.0, 100)],
+)
+def test_steps_are_multiplied_and_rounded_half_up(steps: int, multiplier: float, expected: int) -> None:
+    assert scale_steps(steps, multiplier) == expected
+
+
+@pytest.mark.proves("S8")
+def test_a_turn_has_two_tool_calls_fewer_than_steps() -> None:
+    assert [max_calls(steps) for steps in (1, 2, 3, 4, 25)] == [1, 1, 1, 2, 23]
+
+
+def test_a_word_or_two_after_a_longer_piece_of_work_belongs_to_it() -> None:
+    for said in ("yes", "Thanks!", "ok, do that", "да, пожалуйста", "好的,继续"):
+        assert is_follow_up(said, LONG, NOON)
+    for said in ("Why does the build fail on Windows?", "now do it for all files", "東京の明日の天気はどうですか"):
+        assert not is_follow_up(said, LONG, NOON)
+    assert keep_route(LONG).routed_by is RoutedBy.KEPT
+
+
+def test_it_does_not_when_nothing_longer_went_before_or_the_cache_is_cold() -> None:
+    assert not is_follow_up("yes", None, NOON)
+    assert not is_follow_up("yes", replace(LONG, route=Route.of(Complexity.SIMPLE, "")), NOON)
+    assert not is_follow_up("yes", LONG, NOON + timedelta(seconds=301))
+
+
+def test_a_long_conversation_stays_on_the_stronger_model_while_its_cache_is_warm() -> None:
+    simple = Route.of(Complexity.SIMPLE, "one fact")
+    assert keep_model(simple, LONG, NOON) == replace(simple, model="quality")
+    assert keep_model(simple, LONG, NOON + timedelta(minutes=6)) == simple
+    assert keep_model(simple, replace(LONG, input_tokens=4000), NOON) == simple
+    assert keep_model(simple, None, NOON) == simple
+
+
+def test_a_harder_question_gets_the_stronger_model_whatever_is_cached() -> None:
+    earlier = replace(LONG, route=Route.of(Complexity.SIMPLE, "one fact"))
+    hard = Route.of(Complexity.COMPLEX, "a bug")
+    assert keep_model(hard, earlier, NOON) == hard

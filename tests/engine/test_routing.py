@@ -1,0 +1,402 @@
+"""Turns whose model is chosen for the question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import anyio
+import pytest
+
+from denizen.domain.agent import Agent, Limits, Style
+from denizen.domain.budget import SERVER, BudgetPolicy
+from denizen.domain.budget import Limits as Money
+from denizen.domain.errors import Unavailable
+from denizen.domain.message import ImagePart, TextPart, text_of
+from denizen.domain.prompt import Stability
+from denizen.domain.routing import FALLBACK_REASON, Complexity, Route, RoutedBy
+from denizen.domain.thread_facts import ThreadFacts
+from denizen.domain.turn import TurnStatus
+from denizen.domain.usage import Usage
+from denizen.engine.opening import open_turn
+from denizen.engine.queries import Queries
+from denizen.engine.replay import replay
+from denizen.engine.routing import Router
+from denizen.engine.trace import Trace
+from denizen.engine.unsent import plan_requests
+from denizen.ports.model import Capabilities, ModelRequest
+from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from tests.engine.house import NAME, House, Tools, generation, message, open_house
+
+pytestmark = pytest.mark.anyio
+
+AUTO = Agent(NAME, is_routed=True)
+USED = Usage(input_tokens=300, output_tokens=40, cost_usd=Decimal("0.0001"), requests=1)
+
+
+def sorts(complexity: str, steps: int, model: str, reason: str = "because") -> Say:
+    row = {"complexity": complexity, "max_steps": steps, "model": model, "reason": reason}
+    return Say(json.dumps(row), usage=USED)
+
+
+@dataclass
+class Models:
+    """The three to choose from, and the one that sorts."""
+
+    router: ScriptedModel
+    fast: ScriptedModel
+    balanced: ScriptedModel
+    quality: ScriptedModel
+
+    @classmethod
+    def answering(cls, *routes: Say, tokens: int = 10) -> Models:
+        def model(name: str) -> ScriptedModel:
+            used = Usage(input_tokens=tokens, output_tokens=5, requests=1)
+            return ScriptedModel(name=f"acme/{name}", otherwise=Say(f"said by {name}", usage=used))
+
+        return cls(ScriptedModel(*routes, name="acme/router"), model("fast"), model("balanced"), model("quality"))
+
+    @property
+    def by_alias(self) -> dict[str, ScriptedModel]:
+        return {"fast": self.fast, "balanced": self.balanced, "quality": self.quality, "cheap": self.router}
+
+
+@asynccontextmanager
+async def open_routed(
+    models: Models,
+    agent: Agent = AUTO,
+    tools: Tools | None = None,
+    store: MemoryStore | None = None,
+    log: MemoryLog | None = None,
+) -> AsyncGenerator[House]:
+    tools = tools or Tools()
+    async with open_house(models.balanced, tools, agent=agent, store=store, log=log) as house:
+        await house.runtime.swap(generation(models.by_alias, tools, agent=agent, number=2))
+        yield house
+
+
+async def trace_of(house: House, turn_id: str) -> Trace:
+    return await Queries(house.runtime, house.services).get_turn(turn_id)  # pyright: ignore[reportArgumentType]
+
+
+def notes_of(request: ModelRequest) -> Sequence[str]:
+    return [text_of(each.parts) for each in request.messages if each.kind == "task"]
+
+
+@pytest.mark.proves("S1")
+@pytest.mark.parametrize(
+    ("complexity", "steps", "model"),
+    [("trivial", 4, "fast"), ("simple", 8, "fast"), ("moderate", 15, "balanced"), ("complex", 25, "quality")],
+)
+async def test_a_cheap_model_sorts_the_question_and_the_model_for_it_answers(
+    complexity: str, steps: int, model: str
+) -> None:
+    models = Models.answering(sorts(complexity, steps, model))
+    async with open_routed(models) as house:
+        done = await house.say("Who wrote Hamlet?")
+        assert done.reply == f"said by {model}"
+        trace = await trace_of(house, done.turn_id)
+        assert trace.turn.route == Route(Complexity(complexity), steps, model, "because")
+        assert [(step.number, step.purpose, step.model) for step in trace.steps] == [
+            (0, "route", "acme/router"), (1, "act", f"acme/{model}"),
+        ]  # fmt: skip
+        assert done.usage.input_tokens == 310, "the router's tokens are the turn's"
+        assert done.usage.cost_usd == USED.cost_usd
+    (asked,) = models.router.requests
+    assert asked.output_schema is not None
+    assert '"question": "Who wrote Hamlet?"' in text_of(asked.messages[0].parts)
+
+
+@pytest.mark.proves("S4", "S-prompt-router")
+async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
+    models = Models.answering(sorts("simple", 8, "fast"))
+    async with open_routed(models) as house:
+        await house.say("hello </question> <b>")
+    (request,) = models.router.requests
+    (rules,) = (segment.text for segment in request.segments)
+    assert "Do only that: answer nothing" in rules
+    for line in (
+        "trivial: a greeting, thanks", "simple: one lookup", "moderate: a comparison, 2 to 5 files",
+        "Current events are always at least moderate", "complex: debugging, architecture, many files",
+    ):  # fmt: skip
+        assert line in rules
+    assert not request.tools
+    said = text_of(request.messages[0].parts)
+    assert said.count("<") == 2, "only what delimits it"
+
+
+@pytest.mark.proves("S3")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Say("I think it is hard."), Say(""), Say('{"complexity": "simple"}'), Say("[1]"), sorts("simple", 31, "fast"),
+        sorts("simple", 8, "opus"), sorts("simple", 8, "fast", "x" * 201),
+        replace(sorts("simple", 8, "fast"), finish_reason="length"), Unavailable("no answer"),
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_whatever_goes_wrong_counts_as_moderate(answer: Say) -> None:
+    models = Models.answering(answer)
+    async with open_routed(models) as house:
+        done = await house.say("Compare the two.")
+        assert done.reply == "said by balanced"
+        turn = (await trace_of(house, done.turn_id)).turn
+        assert turn.route == Route(Complexity.MODERATE, 15, "balanced", FALLBACK_REASON, RoutedBy.FALLBACK)
+
+
+@pytest.mark.proves("S3")
+async def test_without_words_nobody_is_asked() -> None:
+    models = Models.answering()
+    async with open_routed(models) as house:
+        done = await house.say("", parts=(ImagePart("https://pictures.example/a.png"),))
+        turn = (await trace_of(house, done.turn_id)).turn
+        assert turn.route == Route(Complexity.MODERATE, 15, "balanced", FALLBACK_REASON, RoutedBy.FALLBACK)
+    assert not models.router.requests
+
+
+@pytest.mark.proves("S3")
+async def test_a_router_that_does_not_answer_is_not_waited_for() -> None:
+    models, durable = Models.answering(Say("late", before=Gate())), MemoryDurable(MemoryLog())
+    async with open_routed(models) as house:
+        router = Router(replace(house.services, durable=durable), timeout_s=0.01)
+        opened, _ = await open_turn(house.store, AUTO, message("Compare."), now=house.services.clock.now())
+
+        async def run(_: object) -> str:
+            routed = await router.find_route(opened, house.runtime.current)
+            assert routed.asked is None
+            return routed.route.reason if routed.route else ""
+
+        durable.register("routing", run)
+        await durable.start()
+        await durable.submit("routing", "r1", {})
+        assert await durable.wait("r1") == FALLBACK_REASON
+        await durable.aclose()
+
+
+async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
+    store, log = MemoryStore(), MemoryLog()
+    gate = Gate()
+    models = Models.answering(sorts("complex", 25, "quality"))
+    models.quality.script(Say("never said", before=gate))
+    inbound = message("Why does it crash?")
+    async with open_routed(models, store=store, log=log) as house:
+        await house.turns.submit(inbound)
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        await house.durable.crash()
+    again = Models.answering()
+    async with open_routed(again, store=store, log=log) as house:
+        await house.turns.resume()
+        with anyio.fail_after(5):
+            done = await house.turns.ask(inbound)
+        assert done.reply == "said by quality"
+        trace = await trace_of(house, done.turn_id)
+        assert [step.purpose for step in trace.steps] == ["route", "act"]
+        assert done.usage.cost_usd == USED.cost_usd
+    assert not again.router.requests
+
+
+async def test_a_change_of_the_configuration_between_does_not_change_what_was_begun() -> None:
+    store, log = MemoryStore(), MemoryLog()
+    gate = Gate()
+    models = Models.answering()
+    models.balanced.script(Say("never said", before=gate))
+    inbound = message("hello")
+    async with open_routed(models, Agent(NAME), store=store, log=log) as house:
+        await house.turns.submit(inbound)
+        with anyio.fail_after(5):
+            await gate.reached.wait()
+        await house.durable.crash()
+    again = Models.answering()
+    async with open_routed(again, AUTO, store=store, log=log) as house:
+        await house.turns.resume()
+        with anyio.fail_after(5):
+            assert (await house.turns.ask(inbound)).status is TurnStatus.DONE
+    assert not again.router.requests
+
+
+async def test_an_agent_that_is_not_on_auto_never_asks_the_router() -> None:
+    models = Models.answering()
+    async with open_routed(models, Agent(NAME)) as house:
+        done = await house.say("hello")
+        assert done.reply == "said by balanced"
+        assert (await trace_of(house, done.turn_id)).turn.route is None
+        assert not notes_of(models.balanced.requests[0])
+
+
+async def test_a_model_that_was_asked_for_wins() -> None:
+    models = Models.answering()
+    async with open_routed(models) as house:
+        done = await house.say("hello", model="quality")
+        assert done.reply == "said by quality"
+        assert (await trace_of(house, done.turn_id)).turn.route is None
+    assert not models.router.requests
+    assert notes_of(models.quality.requests[0]) == ["[Make at most 18 tool calls, then answer.]"]
+
+
+async def test_with_one_model_behind_all_names_there_is_nothing_to_choose() -> None:
+    one = ScriptedModel(otherwise=Say("ok"))
+    router = ScriptedModel(name="acme/router")
+    async with open_house(one, agent=AUTO) as house:
+        models = {"fast": one, "balanced": one, "quality": one, "cheap": router}
+        await house.runtime.swap(generation(models, house.tools, agent=AUTO, number=2))
+        done = await house.say("hello")
+        assert done.reply == "ok"
+        assert (await trace_of(house, done.turn_id)).turn.route is None
+    assert not router.requests
+
+
+async def test_where_no_cheap_model_is_named_the_weakest_one_sorts() -> None:
+    models = Models.answering()
+    models.fast.script(sorts("complex", 25, "quality"))
+    async with open_routed(models) as house:
+        by_alias = {name: model for name, model in models.by_alias.items() if name != "cheap"}
+        await house.runtime.swap(generation(by_alias, house.tools, agent=AUTO, number=3))
+        assert (await house.say("Why does it crash?")).reply == "said by quality"
+
+
+async def test_thanks_after_a_longer_piece_of_work_are_not_sorted_and_stay_on_its_model() -> None:
+    models = Models.answering(sorts("complex", 25, "quality"), tokens=30_000)
+    async with open_routed(models) as house:
+        await house.say("Why does it crash?")
+        done = await house.say("thanks!")
+        assert done.reply == "said by quality"
+        route = (await trace_of(house, done.turn_id)).turn.route
+        assert route is not None
+        assert (route.routed_by, route.max_steps) == (RoutedBy.KEPT, 25)
+    assert len(models.router.requests) == 1
+
+
+async def test_a_simple_question_in_a_long_conversation_stays_on_the_model_that_has_it_cached() -> None:
+    routes = [sorts("complex", 25, "quality"), sorts("simple", 8, "fast")]
+    models = Models.answering(*routes, tokens=30_000)
+    async with open_routed(models) as house:
+        await house.say("Why does it crash?")
+        done = await house.say("And in which file is that function defined?")
+        assert done.reply == "said by quality"
+        route = (await trace_of(house, done.turn_id)).turn.route
+        assert route == Route(Complexity.SIMPLE, 8, "quality", "because")
+    said = text_of(models.router.requests[1].messages[0].parts)
+    assert '"end_of_the_answer_before": "said by quality"' in said
+
+
+async def test_in_a_short_one_it_goes_to_the_cheaper_model() -> None:
+    models = Models.answering(sorts("complex", 25, "quality"), sorts("simple", 8, "fast"))
+    async with open_routed(models) as house:
+        await house.say("Why does it crash?")
+        assert (await house.say("Who wrote Hamlet, and when was it?")).reply == "said by fast"
+
+
+async def test_a_question_with_a_picture_goes_to_a_model_that_can_see_it() -> None:
+    models = Models.answering(sorts("simple", 8, "fast"))
+    sees = Capabilities(images=True)
+    models.quality = ScriptedModel(name="acme/quality", capabilities=sees, otherwise=Say("a cat"))
+    async with open_routed(models) as house:
+        parts = (TextPart("What is this?"), ImagePart("https://pictures.example/a.png"))
+        assert (await house.say("", parts=parts)).reply == "a cat"
+
+
+@pytest.mark.proves("S8")
+async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
+    style = Style(language="de", extra_instructions="Mention cats.", search_instructions="Search twice.")
+    models = Models.answering(sorts("simple", 8, "fast"), sorts("moderate", 15, "fast"))
+    async with open_routed(models, replace(AUTO, style=style)) as house:
+        await house.say("Who wrote Hamlet?")
+        await house.say("And who has compared it with the older play?")
+    first, second = models.fast.requests
+    assert notes_of(first) == ["[This is simple: one lookup should do. Make at most 6 tool calls, then answer.]"]
+    assert "Make at most 13 tool calls" in notes_of(second)[0]
+    assert first.segments == second.segments
+    prompt = "\n".join(segment.text for segment in first.segments)
+    for said in ("Answer briefly", "language 'de'", "Name the source", "Search twice.", "Mention cats."):
+        assert said in prompt
+    assert "Today is" in text_of(first.messages[0].parts)
+    assert first.messages[-1].stability is Stability.REQUEST
+    assert first.messages[-2].stability <= Stability.SESSION
+
+
+async def test_the_steps_of_the_route_bound_the_turn() -> None:
+    looks = [Say(calls=[call("look", q=str(number))]) for number in range(4)]
+    models = Models.answering(sorts("trivial", 4, "fast"))
+    models.fast.script(*looks[:2], Say("so it is"))
+    async with open_routed(models, replace(AUTO, limits=Limits(max_steps=50))) as house:
+        assert (await house.say("hello")).reply == "so it is"
+    assert [request.tool_choice for request in models.fast.requests] == ["auto", "auto", "none"]
+
+
+@pytest.mark.proves("S6", "S-config-step-multiplier")
+async def test_the_routed_steps_are_multiplied() -> None:
+    models = Models.answering(sorts("moderate", 15, "balanced"))
+    agent = replace(AUTO, limits=Limits(max_steps_multiplier=0.5))
+    async with open_routed(models, agent) as house:
+        done = await house.say("Compare the two.")
+        route = (await trace_of(house, done.turn_id)).turn.route
+        assert route is not None
+        assert route.max_steps == 8
+    assert "at most 6 tool calls" in notes_of(models.balanced.requests[0])[0]
+
+
+@pytest.mark.proves("S7")
+async def test_the_router_sees_what_is_known_of_the_thread() -> None:
+    models = Models.answering(sorts("complex", 25, "quality"))
+    facts = ThreadFacts("github issue", "It <crashes>", 12, "b" * 501, ("bug", "windows"))
+    async with open_routed(models) as house:
+        await house.say("Why?", thread=facts)
+    said = text_of(models.router.requests[0].messages[0].parts)
+    told = json.loads(said.removeprefix("<question>\n").removesuffix("\n</question>"))
+    assert told["thread"] == {
+        "origin": "github issue", "title": "#12 It <crashes>", "body": "b" * 500, "labels": ["bug", "windows"],
+    }  # fmt: skip
+
+
+async def test_the_router_is_paid_out_of_the_turn_s_budgets() -> None:
+    models = Models.answering(sorts("simple", 8, "fast"))
+    models.router = ScriptedModel(
+        sorts("simple", 8, "fast"), name="acme/router", price_usd=(Decimal("0.0001"), Decimal("0.0001"))
+    )
+    async with open_routed(models) as house:
+        policy = BudgetPolicy(special={SERVER: Money(per_day_usd=Decimal(1))})
+        current = generation(models.by_alias, house.tools, agent=AUTO, number=3)
+        await house.runtime.swap(replace(current, budgets=policy))
+        await house.say("Who wrote Hamlet?")
+        async with house.store.work(write=False) as work:
+            now = house.services.clock.now()
+            standing = (await work.spending.read([SERVER], now=now))[SERVER]
+        assert (standing.day_usd, standing.reserved_usd) == (USED.cost_usd, Decimal(0))
+
+
+async def test_a_budget_that_is_used_up_keeps_the_router_from_being_asked() -> None:
+    models = Models.answering()
+    models.router = ScriptedModel(name="acme/router", price_usd=(Decimal(1), Decimal(1)))
+    async with open_routed(models) as house:
+        policy = BudgetPolicy(special={SERVER: Money(per_day_usd=Decimal("0.01"))})
+        current = generation(models.by_alias, house.tools, agent=AUTO, number=3)
+        await house.runtime.swap(replace(current, budgets=policy))
+        assert (await house.say("Who wrote Hamlet?")).reply == "said by balanced"
+    assert not models.router.requests
+
+
+async def test_a_replay_goes_to_the_model_of_then_and_asks_no_router() -> None:
+    models = Models.answering(sorts("complex", 25, "quality"))
+    async with open_routed(models) as house:
+        done = await house.say("Why does it crash?")
+        again = await replay(house.runtime, house.services, done.turn_id)
+        assert (again.reply, again.model) == ("said by quality", "acme/quality")
+        other = await replay(house.runtime, house.services, done.turn_id, model="fast")
+        assert other.reply == "said by fast"
+    assert len(models.router.requests) == 1
+    assert notes_of(models.quality.requests[1]) == notes_of(models.quality.requests[0])
+
+
+async def test_a_prompt_that_is_only_shown_begins_with_the_request_to_the_router() -> None:
+    models = Models.answering()
+    async with open_routed(models) as house:
+        first, second = await plan_requests(house.runtime, house.services, message("Why does it crash?"))
+        assert (first.model, second.model) == ("acme/router", "acme/balanced")
+        assert second.request.tools
+    assert not models.router.requests
