@@ -24,6 +24,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.assistant import Assistant
 from denizen.engine.audit import Ledger
 from denizen.engine.direct import DirectCalls
 from denizen.engine.gate.door import Gate
@@ -170,7 +171,8 @@ async def running_site(
         )
     )
     clock, store, durable = HandClock(), MemoryStore(), MemoryDurable()
-    services = Services(store, durable, Live(), Gate(clock, ledger=Ledger(store, clock)), clock)
+    assistant, gate = Assistant(store, clock), Gate(clock, ledger=Ledger(store, clock))
+    services = Services(store, durable, Live(), gate, clock, assistant=assistant)
     turns = Turns(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
@@ -188,6 +190,7 @@ async def running_site(
         knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
         calls=calls,
         mcp=mcp,
+        assistant=assistant,
     )
     await durable.start()
     try:

@@ -16,6 +16,7 @@ from denizen.domain.message import Author, Message, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Inbound
+from denizen.engine.assistant import Assistant
 from denizen.engine.audit import Ledger
 from denizen.engine.consult import Consult
 from denizen.engine.gate.decide import Judge
@@ -142,7 +143,7 @@ async def open_house(
     store = store or MemoryStore()
     observer = Observer(store, clock, Consult(runtime, store, clock))
     gate = Gate(clock, Judge(clock, observer), ledger=Ledger(store, clock))
-    services = Services(store, durable, Live(), gate, clock, observer=observer)
+    services = Services(store, durable, Live(), gate, clock, observer=observer, assistant=Assistant(store, clock))
     turns = Turns(runtime, services, inbox)
     models = {"balanced": model, "watcher": watcher} if watcher else model
     await runtime.swap(generation(models, tools, agent=agent, policy=policy))

@@ -162,6 +162,7 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
             ),
             calls=outer.calls,
             mcp=outer.mcp if denizen.settings.channels.mcp.enabled else None,
+            assistant=denizen.assistant,
         )
     )
     config = uvicorn.Config(

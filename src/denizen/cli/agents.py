@@ -1,25 +1,148 @@
-"""`denizen agents`: who is configured."""
+"""`denizen agents`: who is configured, and settings that lie over the configuration of one."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
 
+from denizen.cli.screen import printable_json, say
+from denizen.domain.assistant import FIELDS
+from denizen.domain.errors import InvalidInput
 
-@click.command()
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+    from denizen.domain.json import Json
+
+AS_CONFIGURED = ""
+"""What is written for a value to have the configured one back."""
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List the configured agents; the default one is marked. `denizen agents settings` changes how one answers."""
+    if ctx.invoked_subcommand is None:
+        home: Path = ctx.obj
+        _run(home, _list)
+
+
+async def _list(denizen: Denizen) -> None:
+    default = denizen.runtime.current.default_agent
+    for agent in denizen.queries.list_agents():
+        mark = "*" if agent.name == default else " "
+        click.echo(f"{mark} {agent.name:<20} model {agent.model_word:<16} {agent.description}".rstrip())
+
+
+@command.command()
+@click.option("-a", "--agent", default="", help="Of this agent.  [default: the configured one]")
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="Change a setting; may be given again.")
+@click.option("--name", default="", help="Of this set, made when it is not there.  [default: the active one]")
+@click.option("--use", default="", metavar="SET", help="Let this set hold from now on.")
+@click.option("--delete", default="", metavar="SET", help="Delete a set; after the active one the file holds.")
+@click.option("--reset", is_flag=True, help="Empty the set, so that the configuration file holds.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, as GET /api/agent-config gives it.")
 @click.pass_obj
-def command(home: Path) -> None:
-    """List the configured agents; the default one is marked."""
-    anyio.run(_list, home)
+def settings(  # noqa: PLR0913 - each is an option
+    home: Path, *, agent: str, given: tuple[str, ...], name: str, use: str, delete: str, reset: bool, as_json: bool
+) -> None:
+    """Show how an agent answers, or change it without touching the configuration file.
+
+    What is set lies over the file, in a named set of which one is active:
+
+    \b
+      additional_prompt     text at the end of its instructions
+      response_style        concise, detailed, technical or friendly
+      language              a code such as en, de or pt-BR
+      default_model         an alias, provider/model, or auto: chosen for each question
+      max_steps_multiplier  0.5 to 3: how long it may work on a question
+      temperature           0 to 2
+      search_instructions   how it is to look things up
+      citation_format       inline, footnote or none
+
+    \b
+    For example:
+      denizen agents settings --set response_style=friendly --set temperature=0.3
+      denizen agents settings --set temperature=            as the file says
+      denizen agents settings --name exam --set language=de
+      denizen agents settings --use default
+
+    A running Denizen follows within a minute.
+    """
+    if sum(map(bool, (given, use, delete, reset))) > 1:
+        raise InvalidInput("That is more than one thing to do.", fix="Give one of --set, --use, --delete and --reset.")
+    if name and not (given or reset):
+        raise InvalidInput("--name belongs to --set or --reset.", fix="To let a set hold, give --use.")
+
+    async def act(denizen: Denizen) -> None:
+        assistant, current = denizen.assistant, denizen.runtime.current
+        whose = current.agent(agent).name
+        if given:
+            await assistant.save(current.models, whose, read_given(given), name=name)
+        elif use:
+            await assistant.activate(whose, use)
+        elif delete:
+            await assistant.remove(whose, delete)
+        elif reset:
+            await assistant.reset(whose, name=name)
+        await _show(denizen, whose, as_json=as_json)
+
+    _run(home, act)
 
 
-async def _list(home: Path) -> None:
-    from denizen.app.build import Opening, open_denizen
+def read_given(given: tuple[str, ...]) -> dict[str, Json]:
+    """`name=value` pairs; numbers as numbers, nothing for the configured value. Raises InvalidInput."""
+    values: dict[str, Json] = {}
+    for pair in given:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            raise InvalidInput(f"'{pair}' says nothing.", fix="Write --set NAME=VALUE, such as --set temperature=0.3.")
+        values[name.strip()] = None if text == AS_CONFIGURED else _value(name.strip(), text)
+    return values
 
-    async with open_denizen(home, Opening(durable=False)) as denizen:
-        default = denizen.runtime.current.default_agent
-        for agent in denizen.queries.list_agents():
-            mark = "*" if agent.name == default else " "
-            click.echo(f"{mark} {agent.name:<20} model {agent.model_word:<16} {agent.description}".rstrip())
+
+def _value(name: str, text: str) -> Json:
+    if name not in {"max_steps_multiplier", "temperature"}:
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        return text  # which is refused, with what would do
+
+
+async def _show(denizen: Denizen, name: str, *, as_json: bool) -> None:
+    from denizen.domain.ids import AgentName
+    from denizen.web.api.agent_config import config_to_wire
+
+    whose = AgentName(name)
+    agent = await denizen.assistant.agent(denizen.runtime.current, name)
+    active = await denizen.assistant.load_active(whose)
+    config = asdict(config_to_wire(agent, active, in_full=True))
+    if as_json:
+        say(printable_json(config))
+        return
+    sets = await denizen.assistant.list_sets(whose)
+    said = f"the set {active.name} lies over the configuration" if active and active.chosen.names else "as configured"
+    say(f"{name}: {said}")
+    for field in FIELDS:
+        value = config[field]
+        told = "-" if value is None else value if isinstance(value, str) else json.dumps(value)
+        say(f"  {field:<21} {told}{'  (set)' if field in config['changed'] else ''}")
+    others = [each.name for each in sets if not each.is_active]
+    if others:
+        say(f"other sets: {', '.join(others)}; --use lets one hold")
+
+
+def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
+    async def run() -> None:
+        from denizen.app.build import Opening, open_denizen
+
+        async with open_denizen(home, Opening(durable=False)) as denizen:
+            await act(denizen)
+
+    anyio.run(run)

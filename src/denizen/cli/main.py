@@ -23,7 +23,7 @@ COMMANDS: dict[str, str] = {
     "simulate": "A Discord server on this machine, to try without an account.",
     "doctor": "Check the installation and explain what is wrong.",
     "config": "Show or check the configuration.",
-    "agents": "List the configured agents.",
+    "agents": "List the configured agents; settings of one.",
     "sessions": "List the sessions that can be continued.",
     "models": "List models; fetch weights for the built-in one.",
     "tools": "List the tools that agents may use.",

@@ -42,7 +42,8 @@ def command(
 ) -> None:
     """Show what would be sent to the model for a question: system prompt, tools and messages. Nothing is sent.
 
-    Where tools are planned for, both the plan's request and that for an answer without tools are shown.
+    Where tools are planned for, both the plan's request and that for an answer without tools are shown; where the model
+    is chosen for the question, the request that sorts it comes first.
 
     \b
     denizen prompt "What time is it in Tokyo?"

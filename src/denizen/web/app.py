@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
+from denizen.web.api.agent_config import AgentConfiguration
 from denizen.web.api.approvals import Approvals
 from denizen.web.api.chat import Chat
 from denizen.web.api.completions import Completions
@@ -43,6 +44,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             *(Sandbox(deps.calls).routes if deps.calls is not None else ()),
             *([Route(path, deps.mcp, methods=["POST"]) for path in MCP_PATHS] if deps.mcp is not None else ()),
             *Statistics(deps.statistics, deps.clock).routes,
+            *(AgentConfiguration(deps.assistant, deps.runtime).routes if deps.assistant is not None else ()),
             *(Pages(deps).routes if deps.channels.web else ()),
             *Listings(deps).routes,
         ],

@@ -9,6 +9,7 @@ from starlette.types import ASGIApp
 
 from denizen.domain.clock import Clock
 from denizen.domain.snapshot import Remote
+from denizen.engine.assistant import Assistant
 from denizen.engine.direct import DirectCalls
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
@@ -68,7 +69,7 @@ class KnowledgeParts:
 class WebDependencies:
     """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once.
     `simulator` is the address of the page of a simulated platform, for a link to it; empty without one. Without
-    `knowledge` there are no routes for it, without `calls` none that call a tool;
+    `knowledge`, or `assistant`, there are no routes for it, without `calls` none that call a tool;
     `mcp` is the MCP server, which is called behind the guard.
     """
 
@@ -87,3 +88,4 @@ class WebDependencies:
     knowledge: KnowledgeParts | None = None
     calls: DirectCalls | None = None
     mcp: ASGIApp | None = None
+    assistant: Assistant | None = None

@@ -1,0 +1,86 @@
+"""`denizen agents`: the list, and settings that lie over the configuration."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from denizen.cli.main import run
+
+CONFIG = """\
+models:
+  providers: {lab: {kind: openai-compatible, base_url: "http://127.0.0.1:9/v1"}}
+  aliases: {fast: lab/small, balanced: lab/middle, quality: lab/large}
+agents:
+  denizen: {model: auto, description: Sorts its questions.}
+  ada: {model: quality, sampling: {temperature: 0.7}}
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "denizen.yaml").write_text(CONFIG, encoding="utf-8")
+    return tmp_path
+
+
+def denizen(home: Path, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
+    code = run(["--home", str(home), *args])
+    said = capsys.readouterr()
+    return code, said.out + said.err
+
+
+def test_agents_are_listed_with_the_model_that_was_written(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = denizen(home, capsys, "agents")
+    assert code == 0
+    assert [line.split() for line in said.splitlines()] == [
+        ["*", "denizen", "model", "auto", "Sorts", "its", "questions."], ["ada", "model", "quality"],
+    ]  # fmt: skip
+
+
+@pytest.mark.proves("S-config-save", "S-data-agent-config")
+def test_settings_are_shown_changed_and_reset(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ada = ("agents", "settings", "-a", "ada")
+    assert denizen(home, capsys, *ada)[1].startswith("ada: as configured\n")
+    code, said = denizen(home, capsys, *ada, "--set", "temperature=0.2", "--set", "language=de")
+    assert code == 0
+    for line in ("the set default lies over the configuration", "temperature           0.2  (set)", "de  (set)"):
+        assert line in said
+    assert "temperature           0.7\n" in denizen(home, capsys, *ada, "--set", "temperature=")[1]
+    denizen(home, capsys, *ada, "--name", "exam", "--set", "citation_format=none")
+    config = json.loads(denizen(home, capsys, *ada, "--json")[1])
+    assert (config["name"], config["changed"], config["language"]) == ("exam", ["citation_format"], "en")
+    assert "other sets: exam" in denizen(home, capsys, *ada, "--use", "default")[1]
+    assert "other sets" not in denizen(home, capsys, *ada, "--delete", "exam")[1]
+    assert denizen(home, capsys, *ada, "--reset")[1].startswith("ada: as configured\n")
+    assert denizen(home, capsys, "agents", "settings")[1].startswith("denizen: as configured\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--set", "temprature=1"], "Did you mean 'temperature'?"),
+        (["--set", "temperature=9"], "9 is out of range"),
+        (["--set", "temperature=warm"], "it is no number"),
+        (["--set", "temperature"], "Write --set NAME=VALUE"),
+        (["--set", "default_model=opus"], "Known: "),
+        (["--use", "exam"], "has no settings named 'exam'"),
+        (["--name", "exam"], "--name belongs to"),
+        (["--reset", "--use", "exam"], "more than one thing"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_would_do(
+    home: Path, capsys: pytest.CaptureFixture[str], args: list[str], said: str
+) -> None:
+    code, told = denizen(home, capsys, "agents", "settings", *args)
+    assert code in {1, 2}
+    assert said in told
+
+
+def test_a_prompt_that_is_shown_begins_with_the_request_that_sorts_the_question(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests = json.loads(denizen(home, capsys, "prompt", "--json", "Why does it crash?")[1])
+    assert [request["model"] for request in requests] == ["lab/small", "lab/middle"]
+    assert "at most 13 tool calls" in json.dumps(requests[1]["messages"])

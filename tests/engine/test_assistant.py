@@ -1,0 +1,158 @@
+"""Settings of an assistant in the store: when they hold, and for what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from denizen.domain.agent import Agent, Limits, Style
+from denizen.domain.clock import SystemClock
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.json import Json
+from denizen.engine.assistant import KEPT_S, Assistant
+from denizen.engine.runtime import Generation
+from denizen.testing.memory_store import MemoryStore
+from denizen.testing.scripted_model import Say, ScriptedModel
+from tests.engine.house import NAME, House, Tools, generation, open_house
+from tests.engine.test_routing import AUTO, Models, open_routed, sorts
+
+pytestmark = pytest.mark.anyio
+
+
+class HandClock(SystemClock):
+    def __init__(self) -> None:
+        self.at_s = 1000.0
+
+    def monotonic_s(self) -> float:
+        return self.at_s
+
+
+async def save(house: House, **given: Json) -> None:
+    assert house.services.assistant is not None
+    await house.services.assistant.save(house.runtime.current.models, NAME, given)
+
+
+def segments_of(model: ScriptedModel, request: int) -> str:
+    return "\n".join(segment.text for segment in model.requests[request].segments)
+
+
+@pytest.mark.proves("S-config-save", "S-config-temperature", "S-config-search-instructions")
+async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file_back() -> None:
+    model = ScriptedModel(otherwise=Say("ok"))
+    agent = Agent(NAME, style=Style(extra_instructions="As in the file."))
+    async with open_house(model, agent=agent) as house:
+        await house.say("one")
+        await save(
+            house, additional_prompt="Be kind.", response_style="friendly", language="it", temperature=0.2,
+            search_instructions="Search twice.", citation_format="footnote", max_steps_multiplier=0.5,
+        )  # fmt: skip
+        await house.say("two")
+        assert house.services.assistant is not None
+        await house.services.assistant.reset(NAME)
+        await house.say("three")
+    before, changed, after = (segments_of(model, number) for number in range(3))
+    assert before == after
+    assert "As in the file." in before
+    for said in ("Be kind.", "warmly", "language 'it'", "Search twice.", "footnotes", "at most 8 rounds"):
+        assert said in changed
+        assert said not in before
+    assert [request.sampling.temperature for request in model.requests] == [None, 0.2, None]
+
+
+@pytest.mark.proves("S6", "S-config-default-model")
+async def test_the_owner_s_model_replaces_the_routed_one() -> None:
+    models = Models.answering(sorts("simple", 8, "fast"))
+    async with open_routed(models) as house:
+        assert (await house.say("Who wrote Hamlet?")).reply == "said by fast"
+        await save(house, default_model="quality")
+        assert (await house.say("Who wrote Faust?")).reply == "said by quality"
+        assert (await house.say("And who wrote Emma?", model="balanced")).reply == "said by balanced"
+    assert len(models.router.requests) == 1, "with the model given, nobody has to sort"
+
+
+async def test_the_owner_can_put_an_agent_on_auto() -> None:
+    models = Models.answering(sorts("complex", 25, "quality"))
+    async with open_routed(models, Agent(NAME)) as house:
+        await save(house, default_model="auto", max_steps_multiplier=2.0)
+        assert (await house.say("Why does it crash?")).reply == "said by quality"
+    assert "at most 48 tool calls" in str(models.quality.requests[0].messages[-1])
+
+
+async def test_the_command_line_s_model_goes_before_the_owner_s() -> None:
+    models = Models.answering()
+    async with open_routed(models, Agent(NAME)) as house:
+        await save(house, default_model="quality")
+        chosen = replace(house.runtime.current, number=3, is_model_chosen=True)
+        await house.runtime.swap(chosen)
+        assert (await house.say("hello")).reply == "said by balanced"
+
+
+async def test_a_model_that_is_not_configured_is_refused_and_one_that_has_gone_is_passed_over() -> None:
+    models = Models.answering()
+    async with open_routed(models, Agent(NAME)) as house:
+        with pytest.raises(InvalidInput, match="default_model"):
+            await save(house, default_model="opus")
+        await save(house, default_model="quality", response_style="friendly")
+        left = {name: model for name, model in models.by_alias.items() if name != "quality"}
+        await house.runtime.swap(generation(left, Tools(), agent=Agent(NAME), number=3))
+        assert (await house.say("hello")).reply == "said by balanced"
+    assert "warmly" in segments_of(models.balanced, 0)
+
+
+@pytest.mark.proves("S-kv-agent-config")
+async def test_a_change_by_another_process_holds_within_a_minute() -> None:
+    store, clock = MemoryStore(), HandClock()
+    here, elsewhere = Assistant(store, clock), Assistant(store, SystemClock())
+    current = generation(ScriptedModel(), Tools(), agent=Agent(NAME))
+
+    async def steps_here() -> int:
+        return (await here.agent(current, NAME)).limits.steps
+
+    assert await steps_here() == 20
+    await elsewhere.save(current.models, NAME, {"max_steps_multiplier": 2.0})
+    clock.at_s += KEPT_S - 1
+    assert await steps_here() == 20
+    clock.at_s += 1
+    assert await steps_here() == 40
+    assert KEPT_S <= 60
+
+
+@pytest.mark.proves("S-data-agent-config")
+async def test_sets_have_names_and_one_of_them_is_active() -> None:
+    assistant, current = Assistant(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
+    models = current.models
+    first = await assistant.save(models, NAME, {"language": "de"})
+    assert (first.name, first.is_active) == ("default", True)
+    await assistant.save(models, NAME, {"language": "fr"}, name="exam", activate=False)
+    assert (await agent_of(assistant, current)).style.language == "de"
+    assert (await assistant.activate(NAME, "exam")).is_active
+    assert (await agent_of(assistant, current)).style.language == "fr"
+    await assistant.save(models, NAME, {"temperature": 0})
+    sets = {each.name: (each.is_active, each.chosen.names) for each in await assistant.list_sets(NAME)}
+    assert sets == {"default": (False, ("language",)), "exam": (True, ("language", "temperature"))}
+    await assistant.remove(NAME, "exam")
+    assert await agent_of(assistant, current) == current.agent(NAME)
+    with pytest.raises(NotFound, match="exam"):
+        await assistant.activate(NAME, "exam")
+    with pytest.raises(NotFound) as caught:
+        await assistant.remove(NAME, "defualt")
+    assert caught.value.fix == "Did you mean 'default'?"
+
+
+async def test_a_reset_of_nothing_changes_nothing() -> None:
+    assistant, current = Assistant(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
+    assert await assistant.reset(NAME) is None
+    assert await agent_of(assistant, current) == current.agent(NAME)
+
+
+async def test_steps_are_multiplied_where_nothing_is_routed_too() -> None:
+    agent = replace(AUTO, is_routed=False, limits=Limits(max_steps=10, max_steps_multiplier=1.5))
+    model = ScriptedModel(otherwise=Say("ok"))
+    async with open_house(model, agent=agent) as house:
+        await house.say("hello")
+    assert "at most 13 rounds" in segments_of(model, 0)
+
+
+async def agent_of(assistant: Assistant, current: Generation) -> Agent:
+    return await assistant.agent(current, NAME)
