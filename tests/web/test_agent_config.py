@@ -80,10 +80,11 @@ async def test_what_an_admin_saves_holds_at_once() -> None:
 @pytest.mark.proves("S-http-agent-config-put")
 async def test_what_cannot_be_is_refused_with_why_and_fix_and_nothing_changes() -> None:
     async with open_desk() as desk:
-        for body, fix in (
+        wrong: list[tuple[dict[str, Any], str]] = [
             ({"temperature": 2.5}, "0 to 2"), ({"max_steps_multiplier": 4}, "0.5 to 3"),
             ({"langauge": "de"}, "'language'"), ({"response_style": "rude", "language": "de"}, "concise"),
-        ):  # fmt: skip
+        ]  # fmt: skip
+        for body, fix in wrong:
             status, answer = await desk.ask("PUT", "", **body)
             assert (status, fix in answer["error"]["fix"]) == (400, True)
         assert await desk.ask("GET", "") == (200, FILE)

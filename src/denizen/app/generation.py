@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -26,15 +26,16 @@ from denizen.app.shell import KnowledgeShells, OwnFiles
 from denizen.app.skills.shelf import Shelf
 from denizen.app.skills.workshop import SkillWorkshop
 from denizen.app.unmatched import FIX, find_unmatched
-from denizen.domain.agent import Agent
+from denizen.domain.agent import Agent, AnswersFrom
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.engine.memory import MemoryKeeper
+from denizen.engine.prompt.sources import TOOLS as SOURCE_TOOLS
 from denizen.engine.recall import Recall
 from denizen.engine.runtime import Generation
-from denizen.engine.toolbox import list_all
+from denizen.engine.toolbox import allowed, list_all
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
@@ -93,6 +94,7 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
     servers = read_servers(settings)
     may_miss = on.shelf.misses_some(settings.skills)
     await _check_tools(agents, toolsets, servers.values(), may_miss=may_miss)
+    await _check_sources(agents, toolsets)
     if not may_miss:
         await _check_gate(settings, toolsets)
     generation = Generation(
@@ -258,6 +260,14 @@ async def _check_tools(
                     fix=f"Known tools: {', '.join(sorted(names))}.",
                 )
             _log.warning("no tool matches", extra={"agent": agent.name, "pattern": pattern})
+
+
+async def _check_sources(agents: Iterable[Agent], toolsets: Sequence[Toolset]) -> None:
+    """Who is to answer from sources alone has to be able to read them."""
+    for agent in agents:
+        if agent.answers_from is AnswersFrom.SOURCES and not SOURCE_TOOLS.intersection(await allowed(agent, toolsets)):
+            fix = "Add knowledge files or sources, and let the agent use bash or search_knowledge."
+            _log.warning("an agent answers from sources that it cannot read", extra={"agent": agent.name, "fix": fix})
 
 
 async def _check_gate(settings: Settings, toolsets: Iterable[Toolset]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
-from denizen.domain.agent import Agent, ContextStrategy, Sampling
+from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, Sampling
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.guard import Voice
 from denizen.domain.ids import AgentName
@@ -27,6 +27,7 @@ from denizen.engine.prompt.notes import before_cue
 from denizen.engine.prompt.pictures import with_pictures
 from denizen.engine.prompt.rhythm import pauses_between, plan_keep_s
 from denizen.engine.prompt.session import count_tokens
+from denizen.engine.prompt.sources import source_rules
 from denizen.engine.prompt.surroundings import load_answers, load_surroundings
 from denizen.engine.prompt.task import plan_task
 from denizen.engine.prompt.transcript.blocks import BlockTexts
@@ -34,7 +35,7 @@ from denizen.engine.prompt.transcript.load import Scene, load_transcript
 from denizen.engine.remembering import load_reminders
 from denizen.engine.runtime import Generation
 from denizen.engine.services import TurnContext
-from denizen.engine.toolbox import count_most_tokens
+from denizen.engine.toolbox import allowed, count_most_tokens
 from denizen.ports.model import Capabilities, Model
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -73,7 +74,8 @@ async def gather(
     can = model.capabilities
     tool_rules = not plans and can.takes_tools
     notes += plan_task(agent, turn.route, tool_rules=tool_rules)
-    segments = assembled(agent, tool_rules=tool_rules, instructions=instructions)
+    sources = await _source_rules(agent, generation, is_short=plans or _is_public(opened))
+    segments = assembled(agent, tool_rules=tool_rules, instructions=instructions, sources=sources)
     today = date_line(turn.opened_at, zone_of(agent))
     if "supplied" in options:
         segments = order_segments([*segments, Segment("date", today, Stability.TURN)])
@@ -119,6 +121,17 @@ def _sized(agent: Agent, route: Route | None) -> Agent:
     """With the steps of this turn in place of the usual ones."""
     steps = route.max_steps if route else agent.limits.steps
     return replace(agent, limits=replace(agent.limits, max_steps=steps, max_steps_multiplier=1.0))
+
+
+async def _source_rules(agent: Agent, generation: Generation, *, is_short: bool) -> str:
+    if agent.answers_from is AnswersFrom.ANYTHING:
+        return ""
+    return source_rules(agent, await allowed(agent, generation.toolsets), is_short=is_short)
+
+
+def _is_public(opened: Opened) -> bool:
+    """Whether others read along on a platform."""
+    return opened.owed is not None and bool(opened.trigger.meta.get("speaker"))
 
 
 def _account_of(opened: Opened, agent: Agent) -> AgentName | None:

@@ -22,7 +22,7 @@ from denizen.domain.errors import DenizenError
 from denizen.domain.ids import CallId, derive
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, text_of
-from denizen.domain.prompt import PromptMessage, Segment, Stability
+from denizen.domain.prompt import PromptMessage, Segment, Stability, order_segments
 from denizen.domain.tool import ToolSpec
 from denizen.engine.arguments import load_json
 from denizen.engine.loop import APOLOGY
@@ -107,7 +107,13 @@ async def _plan(
     today = date_line(context.turn.opened_at, zone_of(context.agent))
     known = [passing(_MORE.format(results=_render(outcomes)))] if outcomes else []
     request = ModelRequest(
-        segments=(Segment("planner", _PLAN.format(tools=tools)), Segment("date", today, Stability.TURN)),
+        segments=order_segments(
+            [
+                Segment("planner", _PLAN.format(tools=tools)),
+                Segment("search", context.agent.style.search_instructions.strip()),
+                Segment("date", today, Stability.TURN),
+            ]
+        ),
         messages=fit([*history[-PLAN_MESSAGES:], *known], context.model.capabilities, native=False),
         max_output_tokens=min(PLAN_TOKENS, context.max_output_tokens),
         sampling=replace(context.sampling, temperature=0.0),

@@ -20,6 +20,7 @@ from denizen.engine.history import told_of
 from denizen.engine.planning import uses_planning
 from denizen.engine.prompt.assemble import assemble, assemble_participant
 from denizen.engine.prompt.session import count_tokens, from_stored
+from denizen.engine.prompt.sources import source_rules
 from denizen.engine.prompt.transcript.room import Asked, measure_talk
 from denizen.engine.runtime import Runtime
 from denizen.engine.services import Services
@@ -128,7 +129,8 @@ class Queries:
         plans = uses_planning(found.planning, model.capabilities)
         is_participant = found.context is ContextStrategy.TRANSCRIPT
         assembled = assemble_participant if is_participant else assemble
-        segments = assembled(found, tool_rules=not plans)
+        mine = await allowed(found, generation.toolsets)
+        segments = assembled(found, tool_rules=not plans, sources=source_rules(found, mine, is_short=plans))
         tools = (await resolve(found, generation.toolsets)).specs
         shares = [
             *(ContextShare(segment.name, _segment_tokens(segment)) for segment in segments),

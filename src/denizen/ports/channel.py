@@ -22,6 +22,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import Part
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
+from denizen.domain.thread_facts import ThreadFacts
 
 LoadParts = Callable[[], Awaitable[tuple[Part, ...]]]
 """The whole question: its text with what it replies to, and what hangs on it (pictures, text files, PDF). Called only
@@ -38,7 +39,8 @@ class Arrival:
     message that it replies to, where that is known.
     `question` is the text without the account's own mentions, empty when there is nothing else. `mentions_others` means
     an explicit @ of somebody else. `is_mine` is a message of this account itself, `is_edit`
-    one that was there before with another text. `roles` are the author's role ids on the platform.
+    one that was there before with another text. `roles` are the author's role ids on the platform. `thread` is what the
+    platform knows of the thread that it was said in, where it has such.
     """
 
     post: Post
@@ -54,6 +56,7 @@ class Arrival:
     replies_to: str = ""
     is_mine: bool = False
     is_edit: bool = False
+    thread: ThreadFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,9 @@ _CITATIONS = {
 }
 
 
-def assemble(agent: Agent, *, tool_rules: bool, instructions: str = "") -> tuple[Segment, ...]:
-    """The segments for one turn. `instructions` come with the request and hold for its session.
+def assemble(agent: Agent, *, tool_rules: bool, instructions: str = "", sources: str = "") -> tuple[Segment, ...]:
+    """The segments for one turn. `instructions` come with the request and hold for its session; `sources` are the rules
+    of an agent that answers from its sources.
 
     Nothing in them changes by itself, so that what follows can be cached.
     """
@@ -38,20 +39,25 @@ def assemble(agent: Agent, *, tool_rules: bool, instructions: str = "") -> tuple
         Segment("core memory", _core_memory(agent)),
         Segment("style", _style(agent)),
         Segment("tool rules", _tool_rules(agent) if tool_rules and agent.tools else ""),
+        Segment("sources", sources),
         Segment("instructions", instructions.strip(), Stability.SESSION),
     ]
     return order_segments(segments)
 
 
-def assemble_participant(agent: Agent, *, tool_rules: bool, instructions: str = "") -> tuple[Segment, ...]:
+def assemble_participant(
+    agent: Agent, *, tool_rules: bool, instructions: str = "", sources: str = ""
+) -> tuple[Segment, ...]:
     """Those of an agent that reads the transcript: it needs nobody to tell it who it is (inventory C28), unless it has
-    a persona. What it is to know stands there in any case.
+    a persona. What it is to know, and what its owner wrote for it, stands there in any case.
     """
     if agent.persona:
-        return assemble(agent, tool_rules=tool_rules, instructions=instructions)
+        return assemble(agent, tool_rules=tool_rules, instructions=instructions, sources=sources)
     segments = [
         Segment("context", _context(agent)),
         Segment("core memory", _core_memory(agent)),
+        Segment("style", agent.style.extra_instructions.strip()),
+        Segment("sources", sources),
         Segment("instructions", instructions.strip(), Stability.SESSION),
     ]
     return order_segments(segments)

@@ -296,7 +296,7 @@ class Receiver:
             model=model, session_place=self.session_place(agent, arrival.room, place, post.author.id),
             shared=arrival.room.kind is not RoomKind.DIRECT,
             owed=Owed(desk.account, reply_to=post.id if in_thread else "", answers=answers, guild=arrival.room.guild),
-            reach=Reach.NOBODY if post.author.is_bot else Reach.CARD,
+            reach=Reach.NOBODY if post.author.is_bot else Reach.CARD, thread=arrival.thread,
         )  # fmt: skip
 
     def principal(self, author: Author, roles: frozenset[str]) -> Principal:

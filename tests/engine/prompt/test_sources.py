@@ -1,0 +1,110 @@
+"""What an agent is told about its sources, and how it is to name them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from denizen.domain.agent import Agent, AnswersFrom, CitationFormat, ContextStrategy, Planning, Style
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName
+from denizen.domain.prompt import estimate_tokens
+from denizen.domain.turn import Owed
+from denizen.engine.prompt.sources import source_rules
+from denizen.engine.queries import Queries
+from denizen.testing.scripted_model import Say, ScriptedModel
+from tests.engine.house import LOOK, NAME, PLACE, Tools, message, open_house
+
+pytestmark = pytest.mark.anyio
+
+SOURCES = Agent(NAME, answers_from=AnswersFrom.SOURCES)
+READING = [replace(LOOK, name=name) for name in ("bash", "search_knowledge", "clock")]
+
+
+async def prompt_of(agent: Agent, *, public: bool = False, specs: list[str] | None = None) -> str:
+    model = ScriptedModel(otherwise=Say("ok"))
+    tools = Tools([replace(LOOK, name=name) for name in specs] if specs else list(READING))
+    async with open_house(model, tools, agent=agent) as house:
+        inbound = message("When do you open?")
+        if public:
+            owed, place = Owed(AgentName(NAME), reply_to="1", answers=("1",), guild="g"), Place("discord", "general")
+            inbound = replace(inbound, shared=True, owed=owed, place=place)
+        await house.turns.ask(inbound)
+    return "\n".join(segment.text for segment in model.requests[-1].segments)
+
+
+@pytest.mark.proves("S-prompt-chat")
+async def test_an_agent_that_answers_from_its_sources_is_told_how() -> None:
+    prompt = await prompt_of(SOURCES)
+    for said in (
+        "Answer only from your sources", "do not fill in from memory", "each in one batch",
+        "Cite the path of each file", "Never repeat a command that failed",
+        "Never end on a tool call or with a placeholder",
+    ):  # fmt: skip
+        assert said in prompt
+
+
+@pytest.mark.proves("S-prompt-bot")
+async def test_in_a_public_thread_it_is_told_so_in_a_shorter_form() -> None:
+    prompt = await prompt_of(SOURCES, public=True)
+    for said in (
+        "Answer only from your sources", "read them, do not only list them", "cite their paths",
+        "Never repeat a failing command", "never end on a tool call or a placeholder",
+    ):  # fmt: skip
+        assert said in prompt
+    full, short = (source_rules(SOURCES, ["bash"], is_short=is_short) for is_short in (False, True))
+    assert estimate_tokens(short) < 0.7 * estimate_tokens(full)
+
+
+@pytest.mark.proves("S-prompt-chat")
+async def test_a_general_agent_stays_general() -> None:
+    assert "sources" not in await prompt_of(Agent(NAME))
+
+
+async def test_one_that_cannot_read_any_is_not_told_to() -> None:
+    assert "Answer only" not in await prompt_of(SOURCES, specs=["clock"])
+
+
+async def test_where_tools_are_planned_the_short_form_does() -> None:
+    assert "read them, do not only list them" in await prompt_of(replace(SOURCES, planning=Planning.PLAN))
+
+
+async def test_a_participant_without_a_persona_is_told_what_its_owner_wrote_and_nothing_else() -> None:
+    agent = replace(SOURCES, context=ContextStrategy.TRANSCRIPT, style=Style(extra_instructions="Mention cats."))
+    assert (await prompt_of(agent)).startswith("Mention cats.\nAnswer only from your sources")
+    assert await prompt_of(Agent(NAME, context=ContextStrategy.TRANSCRIPT)) == ""
+
+
+@pytest.mark.proves("S-config-citation-format")
+@pytest.mark.parametrize(
+    ("citations", "said", "unsaid"),
+    [
+        (CitationFormat.INLINE, ("right behind a statement", "Cite the path"), ("footnotes",)),
+        (CitationFormat.FOOTNOTE, ("numbered footnotes", "Cite the path"), ("right behind",)),
+        (CitationFormat.NONE, ("Answer only from your sources",), ("footnotes", "right behind", "ite the path")),
+    ],
+)
+async def test_sources_are_named_as_configured(
+    citations: CitationFormat, said: tuple[str, ...], unsaid: tuple[str, ...]
+) -> None:
+    prompt = await prompt_of(replace(SOURCES, style=Style(citations=citations)))
+    assert [each for each in said if each not in prompt] == []
+    assert [each for each in unsaid if each in prompt] == []
+    assert Style().citations is CitationFormat.INLINE
+
+
+@pytest.mark.proves("S-config-search-instructions")
+@pytest.mark.parametrize("planning", list(Planning))
+async def test_search_instructions_reach_whoever_chooses_what_to_look_up(planning: Planning) -> None:
+    style = Style(search_instructions="The rules are in rules.md.")
+    model = ScriptedModel(otherwise=Say('{"tool": "none"}'))
+    async with open_house(model, Tools(list(READING)), agent=replace(SOURCES, planning=planning, style=style)) as house:
+        await house.say("When do you open?")
+    assert "The rules are in rules.md." in str(model.requests[0].segments)
+
+
+async def test_what_fills_the_context_names_them_too() -> None:
+    async with open_house(ScriptedModel(), Tools(list(READING)), agent=SOURCES) as house:
+        shares = await Queries(house.runtime, house.services).list_context(PLACE, NAME)
+    assert "sources" in [share.name for share in shares]
