@@ -21,6 +21,7 @@ from denizen.app.community import build_community
 from denizen.app.knowledge import Beside, build_knowledge
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, Remote
+from denizen.engine.assistant import Assistant
 from denizen.engine.channels import Channels
 from denizen.engine.direct import DirectCalls
 from denizen.engine.gate.door import Gate
@@ -95,7 +96,8 @@ def _list_routes(routes: Iterable[object]) -> Iterator[tuple[str, str, str]]:
 def _open_dependencies() -> WebDependencies:
     """Empty in-memory parts: the applications on them are asked what they serve, and never serve."""
     clock, runtime = SystemClock(), Runtime()
-    services = Services(MemoryStore(), MemoryDurable(), Live(), Gate(clock), clock)
+    store = MemoryStore()
+    services = Services(store, MemoryDurable(), Live(), Gate(clock), clock)
     turns, calls = Turns(runtime, services), DirectCalls(runtime, services)
     beside = Beside(runtime, build_community(runtime, services, Channels()), SandboxPool(clock))
     knowledge = build_knowledge(Path(), services.store, services.durable, clock, beside)
@@ -111,6 +113,7 @@ def _open_dependencies() -> WebDependencies:
             knowledge.catalog, knowledge.sync, knowledge.snapshots, lambda: NOWHERE, _change_nothing, dict
         ),
         calls=calls,
+        assistant=Assistant(store, clock),
         mcp=McpEndpoint(OutsideDesk(runtime, turns, calls), __version__),
     )
 

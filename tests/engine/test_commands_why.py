@@ -8,6 +8,7 @@ import pytest
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState, delivery_id
 from denizen.domain.ids import CallId
 from denizen.domain.prompt import Segment
+from denizen.domain.routing import Complexity, Route
 from denizen.domain.tool import Origin, Tier
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
@@ -60,6 +61,22 @@ async def test_a_reply_is_explained_to_its_asker_with_what_tools_were_called_wit
             turn.id,
         ):
             assert words in reply.text
+
+
+async def test_what_the_question_was_sorted_as_is_told_and_why_to_its_asker() -> None:
+    async with open_command_house() as house:
+        route = Route.of(Complexity.COMPLEX, "it asks for the salary of Ben")
+        turn = await house.put_turn("q1", ANA, model="acme/large", usage=USAGE, route=route)
+        async with house.store.work() as work:
+            for number, purpose in enumerate(("route", "act")):
+                await work.turns.add_step(Step(turn.id, number, "acme/small", purpose, "stop", USAGE, 900, NOW))
+        told = (await house.give("/why")).text
+        line = "Its route: complex, so quality with at most 25 steps, by router"
+        assert f"{line}: it asks for the salary of Ben." in told
+        assert "1 step (act)." in told
+        others = (await house.give("/why", BEN)).text
+        assert f"{line}." in others
+        assert "salary" not in others
 
 
 async def test_the_last_prompt_is_told_by_its_parts_and_what_the_cache_gave_to_anybody() -> None:

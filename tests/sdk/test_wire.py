@@ -1,7 +1,7 @@
 """The wire types: what one side writes the other reads, whichever of the two is newer."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -47,6 +47,7 @@ def test_nested_lists_become_records() -> None:
     prompt = wire.PromptInfo(1, "m", (segment,), (wire.MessageShare("question", 1, 7),), ("weather",), 30)
     spent = wire.Usage(1, 2)
     turn = wire.TurnInfo("t", "a", "done", "m", "x", "now", None, spent, None, (step,), (call,), "how?", (prompt,))
+    turn = replace(turn, route=wire.RouteInfo("simple", 8, "fast", "one lookup", "router"))
     assert wire.from_json(wire.TurnInfo, json.loads(json.dumps(asdict(turn)))) == turn
     message = wire.MessageInfo("m", "user", "ann", "hi", "now", "t", (wire.ToolUse("c", "weather", {}, "Sunny."),))
     assert wire.from_json(wire.MessageInfo, json.loads(json.dumps(asdict(message)))) == message

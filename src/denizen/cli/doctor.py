@@ -16,6 +16,7 @@ from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.log import leave_to_command
 from denizen.cli.screen import say
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
+from denizen.domain.routing import MODELS
 from denizen.domain.tool import Tier
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def _checks(denizen: Denizen, *, offline: bool) -> list[Check]:
     checks.append(Check("skills", lambda: _skills(denizen)))
     checks.append(Check("read-only shell", lambda: _shell(denizen)))
     if not offline:
-        names = sorted({agent.model for agent in denizen.queries.list_agents()})
+        agents = denizen.queries.list_agents()
+        names = sorted({name for agent in agents for name in (MODELS if agent.is_routed else (agent.model,))})
         checks += [Check(f"model {name}", lambda name=name: _model(denizen, name)) for name in names]
     return checks
 

@@ -62,7 +62,7 @@ def _lines(result: Replay) -> Iterator[str]:
     difference = _difference(result)
     yield from difference or ["The answer is the same, word for word."]
     yield ""
-    yield f"then: {then.agent} on {then.model or 'no model'}: {len(result.recorded.steps)} steps, {spent(then.usage)}"
+    yield f"then: {then.agent} on {then.model or 'no model'}: {len(result.recorded.taken)} steps, {spent(then.usage)}"
     yield f"now:  {result.agent} on {result.model}: {len(result.steps)} steps, {spent(result.usage)}; not recorded"
     for call in result.unrecorded:
         yield f"not recorded then, so without a result: {call.tool} {printable_json(dict(call.args))}"
@@ -78,7 +78,7 @@ def _as_json(result: Replay) -> JsonObject:
     return {
         "turn": then.id,
         "question": result.recorded.question,
-        "then": _side(then.agent, then.model, then.reply, len(result.recorded.steps), then.usage),
+        "then": _side(then.agent, then.model, then.reply, len(result.recorded.taken), then.usage),
         "now": _side(result.agent, result.model, result.reply, len(result.steps), result.usage),
         "diff": "\n".join(_difference(result)),
         "calls": [

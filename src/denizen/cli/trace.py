@@ -107,8 +107,7 @@ def _lines(trace: Trace, *, texts: bool) -> Iterator[str]:
         yield from _prompt(prompt, texts=texts)
     yield from _memories(trace)
     yield from _documents(trace)
-    count = sum(step.number > 0 for step in trace.steps)
-    yield f"steps: {count}, {'planned' if _is_planned(trace) else 'with native tool calls'}"
+    yield f"steps: {len(trace.taken)}, {'planned' if _is_planned(trace) else 'with native tool calls'}"
     for step in trace.steps:
         yield f"  step {step.number} {step.purpose} on {step.model}: {spent(step.usage)}, {step.duration_ms:,} ms"
         yield from (f"    {_call(call)}" for call in trace.calls if call.step == step.number)

@@ -143,12 +143,11 @@ def max_calls(steps: int) -> int:
     return max(steps - 2, 1)
 
 
-def told_of_route(route: Route) -> str:
-    """One line for people."""
-    return (
-        f"route: {route.complexity}, so {route.model} with at most {route.max_steps} steps, by {route.routed_by}: "
-        f"{route.reason}"
-    )
+def told_of_route(route: Route, *, with_reason: bool = True) -> str:
+    """One line for people. The reason is about what was asked."""
+    reason = f": {route.reason}" if with_reason else ""
+    told = f"{route.complexity}, so {route.model} with at most {route.max_steps} steps"
+    return f"route: {told}, by {route.routed_by}{reason}"
 
 
 def route_to_json(route: Route) -> JsonObject:

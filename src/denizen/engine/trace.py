@@ -32,6 +32,11 @@ class Trace:
     citations: Sequence[Citation] = ()
     """What the reply cites of documents, and what was taken out of it since it was not proved."""
 
+    @property
+    def taken(self) -> Sequence[Step]:
+        """The steps without the request to the router, which comes before them."""
+        return [step for step in self.steps if step.number > 0]
+
 
 async def load_trace(store: Store, turn_id: TurnId) -> Trace:
     """Raises NotFound."""

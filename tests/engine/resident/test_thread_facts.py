@@ -37,6 +37,7 @@ async def test_the_router_reads_origin_number_title_beginning_and_labels_of_the_
     first, second = (text_of(request.messages[0].parts) for request in models.router.requests)
     told = json.loads(first.removeprefix("<question>\n").removesuffix("\n</question>"))
     assert told["thread"] == {
-        "origin": "github issue", "title": "#12 It crashes", "body": ("On start. " * 100)[:500], "labels": ["bug", "p1"],
+        "origin": "github issue", "title": "#12 It crashes", "body": ("On start. " * 100)[:500],
+        "labels": ["bug", "p1"],
     }  # fmt: skip
     assert "thread" not in second

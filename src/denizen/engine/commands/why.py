@@ -71,10 +71,10 @@ def _lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
     yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {turn.model or 'none was reached'}."
     if turn.failure_code:
         yield f"It failed: {turn.failure_code}."
-    purposes = ", ".join(step.purpose for step in detail.steps)
-    yield f"{counted(len(detail.steps), 'step')}{f' ({purposes})' if purposes else ''}. {_spent(turn)}"
+    purposes = ", ".join(step.purpose for step in detail.taken)
+    yield f"{counted(len(detail.taken), 'step')}{f' ({purposes})' if purposes else ''}. {_spent(turn)}"
     if turn.route:
-        yield f"Its {told_of_route(turn.route)}."
+        yield f"Its {told_of_route(turn.route, with_reason=in_full)}."
     yield from _prompt(detail.prompts[-1:])
     yield from _memories(detail, is_mine=is_mine)
     yield from _documents(detail)
