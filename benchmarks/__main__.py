@@ -6,6 +6,7 @@
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
     search                      100 000 passages by words and by meaning; `search postgresql://...` likewise
+    routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
 Linux only; quote a figure in calibration loops, or beside its baseline, since machines differ and are shared.
@@ -18,7 +19,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import cache, community, durable, gate, growth, sandbox, search, size, sources, start, store, turns
+from benchmarks import (
+    cache, community, durable, gate, growth, routing, sandbox, search, size, sources, start, store, turns,
+)  # fmt: skip
 from benchmarks.figures import Figure, calibrate, show, show_head
 from benchmarks.processes import Process, compile_sources, run_model
 
@@ -30,6 +33,7 @@ PARTS = {
     "sandbox": sandbox.main,
     "cache": cache.main,
     "search": search.main,
+    "routing": routing.main,
 }
 
 

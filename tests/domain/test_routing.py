@@ -1,4 +1,4 @@
-"""How much work a question takes: what an answer may say, and when a conversation stays on its model."""
+"""How much work a question takes: what an answer may say, and what belongs to the question before."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from denizen.domain.routing import (
     Route,
     RoutedBy,
     is_follow_up,
-    keep_model,
     keep_route,
     max_calls,
     read_route,
@@ -27,7 +26,7 @@ from denizen.domain.routing import (
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANSWER = {"complexity": "simple", "max_steps": 8, "model": "fast", "reason": "One lookup."}
-LONG = Earlier(Route.of(Complexity.COMPLEX, "a bug"), NOON, keep_s=300.0, input_tokens=30_000)
+LONG = Earlier(Route.of(Complexity.COMPLEX, "a bug"), NOON, keep_s=300.0)
 
 
 @pytest.mark.proves("S1")
@@ -95,17 +94,3 @@ def test_it_does_not_when_nothing_longer_went_before_or_the_cache_is_cold() -> N
     assert not is_follow_up("yes", None, NOON)
     assert not is_follow_up("yes", replace(LONG, route=Route.of(Complexity.SIMPLE, "")), NOON)
     assert not is_follow_up("yes", LONG, NOON + timedelta(seconds=301))
-
-
-def test_a_long_conversation_stays_on_the_stronger_model_while_its_cache_is_warm() -> None:
-    simple = Route.of(Complexity.SIMPLE, "one fact")
-    assert keep_model(simple, LONG, NOON) == replace(simple, model="quality")
-    assert keep_model(simple, LONG, NOON + timedelta(minutes=6)) == simple
-    assert keep_model(simple, replace(LONG, input_tokens=4000), NOON) == simple
-    assert keep_model(simple, None, NOON) == simple
-
-
-def test_a_harder_question_gets_the_stronger_model_whatever_is_cached() -> None:
-    earlier = replace(LONG, route=Route.of(Complexity.SIMPLE, "one fact"))
-    hard = Route.of(Complexity.COMPLEX, "a bug")
-    assert keep_model(hard, earlier, NOON) == hard

@@ -29,10 +29,6 @@ USUAL = "balanced"
 FOLLOW_UP_BYTES = 30
 FOLLOW_UP_WORDS = 4
 """What is longer may be a question of its own. In bytes of UTF-8, since some scripts say much with few characters."""
-WORTH_KEEPING_TOKENS = 5000
-"""A context of so many tokens is cheaper to read from the cache of a model that costs five times as much than to write
-to the cache of another, with an answer of some two hundred tokens.
-"""
 FALLBACK_REASON = "no usable routing answer, so it counts as moderate"
 
 
@@ -80,14 +76,13 @@ FALLBACK = replace(Route.of(Complexity.MODERATE, FALLBACK_REASON), routed_by=Rou
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What the turn before in the same session was routed to, when it ended, for how long its prompt stays in the
-    provider's cache from then on, and how much of it there is.
+    """What the turn before in the same session was routed to, when it ended, and for how long its prompt stays in the
+    provider's cache from then on.
     """
 
     route: Route
     ended_at: datetime
     keep_s: float
-    input_tokens: int
 
     def is_warm(self, now: datetime) -> bool:
         return now - self.ended_at <= timedelta(seconds=self.keep_s)
@@ -121,16 +116,6 @@ _SMALL = frozenset({Complexity.TRIVIAL, Complexity.SIMPLE})
 def keep_route(earlier: Earlier) -> Route:
     """For a follow-up."""
     return replace(earlier.route, routed_by=RoutedBy.KEPT)
-
-
-def keep_model(route: Route, earlier: Earlier | None, now: datetime) -> Route:
-    """The route with the model of the turn before, where that is the stronger one and has a long prompt in its cache:
-    it costs more to have all of it read anew than the weaker model saves.
-    """
-    if earlier is None or earlier.input_tokens < WORTH_KEEPING_TOKENS or not earlier.is_warm(now):
-        return route
-    is_stronger = MODELS.index(earlier.route.model) > MODELS.index(route.model)
-    return replace(route, model=earlier.route.model) if is_stronger else route
 
 
 def scale_steps(steps: int, multiplier: float) -> int:

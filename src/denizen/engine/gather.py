@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, cast
 
 from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, Sampling
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.guard import Voice
 from denizen.domain.ids import AgentName
-from denizen.domain.message import Message, Role, text_of
+from denizen.domain.message import text_of
 from denizen.domain.prompt import PromptMessage, Segment, Stability, estimate_tokens, order_segments
 from denizen.domain.routing import Route
 from denizen.domain.speaking import SILENCE
 from denizen.domain.turn import Turn
 from denizen.engine.foreign import load_foreign
 from denizen.engine.history import Past, Range, Room, load_history
+from denizen.engine.kept_route import turns_on
 from denizen.engine.memory import MemoryKeeper
 from denizen.engine.opening import Opened
 from denizen.engine.planning import uses_planning
@@ -93,7 +93,7 @@ async def gather(
     else:
         notes += await _load_around(store, opened, agent)
         found = await load_history(store, opened, agent, Room(room, sum(map(count_tokens, notes))), past)
-        history, overdue, pauses_s = found.messages, found.overdue, pauses_between(_turns_of(found.read))
+        history, overdue, pauses_s = found.messages, found.overdue, pauses_between(turns_on(found.read, turn.route))
         history = with_pictures(history) if can.image_output else history
         if "supplied" not in options and not any(tells(message, today) for message in history):
             notes.append(passing(today, "date"))
@@ -185,13 +185,3 @@ async def _load_around(store: Store, opened: Opened, agent: Agent) -> list[Promp
     name, limit = opened.turn.agent, agent.recent_messages
     before = await load_surroundings(store, name, opened.place, trigger, before=owed.reply_to, limit=limit)
     return [*before, *await load_answers(store, owed, opened.place, limit=limit)]
-
-
-def _turns_of(messages: Sequence[Message]) -> list[tuple[datetime, datetime]]:
-    """When each question was asked, and when what came of it ended."""
-    turns: list[tuple[datetime, datetime]] = []
-    for message in messages:
-        if message.role is Role.USER or not turns:
-            turns.append((message.created_at, message.created_at))
-        turns[-1] = (turns[-1][0], message.created_at)
-    return turns

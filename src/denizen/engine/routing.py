@@ -28,7 +28,6 @@ from denizen.domain.routing import (
     Earlier,
     Route,
     is_follow_up,
-    keep_model,
     keep_route,
     route_from_json,
     route_to_json,
@@ -54,8 +53,8 @@ CHEAP = "cheap"
 """The alias of the model that sorts, where it is configured; else the weakest of those to choose from."""
 MAX_BEFORE_CHARS = 300
 """Of the end of the answer before: "yes" is about that."""
-NEAR = 20
-"""Among so many of the newest messages of a session its last route is looked for."""
+NEAR = 8
+"""Among so many of the newest messages of a session its last answer is looked for."""
 
 _log = logging.getLogger("denizen.routing")
 
@@ -122,7 +121,7 @@ class Router:
         else:
             found = await self._sort(opened, generation, choice, said) if question else _Sorted(FALLBACK)
             steps = scale_steps(found.route.max_steps, limits.max_steps_multiplier)
-            found = replace(found, route=keep_model(replace(found.route, max_steps=steps), earlier, now))
+            found = replace(found, route=replace(found.route, max_steps=steps))
         route = replace(found.route, model=_able(found.route.model, choice, opened.trigger.parts))
         return {**route_to_json(route), "asked": _asked_to_json(found, now)}
 
@@ -169,8 +168,9 @@ class Router:
         async with self._services.store.work(write=False) as work:
             tail = await work.messages.list_tail(turn.session_id, limit=NEAR, before=trigger.sequence or None)
         answers = [each for each in tail if each.role is Role.ASSISTANT and each.turn_id != turn.id]
-        earlier = next((found for each in reversed(answers) if (found := find_earlier(each))), None)
-        return earlier, answers[-1].text[-MAX_BEFORE_CHARS:] if answers else ""
+        if not answers:
+            return None, ""
+        return find_earlier(answers[-1]), answers[-1].text[-MAX_BEFORE_CHARS:]
 
 
 def plan_choice(models: Models) -> Choice | None:

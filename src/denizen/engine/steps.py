@@ -294,7 +294,7 @@ class Steps:
         route, used = self._context.turn.route, self._input_tokens
         meta: dict[str, Json] = {USED: used} if used > LARGE_REQUEST_TOKENS else {}
         if route is not None:
-            meta[ROUTE] = kept_with(route, keep_s=self._context.keep_s, input_tokens=used)
+            meta[ROUTE] = kept_with(route, self._context.keep_s)
         return meta
 
     async def save(self) -> None:
