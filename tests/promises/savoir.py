@@ -128,7 +128,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.4",
         "A knowledge agent is told to answer only from its sources, search and read in one batch, cite paths, never "
         "repeat a failing command, and never end on a tool call or a placeholder.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -136,7 +136,7 @@ SAVOIR: tuple[Requirement, ...] = (
         "2.4",
         "In a public thread the knowledge rules hold in a shorter form, and the agent must read files and not only "
         "list them.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(

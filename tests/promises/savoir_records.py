@@ -35,7 +35,7 @@ SAVOIR_RECORDS: tuple[Requirement, ...] = (
         "S-data-agent-config",
         "2.1",
         "The assistant's settings are kept as named sets of which one is active.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -94,7 +94,7 @@ SAVOIR_RECORDS: tuple[Requirement, ...] = (
         "S-kv-agent-config",
         "2.1",
         "A change of the active settings is in effect everywhere within 60 seconds.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -161,7 +161,7 @@ SAVOIR_RECORDS: tuple[Requirement, ...] = (
         "S-config-search-instructions",
         "2.2",
         "Configured search instructions appear in the prompt of an agent that has sources.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
     Requirement(
@@ -175,7 +175,7 @@ SAVOIR_RECORDS: tuple[Requirement, ...] = (
         "S-config-save",
         "2.2",
         "Saving the settings takes effect at once, and a reset brings the defaults back.",
-        status="open",
+        status="covered",
         issue="knowledge",
     ),
 )

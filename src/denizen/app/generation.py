@@ -266,7 +266,7 @@ async def _check_sources(agents: Iterable[Agent], toolsets: Sequence[Toolset]) -
     """Who is to answer from sources alone has to be able to read them."""
     for agent in agents:
         if agent.answers_from is AnswersFrom.SOURCES and not SOURCE_TOOLS.intersection(await allowed(agent, toolsets)):
-            fix = "Add knowledge files or sources, and let the agent use bash or search_knowledge."
+            fix = "Add knowledge files or sources, and let the agent use search_docs or bash."
             _log.warning("an agent answers from sources that it cannot read", extra={"agent": agent.name, "fix": fix})
 
 

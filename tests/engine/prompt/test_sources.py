@@ -19,7 +19,7 @@ from tests.engine.house import LOOK, NAME, PLACE, Tools, message, open_house
 pytestmark = pytest.mark.anyio
 
 SOURCES = Agent(NAME, answers_from=AnswersFrom.SOURCES)
-READING = [replace(LOOK, name=name) for name in ("bash", "search_knowledge", "clock")]
+READING = [replace(LOOK, name=name) for name in ("bash", "search_docs", "clock")]
 
 
 async def prompt_of(agent: Agent, *, public: bool = False, specs: list[str] | None = None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from denizen.domain.agent import Agent, AnswersFrom, CitationFormat
 
-TOOLS = frozenset({"bash", "bash_batch", "list_knowledge", "read_knowledge", "search_docs", "search_knowledge"})
+TOOLS = frozenset({"bash", "bash_batch", "list_knowledge", "read_knowledge", "search_docs"})
 """Those that read sources. They are there only where there is something to read, or an agent names them."""
 
 _FULL = """\
