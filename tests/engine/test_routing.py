@@ -359,6 +359,18 @@ async def test_the_router_is_paid_out_of_the_turn_s_budgets() -> None:
         assert (standing.day_usd, standing.reserved_usd) == (USED.cost_usd, Decimal(0))
 
 
+async def test_what_the_router_cost_is_counted_when_the_turn_gets_no_further() -> None:
+    models = Models.answering(sorts("simple", 8, "fast"))
+    models.fast = ScriptedModel(name="acme/fast", capabilities=Capabilities(context_tokens=1))
+    async with open_routed(models) as house:
+        done = await house.say("Who wrote Hamlet?")
+        assert (done.status, done.failure_code) == (TurnStatus.FAILED, "prompt_too_large")
+        assert done.usage == USED
+        async with house.store.work(write=False) as work:
+            standing = (await work.spending.read([SERVER], now=house.services.clock.now()))[SERVER]
+        assert standing.day_usd == USED.cost_usd
+
+
 async def test_a_budget_that_is_used_up_keeps_the_router_from_being_asked() -> None:
     models = Models.answering()
     models.router = ScriptedModel(name="acme/router", price_usd=(Decimal(1), Decimal(1)))

@@ -66,6 +66,10 @@ class Routed:
     route: Route | None = None
     asked: Step | None = None
 
+    @property
+    def usage(self) -> Usage:
+        return self.asked.usage if self.asked else Usage()
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -145,7 +149,7 @@ class Router:
             return found
 
     async def _ask(self, opened: Opened, generation: Generation, model: Model, request: ModelRequest) -> ModelReply:
-        """Reserved as step 0 of the turn, with which it is counted. No other model stands in for a cheap one."""
+        """Counted at once: the turn may end before it has steps. No other model stands in for a cheap one."""
         turn = opened.turn
         policy = replace(generation.budgets, when_exhausted=WhenExhausted.STOP, of_agents={})
         scopes = scopes_of(turn, opened.place)
@@ -153,8 +157,8 @@ class Router:
         budgets = Budgets(payer, self._services.store, self._services.live, self._services.clock)
         async with budgets.paying(0, model, request) as payment:
             reply = await hear(payment)
-            payment.is_answered = True
-            return reply
+            await budgets.settle_request(payment, reply.usage)
+        return reply
 
     def _step(self, opened: Opened, row: Mapping[str, Any]) -> Step:
         usage, at = usage_from_json(row["usage"]), datetime.fromisoformat(row["at"])

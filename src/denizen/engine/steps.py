@@ -73,6 +73,7 @@ class Steps:
         self._stepping = stepping or services.durable
         self._cache: dict[str, Answer] = {}
         self._messages: list[Message] = []
+        self._before: list[Step] = []
         self._steps: list[Step] = []
         self._calls: list[CallRecord] = []
         self._audited: list[AuditEvent] = []
@@ -101,8 +102,8 @@ class Steps:
         return self._services.selections
 
     def count(self, step: Step) -> None:
-        """A request that was made for the turn before its first step."""
-        self._steps.append(step)
+        """A request that was made for the turn before its first step, and is settled."""
+        self._before.append(step)
         self.usage += step.usage
 
     async def ask(self, request: ModelRequest, purpose: str, *, show: bool = True) -> ModelReply:
@@ -333,6 +334,8 @@ class Steps:
                 await self._write_steps(work)
 
     async def _write_steps(self, work: Work) -> None:
+        for step in self._before:
+            await work.turns.add_step(step)
         for step in self._steps:
             if await work.turns.add_step(step):
                 await self._budgets.settle(work, step)

@@ -258,7 +258,7 @@ class Turns:
         try:
             generation = await self._services.configured(generation, opened.turn.agent)
             routed = await self._router.find_route(opened, generation)
-            opened = replace(opened, turn=replace(opened.turn, route=routed.route))
+            opened = replace(opened, turn=replace(opened.turn, route=routed.route, usage=routed.usage))
             context, history = await gather(
                 self._services.store, opened, generation, texts=self._services.texts, keeper=self._services.memories
             )

@@ -1,0 +1,77 @@
+"""Questions that choose their model, in a whole Denizen with its own store and durable runs, over the real wire."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from denizen.app.build import Denizen, Opening, open_denizen
+from denizen.app.choice import ModelChoice
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName
+from denizen.domain.message import Author, TextPart
+from denizen.domain.turn import Inbound, Turn
+from denizen.testing.model_server import Answer, Fail, model_server
+from tests.app.home_folder import Home
+
+pytestmark = pytest.mark.anyio
+
+PROVIDERS = {
+    "openai-compatible": 'lab: {{kind: openai-compatible, base_url: "{server.openai_url}"}}',
+    "anthropic": 'lab: {{kind: anthropic, base_url: "{server.url}"}}',
+}
+CONFIG = """
+models:
+  providers: {{{provider}}}
+  aliases: {{cheap: lab/claude-haiku-4-5, fast: lab/small, balanced: lab/middle, quality: lab/large}}
+agents: {{ada: {{model: auto}}}}
+"""
+
+
+def sorts(complexity: str, steps: int, model: str) -> Answer:
+    row = {"complexity": complexity, "max_steps": steps, "model": model, "reason": "because"}
+    return Answer(text=json.dumps(row))
+
+
+async def ask(denizen: Denizen, text: str, key: str) -> Turn:
+    place, author = Place("terminal", "test"), Author("", "Ana")
+    inbound = Inbound(AgentName("ada"), place, denizen.operator, author, (TextPart(text),), key)
+    done = await denizen.turns.ask(inbound)
+    return (await denizen.queries.get_turn(done.turn_id)).turn
+
+
+@pytest.mark.proves("S1", "S3")
+@pytest.mark.parametrize("kind", list(PROVIDERS))
+async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: str) -> None:
+    async with model_server() as server:
+        home.write(CONFIG.format(provider=PROVIDERS[kind].format(server=server)))
+        server.script(sorts("complex", 25, "quality"), Answer(text="A null."), sorts("simple", 8, "fast"))
+        server.script(Answer(text="Shakespeare."), Fail(400), Answer(text="Both."))
+        async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
+            hard = await ask(denizen, "Why does it crash?", "m1")
+            easy = await ask(denizen, "Who wrote Hamlet, by the way?", "m2")
+            lost = await ask(denizen, "How do the two compare with each other?", "m3")
+        assert [body["model"] for body in server.bodies] == [
+            "claude-haiku-4-5", "large", "claude-haiku-4-5", "small", "claude-haiku-4-5", "middle",
+        ]  # fmt: skip
+        told = [(turn.reply, turn.route.complexity, turn.route.routed_by) for turn in (hard, easy, lost) if turn.route]
+        assert told == [
+            ("A null.", "complex", "router"), ("Shakespeare.", "simple", "router"), ("Both.", "moderate", "fallback"),
+        ]  # fmt: skip
+        prompts = [str(server.bodies[place].get("system") or server.bodies[place]["messages"][0]) for place in (1, 3)]
+        assert prompts[0] == prompts[1], "what is cached is the same for all routes"
+
+
+@pytest.mark.proves("S-config-save")
+async def test_what_a_set_says_holds_for_the_next_question(home: Home) -> None:
+    async with model_server() as server:
+        home.write(CONFIG.format(provider=PROVIDERS["openai-compatible"].format(server=server)))
+        server.script(Answer(text="A null."))
+        async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
+            models = denizen.runtime.current.models
+            given = {"default_model": "quality", "temperature": 0.2}
+            await denizen.assistant.save(models, AgentName("ada"), given)
+            assert (await ask(denizen, "Why does it crash?", "m1")).route is None
+        (body,) = server.bodies
+        assert (body["model"], body["temperature"]) == ("large", 0.2)
