@@ -268,6 +268,7 @@ async def test_thanks_after_a_longer_piece_of_work_are_not_sorted_and_stay_on_it
         route = (await trace_of(house, done.turn_id)).turn.route
         assert route is not None
         assert (route.routed_by, route.max_steps) == (RoutedBy.KEPT, 25)
+    assert notes_of(models.quality.requests[1]) == ["[Make at most 23 tool calls, then answer.]"], "no hint of work"
     assert len(models.router.requests) == 1
 
 

@@ -1,4 +1,4 @@
-"""Step 4 of a turn whose model is chosen for the question: a cheap model sorts it (inventory 2.3).
+"""Step 3 of a turn whose model is chosen for the question: a cheap model sorts it (inventory 2.3).
 
 Asked for agents on `auto` only, and only where that can change something: with one model behind all three aliases, on
 the built-in model, for a follow-up of a longer piece of work, or without a question nobody is asked. Whatever goes

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from denizen.domain.agent import Agent
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.routing import Complexity, Route, max_calls
+from denizen.domain.routing import Complexity, Route, RoutedBy, max_calls
 from denizen.engine.prompt.assemble import passing
 
 _HINTS: Mapping[Complexity, str] = {
@@ -21,7 +21,8 @@ _HINTS: Mapping[Complexity, str] = {
 
 def plan_task(agent: Agent, route: Route | None, *, tool_rules: bool) -> list[PromptMessage]:
     """Nothing for an agent whose turns are alike: its rules say it once for all, where a cache keeps it."""
-    hint = "" if route is None else _HINTS[route.complexity]
+    # Where nobody has looked at this question, a hint would lead astray: "thanks" is no work.
+    hint = _HINTS[route.complexity] if route is not None and route.routed_by is RoutedBy.ROUTER else ""
     budget = ""
     if agent.is_routed and tool_rules and agent.tools:
         budget = f"Make at most {max_calls(agent.limits.steps)} tool calls, then answer."
