@@ -69,9 +69,8 @@ async def test_what_a_set_says_holds_for_the_next_question(home: Home) -> None:
         home.write(CONFIG.format(provider=PROVIDERS["openai-compatible"].format(server=server)))
         server.script(Answer(text="A null."))
         async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
-            models = denizen.runtime.current.models
             given = {"default_model": "quality", "temperature": 0.2}
-            await denizen.assistant.save(models, AgentName("ada"), given)
+            await denizen.assistant.save(denizen.operator, denizen.runtime.current, given, to=AgentName("ada"))
             assert (await ask(denizen, "Why does it crash?", "m1")).route is None
         (body,) = server.bodies
         assert (body["model"], body["temperature"]) == ("large", 0.2)

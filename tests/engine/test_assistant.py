@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from denizen.domain.agent import Agent, Limits, Style
+from denizen.domain.audit import AuditKind
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
@@ -14,7 +15,7 @@ from denizen.engine.assistant import KEPT_S, Assistant
 from denizen.engine.runtime import Generation
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
-from tests.engine.house import NAME, House, Tools, generation, open_house
+from tests.engine.house import ANA, NAME, House, Tools, generation, open_house
 from tests.engine.test_routing import AUTO, Models, open_routed, sorts
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +31,7 @@ class HandClock(SystemClock):
 
 async def save(house: House, **given: Json) -> None:
     assert house.services.assistant is not None
-    await house.services.assistant.save(house.runtime.current.models, NAME, given)
+    await house.services.assistant.save(ANA, house.runtime.current, given, to=NAME)
 
 
 def segments_of(model: ScriptedModel, request: int) -> str:
@@ -49,7 +50,7 @@ async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file
         )  # fmt: skip
         await house.say("two")
         assert house.services.assistant is not None
-        await house.services.assistant.reset(NAME)
+        await house.services.assistant.reset(ANA, NAME)
         await house.say("three")
     before, changed, after = (segments_of(model, number) for number in range(3))
     assert before == after
@@ -110,7 +111,7 @@ async def test_a_change_by_another_process_holds_within_a_minute() -> None:
         return (await here.agent(current, NAME)).limits.steps
 
     assert await steps_here() == 20
-    await elsewhere.save(current.models, NAME, {"max_steps_multiplier": 2.0})
+    await elsewhere.save(ANA, current, {"max_steps_multiplier": 2.0}, to=NAME)
     clock.at_s += KEPT_S - 1
     assert await steps_here() == 20
     clock.at_s += 1
@@ -121,28 +122,43 @@ async def test_a_change_by_another_process_holds_within_a_minute() -> None:
 @pytest.mark.proves("S-data-agent-config")
 async def test_sets_have_names_and_one_of_them_is_active() -> None:
     assistant, current = Assistant(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
-    models = current.models
-    first = await assistant.save(models, NAME, {"language": "de"})
+    first = await assistant.save(ANA, current, {"language": "de"}, to=NAME)
     assert (first.name, first.is_active) == ("default", True)
-    await assistant.save(models, NAME, {"language": "fr"}, name="exam", activate=False)
+    await assistant.save(ANA, current, {"language": "fr"}, to=NAME, name="exam", activate=False)
     assert (await agent_of(assistant, current)).style.language == "de"
-    assert (await assistant.activate(NAME, "exam")).is_active
+    assert (await assistant.activate(ANA, NAME, "exam")).is_active
     assert (await agent_of(assistant, current)).style.language == "fr"
-    await assistant.save(models, NAME, {"temperature": 0})
+    await assistant.save(ANA, current, {"temperature": 0}, to=NAME)
     sets = {each.name: (each.is_active, each.chosen.names) for each in await assistant.list_sets(NAME)}
     assert sets == {"default": (False, ("language",)), "exam": (True, ("language", "temperature"))}
-    await assistant.remove(NAME, "exam")
+    await assistant.remove(ANA, NAME, "exam")
     assert await agent_of(assistant, current) == current.agent(NAME)
     with pytest.raises(NotFound, match="exam"):
-        await assistant.activate(NAME, "exam")
+        await assistant.activate(ANA, NAME, "exam")
     with pytest.raises(NotFound) as caught:
-        await assistant.remove(NAME, "defualt")
+        await assistant.remove(ANA, NAME, "defualt")
     assert caught.value.fix == "Did you mean 'default'?"
+
+
+async def test_the_audit_log_tells_who_changed_which_settings_and_not_what_they_say() -> None:
+    store = MemoryStore()
+    assistant, current = Assistant(store, SystemClock()), generation(ScriptedModel(), Tools())
+    await assistant.save(ANA, current, {"additional_prompt": "A secret."}, to=NAME)
+    await assistant.reset(ANA, NAME)
+    await assistant.activate(ANA, NAME, "default")
+    await assistant.remove(ANA, NAME, "default")
+    async with store.work(write=False) as work:
+        events = [entry.event for entry in await work.audit.list_entries(limit=10)]
+    assert {(event.kind, event.actor, event.subject) for event in events} == {
+        (AuditKind.SETTINGS, "local:ana", "ada/default")
+    }  # fmt: skip
+    assert sorted(str(event.details["done"]) for event in events) == ["activate", "remove", "reset", "save"]
+    assert "secret" not in str(events)
 
 
 async def test_a_reset_of_nothing_changes_nothing() -> None:
     assistant, current = Assistant(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
-    assert await assistant.reset(NAME) is None
+    assert await assistant.reset(ANA, NAME) is None
     assert await agent_of(assistant, current) == current.agent(NAME)
 
 

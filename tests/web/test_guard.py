@@ -35,6 +35,13 @@ PROTECTED = [
     ("GET", "/api/stats/me"),
     ("POST", "/api/stats/usage"),
     ("POST", "/api/stats/compute"),
+    ("GET", "/api/agent-config"),
+    ("PUT", "/api/agent-config"),
+    ("POST", "/api/agent-config/reset"),
+    ("GET", "/api/agent-config/public"),
+    ("GET", "/api/agent-config/sets"),
+    ("POST", "/api/agent-config/sets/default/activate"),
+    ("DELETE", "/api/agent-config/sets/default"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/logout"),
 ]

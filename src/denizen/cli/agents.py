@@ -80,16 +80,16 @@ def settings(  # noqa: PLR0913 - each is an option
         raise InvalidInput("--name belongs to --set or --reset.", fix="To let a set hold, give --use.")
 
     async def act(denizen: Denizen) -> None:
-        assistant, current = denizen.assistant, denizen.runtime.current
+        assistant, current, by = denizen.assistant, denizen.runtime.current, denizen.operator
         whose = current.agent(agent).name
         if given:
-            await assistant.save(current.models, whose, read_given(given), name=name)
+            await assistant.save(by, current, read_given(given), to=whose, name=name)
         elif use:
-            await assistant.activate(whose, use)
+            await assistant.activate(by, whose, use)
         elif delete:
-            await assistant.remove(whose, delete)
+            await assistant.remove(by, whose, delete)
         elif reset:
-            await assistant.reset(whose, name=name)
+            await assistant.reset(by, whose, name=name)
         await _show(denizen, whose, as_json=as_json)
 
     _run(home, act)

@@ -29,12 +29,14 @@ class AuditKind(StrEnum):
     """Something was posted on a platform."""
     SWITCH = "switch"
     """Somebody changed how Denizen guards itself."""
+    SETTINGS = "settings"
+    """Somebody changed how an agent answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """What happened. `actor` is the key of a principal, `subject` a tool, an approval or a place; `details` are JSON
-    and hold no text that people or models wrote.
+    """What happened. `actor` is the key of a principal, `subject` a tool, an approval, a place or a set of settings;
+    `details` are JSON and hold no text that people or models wrote.
     """
 
     kind: AuditKind

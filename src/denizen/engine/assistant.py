@@ -2,7 +2,7 @@
 
 A change holds at once in this process, and everywhere within `KEPT_S`: that long the active set of an agent is
 remembered. Asked by turns through `Services.configured`; changed over HTTP (`web/api/agent_config`) and by
-`denizen agents settings`.
+`denizen agents settings`. Who changed what is in the audit log, without the words.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
+from denizen.domain.principal import Principal
 from denizen.domain.routing import AUTO
+from denizen.engine.audit import of_settings
 from denizen.engine.runtime import Generation
 from denizen.ports.model import Models
 from denizen.ports.store import Store, Work
@@ -67,27 +69,30 @@ class Assistant:
             return await work.agent_settings.list_sets(agent)
 
     async def save(
-        self, models: Models, agent: AgentName, given: Mapping[str, Json], *, name: str = "", activate: bool = True
-    ) -> SettingsSet:
-        """Changes the given fields of a set, which is made when it is not there: the named one, or the active one.
+        self, by: Principal, generation: Generation, given: Mapping[str, Json], *, to: AgentName, name: str = "",
+        activate: bool = True,
+    ) -> SettingsSet:  # fmt: skip
+        """Changes the given fields of a set of that agent, which is made when it is not there: the named one, or the
+        active one.
 
         Raises InvalidInput for a field that does not exist, or a value that it cannot have.
         """
         wanted = check_set_name(name) if name else ""
         async with self._store.work() as work:
-            active = await work.agent_settings.find_active(agent)
+            active = await work.agent_settings.find_active(to)
             wanted = wanted or (active.name if active else DEFAULT_SET)
-            now, known = self._clock.now(), await _find(work, agent, wanted)
-            row = known or SettingsSet(agent, wanted, now, now)
+            now, known = self._clock.now(), await _find(work, to, wanted)
+            row = known or SettingsSet(to, wanted, now, now)
             chosen = change(row.chosen, given)
             if chosen.default_model != row.chosen.default_model:
-                _check_model(models, chosen)
+                _check_model(generation.models, chosen)
             row = replace(row, chosen=chosen, updated_at=now, is_active=row.is_active or activate)
             await work.agent_settings.put(row)
-        self._known.pop(agent, None)
+            await work.audit.add([of_settings(by, row, "save", given, now)])
+        self._known.pop(to, None)
         return row
 
-    async def reset(self, agent: AgentName, *, name: str = "") -> SettingsSet | None:
+    async def reset(self, by: Principal, agent: AgentName, *, name: str = "") -> SettingsSet | None:
         """Empties the named set, or the active one, so that the configuration holds. None when there is none to empty.
 
         Raises NotFound for a name that no set has.
@@ -95,24 +100,29 @@ class Assistant:
         async with self._store.work() as work:
             row = await _get(work, agent, name) if name else await work.agent_settings.find_active(agent)
             if row is not None:
-                row = replace(row, chosen=Chosen(), updated_at=self._clock.now())
+                now, named = self._clock.now(), row.chosen.names
+                row = replace(row, chosen=Chosen(), updated_at=now)
                 await work.agent_settings.put(row)
+                await work.audit.add([of_settings(by, row, "reset", named, now)])
         self._known.pop(agent, None)
         return row
 
-    async def activate(self, agent: AgentName, name: str) -> SettingsSet:
+    async def activate(self, by: Principal, agent: AgentName, name: str) -> SettingsSet:
         """Raises NotFound."""
+        now = self._clock.now()
         async with self._store.work() as work:
-            row = replace(await _get(work, agent, name), is_active=True, updated_at=self._clock.now())
+            row = replace(await _get(work, agent, name), is_active=True, updated_at=now)
             await work.agent_settings.put(row)
+            await work.audit.add([of_settings(by, row, "activate", row.chosen.names, now)])
         self._known.pop(agent, None)
         return row
 
-    async def remove(self, agent: AgentName, name: str) -> None:
+    async def remove(self, by: Principal, agent: AgentName, name: str) -> None:
         """After an active one the configuration holds. Raises NotFound."""
         async with self._store.work() as work:
-            await _get(work, agent, name)
+            row = await _get(work, agent, name)
             await work.agent_settings.remove(agent, name)
+            await work.audit.add([of_settings(by, row, "remove", row.chosen.names, self._clock.now())])
         self._known.pop(agent, None)
 
     async def _find_active(self, agent: AgentName) -> SettingsSet | None:

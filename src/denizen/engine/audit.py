@@ -1,17 +1,19 @@
 """The audit log in use: reading it in pages, and verifying its chain. What belongs into it is in `domain/audit`.
 
 The gate writes calls and switches (`gate/door.py`, `steps.py`), approvals write decisions, the outbox writes what was
-posted; each in the unit of work in which the thing itself is recorded, so that neither is there without the other.
+posted, `assistant` who changed settings; each in the unit of work in which the thing itself is recorded, so that neither
+is there without the other.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from denizen.domain.approval import Approval
+from denizen.domain.assistant import SettingsSet
 from denizen.domain.audit import (
     GENESIS,
     AuditEntry,
@@ -112,6 +114,15 @@ class Ledger:
     async def _add(self, event: AuditEvent) -> None:
         async with self._store.work() as work:
             await work.audit.add([event])
+
+
+def of_settings(by: Principal, row: SettingsSet, done: str, fields: Iterable[str], now: datetime) -> AuditEvent:
+    """Which fields of a set, and not what they say."""
+    named: list[Json] = [*fields]
+    return AuditEvent(
+        AuditKind.SETTINGS, now, by.key, f"{row.agent}/{row.name}",
+        {"done": done, "fields": named, "is_active": row.is_active},
+    )  # fmt: skip
 
 
 def of_record(record: CallRecord, turn: Turn) -> AuditEvent:

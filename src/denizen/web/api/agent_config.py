@@ -63,14 +63,16 @@ class AgentConfiguration:
         body = await read_object(request)
         given = {name: value for name, value in body.items() if name not in _BESIDE}
         activate = read_flag(body, "activate") if "activate" in body else True
-        agent, models = self._agent(request, read_text(body, "agent")), self._runtime.current.models
-        await self._assistant.save(models, agent.name, given, name=read_text(body, "name"), activate=activate)
+        agent, current = self._agent(request, read_text(body, "agent")), self._runtime.current
+        name, by = read_text(body, "name"), principal_of(request)
+        await self._assistant.save(by, current, given, to=agent.name, name=name, activate=activate)
         return await self._told(request, in_full=True, agent=agent)
 
     async def reset(self, request: Request) -> Response:
         """Empties the active set, or that of the query `name`: the configuration holds again."""
         require_admin(request)
-        await self._assistant.reset(self._agent(request).name, name=request.query_params.get("name", ""))
+        by, name = principal_of(request), request.query_params.get("name", "")
+        await self._assistant.reset(by, self._agent(request).name, name=name)
         return await self._told(request, in_full=True)
 
     async def list_sets(self, request: Request) -> Response:
@@ -80,13 +82,13 @@ class AgentConfiguration:
 
     async def activate(self, request: Request) -> Response:
         require_admin(request)
-        await self._assistant.activate(self._agent(request).name, request.path_params["name"])
+        await self._assistant.activate(principal_of(request), self._agent(request).name, request.path_params["name"])
         return await self._told(request, in_full=True)
 
     async def remove(self, request: Request) -> Response:
         """After an active one the configuration holds."""
         require_admin(request)
-        await self._assistant.remove(self._agent(request).name, request.path_params["name"])
+        await self._assistant.remove(principal_of(request), self._agent(request).name, request.path_params["name"])
         return Response(status_code=204)
 
     def _agent(self, request: Request, named: str = "") -> Agent:
