@@ -1,8 +1,8 @@
 """The audit log in use: reading it in pages, and verifying its chain. What belongs into it is in `domain/audit`.
 
 The gate writes calls and switches (`gate/door.py`, `steps.py`), approvals write decisions, the outbox writes what was
-posted, `assistant` who changed settings; each in the unit of work in which the thing itself is recorded, so that neither
-is there without the other.
+posted, `assistant` who changed settings; each in the unit of work in which the thing itself is recorded, so that
+neither is there without the other.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ from denizen.engine.arguments import ArgumentsError, check_arguments
 from denizen.engine.audit import of_record
 from denizen.engine.beside import Beside, beside_of
 from denizen.engine.budgets import Budgets, Payer, Payment, scopes_of
-from denizen.engine.knowledge.evidence import Evidence
 from denizen.engine.kept_route import ROUTE, kept_with
+from denizen.engine.knowledge.evidence import Evidence
 from denizen.engine.prompt.caps import to_store, without_payloads
 from denizen.engine.prompt.describe import describe
 from denizen.engine.prompt.transcript.voice import guarded

@@ -15,8 +15,8 @@ import anyio
 
 from denizen.domain.errors import Unavailable
 from denizen.ports.store import Work
-from denizen.testing.memory_answers import MemoryCitations, MemoryGaps
 from denizen.testing.memory_agent_settings import MemoryAgentSettings
+from denizen.testing.memory_answers import MemoryCitations, MemoryGaps
 from denizen.testing.memory_approvals import MemoryApprovals
 from denizen.testing.memory_archive import MemoryArchive
 from denizen.testing.memory_audit import MemoryAudit

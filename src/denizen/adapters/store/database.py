@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
-from denizen.adapters.store.answers import SqlCitations, SqlGaps
 from denizen.adapters.store.agent_settings import SqlAgentSettings
+from denizen.adapters.store.answers import SqlCitations, SqlGaps
 from denizen.adapters.store.approvals import SqlApprovals
 from denizen.adapters.store.archive import SqlArchive
 from denizen.adapters.store.audit import SqlAudit
