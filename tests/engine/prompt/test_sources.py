@@ -39,7 +39,7 @@ async def test_an_agent_that_answers_from_its_sources_is_told_how() -> None:
     prompt = await prompt_of(SOURCES)
     for said in (
         "Answer only from your sources", "do not fill in from memory", "each in one batch",
-        "Cite the path of each file", "Never repeat a command that failed",
+        "Cite path and lines", "write [[unknown]]", "Never repeat a command that failed",
         "Never end on a tool call or with a placeholder",
     ):  # fmt: skip
         assert said in prompt
@@ -49,7 +49,7 @@ async def test_an_agent_that_answers_from_its_sources_is_told_how() -> None:
 async def test_in_a_public_thread_it_is_told_so_in_a_shorter_form() -> None:
     prompt = await prompt_of(SOURCES, public=True)
     for said in (
-        "Answer only from your sources", "read them, do not only list them", "cite their paths",
+        "Answer only from your sources", "read them, do not only list them", "cite path and lines",
         "Never repeat a failing command", "never end on a tool call or a placeholder",
     ):  # fmt: skip
         assert said in prompt
@@ -80,9 +80,9 @@ async def test_a_participant_without_a_persona_is_told_what_its_owner_wrote_and_
 @pytest.mark.parametrize(
     ("citations", "said", "unsaid"),
     [
-        (CitationFormat.INLINE, ("right behind a statement", "Cite the path"), ("footnotes",)),
-        (CitationFormat.FOOTNOTE, ("numbered footnotes", "Cite the path"), ("right behind",)),
-        (CitationFormat.NONE, ("Answer only from your sources",), ("footnotes", "right behind", "ite the path")),
+        (CitationFormat.INLINE, ("right behind a statement", "Cite path and lines"), ("footnotes",)),
+        (CitationFormat.FOOTNOTE, ("numbered footnotes", "Cite path and lines"), ("right behind",)),
+        (CitationFormat.NONE, ("Answer only from your sources",), ("footnotes", "right behind", "ite path and")),
     ],
 )
 async def test_sources_are_named_as_configured(

@@ -22,7 +22,8 @@ _STYLES = {
 }
 _CITATIONS = {
     CitationFormat.INLINE: "Name the source right behind a statement that comes from one.",
-    CitationFormat.FOOTNOTE: "Name sources as numbered footnotes at the end.",
+    # Documents are cited in brackets in any case: what becomes of those is decided later (`engine/answers`).
+    CitationFormat.FOOTNOTE: "Name sources as numbered footnotes at the end, documents in brackets where you use them.",
 }
 
 

@@ -7,22 +7,23 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from denizen.domain.agent import Agent, AnswersFrom, CitationFormat
+from denizen.domain.citation import UNKNOWN
 
 TOOLS = frozenset({"bash", "bash_batch", "list_knowledge", "read_knowledge", "search_docs"})
 """Those that read sources. They are there only where there is something to read, or an agent names them."""
 
 _FULL = """\
-Answer only from your sources: what your tools find in your knowledge files. Where these say nothing, say so; do not \
-fill in from memory. Greetings and thanks need no search.
+Answer only from your sources: what your tools find in your knowledge files. Where these say nothing, say so and write \
+{unknown}; do not fill in from memory. Greetings and thanks need no search.
 Search, then read what you found, each in one batch: ask for everything at once.{cite}
 Never repeat a command that failed: change it. Never end on a tool call or with a placeholder such as "let me check": \
 end with the answer."""
-_CITE = "\nCite the path of each file that your answer rests on."
+_CITE = "\nCite path and lines behind each statement, as in [docs/guide.md:12-18]."
 
 _SHORT = """\
 Answer only from your sources, your knowledge files: read them, do not only list them{cite}. Where they say nothing, \
-say so. Never repeat a failing command, and never end on a tool call or a placeholder."""
-_CITE_SHORT = ", and cite their paths"
+say so and write {unknown}. Never repeat a failing command, and never end on a tool call or a placeholder."""
+_CITE_SHORT = ", and cite path and lines, as in [docs/guide.md:12-18]"
 
 
 def source_rules(agent: Agent, tools: Collection[str], *, is_short: bool) -> str:
@@ -30,4 +31,4 @@ def source_rules(agent: Agent, tools: Collection[str], *, is_short: bool) -> str
     if agent.answers_from is not AnswersFrom.SOURCES or not TOOLS.intersection(tools):
         return ""
     text, cite = (_SHORT, _CITE_SHORT) if is_short else (_FULL, _CITE)
-    return text.format(cite="" if agent.style.citations is CitationFormat.NONE else cite)
+    return text.format(cite="" if agent.style.citations is CitationFormat.NONE else cite, unknown=UNKNOWN)
