@@ -49,6 +49,7 @@ async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: 
         server.script(sorts("complex", 25, "quality"), Answer(text="A null."), sorts("simple", 8, "fast"))
         server.script(Answer(text="Shakespeare."), Fail(400), Answer(text="Both."))
         async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
+            await denizen.runtime.current.models.warm()  # as a server does, so that nobody waits for an import
             hard = await ask(denizen, "Why does it crash?", "m1")
             easy = await ask(denizen, "Who wrote Hamlet, by the way?", "m2")
             lost = await ask(denizen, "How do the two compare with each other?", "m3")

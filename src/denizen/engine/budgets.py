@@ -126,6 +126,13 @@ class Budgets:
         await work.spending.release(self._reservation_of(step.number))
         await work.spending.add(self._payer.scopes, step.usage, at=step.created_at)
 
+    async def settle_early(self, payment: Payment, usage: Usage) -> None:
+        """Counts the money of an answered request that is written as a step later, if the turn gets so far."""
+        payment.is_answered = True
+        async with self._store.work() as work:
+            await work.spending.release(payment.reservation)
+            await work.spending.add(self._payer.scopes, usage, at=self._clock.now())
+
     async def settle_request(self, payment: Payment, reply: ModelReply) -> None:
         """Counts an answered request that is no step of a turn."""
         payment.is_answered = True

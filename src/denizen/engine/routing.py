@@ -152,12 +152,14 @@ class Router:
         """Counted at once: the turn may end before it has steps. No other model stands in for a cheap one."""
         turn = opened.turn
         policy = replace(generation.budgets, when_exhausted=WhenExhausted.STOP, of_agents={})
-        scopes = scopes_of(turn, opened.place)
-        payer = Payer(turn.id, turn.agent, turn.principal, scopes, policy, generation.models)
+        place, models = opened.place, generation.models
+        payer = Payer(
+            turn.id, turn.agent, turn.principal, place.platform, scopes_of(turn, place), policy, models
+        )  # fmt: skip
         budgets = Budgets(payer, self._services.store, self._services.live, self._services.clock)
         async with budgets.paying(0, model, request) as payment:
             reply = await hear(payment)
-            await budgets.settle_request(payment, reply.usage)
+            await budgets.settle_early(payment, reply.usage)
         return reply
 
     def _step(self, opened: Opened, row: Mapping[str, Any]) -> Step:
