@@ -20,7 +20,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks import (
-    cache, community, durable, gate, growth, routing, sandbox, search, size, sources, start, store, turns,
+    cache,
+    community,
+    durable,
+    gate,
+    growth,
+    routing,
+    sandbox,
+    search,
+    size,
+    sources,
+    start,
+    store,
+    turns,
 )  # fmt: skip
 from benchmarks.figures import Figure, calibrate, show, show_head
 from benchmarks.processes import Process, compile_sources, run_model

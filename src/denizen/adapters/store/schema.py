@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0015"
+HEAD = "0016"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

@@ -1,6 +1,6 @@
 """Named sets of an assistant's settings, of which one is active; what a turn was routed to.
 
-Revision ID: 0015
+Revision ID: 0016
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 
