@@ -97,7 +97,7 @@ async def open_desk(
 ) -> AsyncGenerator[Desk]:
     world, runtime, channels = world or World(), Runtime(), Channels()
     agent, store = agent or Agent(ADA), store or world.store
-    rules = {ADA: manners or Manners()}
+    rules = {("discord", ADA): manners or Manners()}
     await runtime.swap(Generation(1, {ADA: agent}, ADA, ScriptedModels(ScriptedModel()), (), manners=rules))
     outbox = Outbox(runtime, store, world.clock, channels)
     account = MemoryChannel(world.platform, ADA)

@@ -176,7 +176,7 @@ async def open_town(
             (tools,),
             gate or GatePolicy(),
             per_hour,
-            manners=rules,
+            manners={("discord", agent): rule for agent, rule in rules.items()},
         )
     )
     policy = archive or ArchivePolicy()

@@ -105,7 +105,7 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         toolsets=toolsets,
         policy=settings.gate.policy(number),
         requests_per_hour=settings.gate.rate_limits.per_user_per_hour,
-        manners={login.agent: login.manners for login in settings.discord_accounts},
+        manners={("discord", login.agent): login.manners for login in settings.discord_accounts},
         archive=settings.archive,
         commands=settings.commands,
         programs=_programs(settings, on),

@@ -46,7 +46,8 @@ class Generation:
     toolsets: tuple[Toolset, ...]
     policy: GatePolicy = field(default_factory=GatePolicy)
     requests_per_hour: int = 0
-    manners: Mapping[AgentName, Manners] = field(default_factory=dict[AgentName, Manners])
+    manners: Mapping[tuple[str, AgentName], Manners] = field(default_factory=dict[tuple[str, AgentName], Manners])
+    """By platform and agent."""
     archive: ArchivePolicy = field(default_factory=ArchivePolicy)
     commands: tuple[CustomCommand, ...] = ()
     programs: Toolset | None = None
@@ -66,9 +67,9 @@ class Generation:
     webhooks: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """By source: the secret of those who may have it read."""
 
-    def manners_of(self, account: AgentName) -> Manners:
-        """How the account of that agent behaves on its platform."""
-        return self.manners.get(account, _USUAL)
+    def manners_of(self, platform: str, account: AgentName) -> Manners:
+        """How the account of that agent behaves on the platform."""
+        return self.manners.get((platform, account), _USUAL)
 
     def agent(self, name: str) -> Agent:
         """The agent of that name; the default agent for an empty name. Raises NotFound, naming the nearest."""

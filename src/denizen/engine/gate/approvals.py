@@ -83,10 +83,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What approvals stand on at this moment: the policy, and the agents that have an account on a platform."""
+    """What approvals stand on at this moment: the policy, and the accounts, by platform and agent."""
 
     policy: GatePolicy
-    accounts: Sequence[AgentName]
+    accounts: Sequence[tuple[str, AgentName]]
 
 
 class Approvals:
@@ -182,7 +182,7 @@ class Approvals:
 
     def _plan_cards(self, approval: Approval, turn: Turn, asked: Asked) -> list[Delivery]:
         """Where the talk is, and where the owners are when it is for them."""
-        owed, accounts = owed_of(turn), self._ground().accounts
+        owed, accounts = owed_of(turn), [name for platform, name in self._ground().accounts if platform == "discord"]
         content, first = plan_card(approval), _position(approval)
         cards: list[tuple[AgentName, Place, str]] = []
         if owed is not None:
@@ -201,8 +201,8 @@ class Approvals:
 
     def _wake_all(self) -> None:
         """The cards may be of any account here; one that has nothing to send sleeps on."""
-        for account in self._ground().accounts:
-            self._wake("discord", account)
+        for platform, account in self._ground().accounts:
+            self._wake(platform, account)
 
     # --- waiting -----------------------------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ class Outbox:
         if owed.supersedes:
             async with self._store.work(write=False) as work:
                 earlier = await work.outbox.list_of_turn(owed.supersedes)
-        manners = self._runtime.current.manners_of(owed.account)
+        manners = self._runtime.current.manners_of(place.platform, owed.account)
         ending = Ending(turn, place, owed, manners, names, shown, earlier)
         return plan_deliveries(ending, now=self._clock.now())
 
@@ -118,7 +118,8 @@ class Outbox:
         """
         now = self._clock.now()
         claim = Claim(channel.agent, channel.platform, said.about, refusal=said.refusal)
-        deliveries = plan_said(said, channel, self._runtime.current.manners_of(channel.agent), now=now)
+        manners = self._runtime.current.manners_of(channel.platform, channel.agent)
+        deliveries = plan_said(said, channel, manners, now=now)
         async with self._store.work() as work:
             is_first = bool(await work.reception.claim([claim], now=now))
             if said.is_first and not is_first:

@@ -79,7 +79,7 @@ class Desk:
 
     @property
     def manners(self) -> Manners:
-        return self.runtime.current.manners_of(self.channel.agent)
+        return self.runtime.current.manners_of(self.channel.platform, self.channel.agent)
 
 
 async def _never(receiver: Receiver, arrival: Arrival) -> bool:
