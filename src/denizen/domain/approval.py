@@ -52,11 +52,14 @@ class Choice(StrEnum):
 
 
 class Reach(StrEnum):
-    """How the one who asked can be asked back: not at all, by a card on their platform, or while they watch."""
+    """How the one who asked can be asked back: not at all, by a card on their platform, or while they watch. ELSEWHERE:
+    not where they asked, which has no buttons and which strangers read; others decide on other surfaces.
+    """
 
     NOBODY = ""
     CARD = "card"
     WATCHER = "watcher"
+    ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ class OptOuts:
 
 @dataclass(frozen=True, slots=True)
 class ArchivePolicy:
-    """`channels` empty admits every room; otherwise only these channels and their threads are kept. `retention_days` 0
-    keeps for ever; `backfill_limit_per_room` 0 fetches everything.
+    """`channels`, ids of Discord, empty admits every room there; otherwise only these channels and their threads are
+    kept. `retention_days` 0 keeps for ever; `backfill_limit_per_room` 0 fetches everything.
     """
 
     enabled: bool = True
@@ -47,7 +47,7 @@ class ArchivePolicy:
 
 def keeps_room(room: Room, policy: ArchivePolicy, chosen: OptOuts) -> bool:
     """Whether posts of the room may be kept at all."""
-    return _is_permitted({room.id, room.channel}, policy) and not _is_room_opted_out(
+    return _is_permitted(room.platform, {room.id, room.channel}, policy) and not _is_room_opted_out(
         room.id, room.parent, policy, chosen
     )
 
@@ -59,7 +59,9 @@ def keeps_post(
     which counts against keeping as soon as any role is opted out.
     """
     horizon = policy.horizon(now)
-    if not _is_permitted({post.room, post.parent}, policy) or (horizon is not None and post.created_at < horizon):
+    if not _is_permitted(post.platform, {post.room, post.parent}, policy) or (
+        horizon is not None and post.created_at < horizon
+    ):
         return False
     return not is_opted_out(post, roles, policy, chosen)
 
@@ -85,8 +87,9 @@ def link_of(post: Post) -> str:
     return _LINKS.get(post.platform, "").format(guild=post.guild or "@me", room=post.room, post=post.id)
 
 
-def _is_permitted(channels: set[str], policy: ArchivePolicy) -> bool:
-    return policy.enabled and (not policy.channels or not policy.channels.isdisjoint(channels))
+def _is_permitted(platform: str, channels: set[str], policy: ArchivePolicy) -> bool:
+    chosen = policy.channels if platform == "discord" else frozenset[str]()
+    return policy.enabled and (not chosen or not chosen.isdisjoint(channels))
 
 
 def _is_room_opted_out(room: str, parent: str, policy: ArchivePolicy, chosen: OptOuts) -> bool:

@@ -74,8 +74,10 @@ class Manners:
     `missed_limit_s`: messages that came while Denizen was away and are older get one reply together. `edit_window_s`:
     an edit of the question so soon after it is answered anew. `error_message` replaces the reason of a failure;
     `failure_text` off leaves it at the reaction. `switchable` names agents that anybody may switch a talk to.
-    `eagerness`, 0 to 100, decides which of several agents joins in unasked; `max_exchange_usd` is what agents may spend
-    in a room within an hour on answering each other, None for any amount.
+    `tells_refusals` off leaves people whom it may not answer without a word; `asks_here` off keeps calls that wait for
+    approval out of the talk, for rooms without buttons that strangers read. `eagerness`, 0 to 100, decides which of
+    several agents joins in unasked; `max_exchange_usd` is what agents may spend in a room within an hour on answering
+    each other, None for any amount.
     """
 
     owners: frozenset[str] = field(default_factory=frozenset[str])
@@ -102,6 +104,8 @@ class Manners:
     failure_text: bool = True
     greeting: str = "Hello! How can I help?"
     switchable: frozenset[str] = field(default_factory=frozenset[str])
+    tells_refusals: bool = True
+    asks_here: bool = True
 
 
 @dataclass(frozen=True, slots=True)

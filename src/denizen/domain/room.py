@@ -67,7 +67,8 @@ class Attachment:
 class Post:
     """One message of a platform. `text` is what people read: mentions as names; stickers, polls and embeds in words.
 
-    `reply_to` is the id of the post that it answers.
+    `reply_to` is the id of the post that it answers. `nonce` is what one of our accounts sent it with, where the
+    platform keeps that; it is not stored.
     """
 
     platform: str
@@ -82,6 +83,7 @@ class Post:
     edited_at: datetime | None = None
     deleted_at: datetime | None = None
     attachments: tuple[Attachment, ...] = ()
+    nonce: str = ""
 
 
 @dataclass(frozen=True, slots=True)

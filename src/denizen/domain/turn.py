@@ -16,6 +16,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.routing import Route
 from denizen.domain.thread_facts import ThreadFacts
+from denizen.domain.subject import Subject
 from denizen.domain.tool import Origin, Tier
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
@@ -60,12 +61,11 @@ class Inbound:
 
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `supplied` is history that
     the client carries itself (OpenAI-compatible clients), empty at its beginning; it is used instead of the stored
-    session. `new_session`
-    starts a fresh session first. `model` overrides the agent's model for this turn. `session_place` is where the
-    session lives when not at `place` (inventory X-session-scope). `shared` says that others talk here too, so that the
-    model is told who speaks. `reach` is how whoever asks can be asked back about a call that needs approval. `keyed`
-    says that the sender chose the id: a message that says something else under the same one is refused. `thread` is
-    what the platform knows of the thread, where it has such.
+    session. `new_session` starts a fresh session first. `model` overrides the agent's model for this turn.
+    `session_place` is where the session lives when not at `place` (inventory X-session-scope). `shared` says that
+    others talk here too, so that the model is told who speaks. `reach` is how whoever asks can be asked back about a
+    call that needs approval. `keyed` says that the sender chose the id: a message that says something else under the
+    same one is refused. `subject` is what the talk is about, where the platform says so.
     """
 
     agent: AgentName
@@ -86,6 +86,7 @@ class Inbound:
     reach: Reach = Reach.NOBODY
     keyed: bool = False
     thread: ThreadFacts | None = None
+    subject: Subject | None = None
 
 
 @dataclass(frozen=True, slots=True)

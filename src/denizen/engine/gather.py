@@ -35,6 +35,7 @@ from denizen.engine.prompt.transcript.load import Scene, load_transcript
 from denizen.engine.remembering import load_reminders
 from denizen.engine.runtime import Generation
 from denizen.engine.services import TurnContext
+from denizen.engine.subject import load_subject_note
 from denizen.engine.toolbox import allowed, count_most_tokens
 from denizen.ports.model import Capabilities, Model
 from denizen.ports.store import Store
@@ -68,7 +69,7 @@ async def gather(
     reads_transcript = agent.context is ContextStrategy.TRANSCRIPT and "supplied" not in options
     assembled = assemble_participant if reads_transcript else assemble
     reminded = await load_reminders(keeper, opened, generation.recall)
-    notes = list(reminded.notes)
+    notes = [*reminded.notes, *await load_subject_note(store, opened)]
     if opened.owed and opened.owed.may_be_silent:
         notes.append(passing(SILENCE_NOTE))
     can = model.capabilities

@@ -15,6 +15,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Part, Role, parts_to_json
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.thread_facts import ThreadFacts, thread_from_json, thread_to_json
+from denizen.domain.subject import subject_to_json
 from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
 from denizen.engine.prompt.caps import to_store
 from denizen.engine.prompt.marks import date_mark, time_mark, zone_of
@@ -224,6 +225,7 @@ def _options(agent: Agent, inbound: Inbound) -> JsonObject:
         "said": _fingerprint(inbound) if inbound.keyed else None,
         "thread": thread_to_json(inbound.thread) if inbound.thread else None,
         ROUTED: (agent.is_routed and not inbound.model) or None,
+        "subject": subject_to_json(inbound.subject) if inbound.subject else None,
     }
     return {name: value for name, value in options.items() if value not in (None, "")}
 

@@ -23,11 +23,21 @@ from denizen.domain.message import Part
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
 from denizen.domain.thread_facts import ThreadFacts
+from denizen.domain.subject import Subject
 
 LoadParts = Callable[[], Awaitable[tuple[Part, ...]]]
 """The whole question: its text with what it replies to, and what hangs on it (pictures, text files, PDF). Called only
 for messages that are answered.
 """
+
+LoadEarlier = Callable[[], Awaitable[Sequence["Arrival"]]]
+"""What was said before it, for platforms whose talk is not heard as a whole: the opening, and the newest messages,
+oldest first. Called only for messages that are answered. What cannot be had is left out.
+"""
+
+
+async def _nothing_earlier() -> Sequence[Arrival]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +49,8 @@ class Arrival:
     message that it replies to, where that is known.
     `question` is the text without the account's own mentions, empty when there is nothing else. `mentions_others` means
     an explicit @ of somebody else. `is_mine` is a message of this account itself, `is_edit`
-    one that was there before with another text. `roles` are the author's role ids on the platform. `thread` is what the
-    platform knows of the thread that it was said in, where it has such.
+    one that was there before with another text. `roles` are the author's role ids on the platform. `subject` is what
+    the room is about, where it has a title.
     """
 
     post: Post
@@ -57,6 +67,8 @@ class Arrival:
     is_mine: bool = False
     is_edit: bool = False
     thread: ThreadFacts | None = None
+    subject: Subject | None = None
+    load_earlier: LoadEarlier = _nothing_earlier
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,10 +185,11 @@ class Approvals:
         owed, accounts = owed_of(turn), [name for platform, name in self._ground().accounts if platform == "discord"]
         content, first = plan_card(approval), _position(approval)
         cards: list[tuple[AgentName, Place, str]] = []
-        if owed is not None:
+        if owed is not None and turn.options.get("reach") != Reach.ELSEWHERE:
             cards.append((owed.account, approval.place, owed.reply_to))
         channel = self.policy.observer.alert_channel
-        account = owed.account if owed else next(iter([a for a in accounts if a == turn.agent] or accounts), None)
+        asked_at = owed.account if owed else turn.agent
+        account = next(iter([a for a in accounts if a == asked_at] or accounts), None)
         if asked.verdict.alert and channel and account is not None:
             cards.append((account, Place("discord", channel), ""))
         return [

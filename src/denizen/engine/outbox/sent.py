@@ -21,8 +21,9 @@ _MAX_PAGES = 20
 async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
     """The id of the account's message that is this piece; empty when there is none.
 
-    Among the account's own messages after the one that it answers: a first piece replies to it; the others have the
-    text. A message that another piece became already is not taken.
+    Among the account's own messages after the one that it answers: where the platform keeps nonces, the one with that
+    of the piece; elsewhere a first piece replies to the question, and the others have the text. A message that another
+    piece became already is not taken.
     """
     async with store.work(write=False) as work:
         pieces = await work.outbox.list_of_turn(delivery.turn_id)
@@ -30,6 +31,10 @@ async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
     cards = [piece.content for piece in pieces if piece.kind is DeliveryKind.CARD]
     async with aclosing(_list_own(channel, delivery.place.thread or delivery.place.channel, after)) as own:
         async for post in own:
+            if post.nonce:
+                if post.nonce == delivery.nonce:
+                    return post.id
+                continue
             if delivery.kind is not DeliveryKind.CARD and any(says(post.text, card) for card in cards):
                 continue
             if delivery.reply_to and delivery.kind is not DeliveryKind.CARD:

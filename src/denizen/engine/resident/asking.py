@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from denizen.domain.agent import Agent
-from denizen.domain.approval import Outcome, Reach
+from denizen.domain.approval import Outcome
 from denizen.domain.attention import Sighting, decide_attention
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed, NotFound
@@ -107,7 +107,7 @@ class Asking:
                 desk.account, reply_to=asked.reply_to, ticket=asked.ticket, answers=(asked.key,),
                 guild=asked.room.guild,
             ),
-            reach=Reach.CARD,
+            reach=self._receiver.reach(author),
         )  # fmt: skip
         turn = await desk.turns.submit(inbound)
         self._began(Begun(turn, place, asked.reply_to))

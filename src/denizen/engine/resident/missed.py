@@ -33,16 +33,19 @@ _log = logging.getLogger("denizen.resident")
 
 class Missed:
     """Catching up, for one account. `hear` mirrors and considers one message, `mirror` only mirrors it; `began` is told
-    of the turn that answers several.
+    of the turn that answers several, before which `look_back` fetches what was said earlier.
     """
 
-    def __init__(self, receiver: Receiver, positions: Positions, *, hear: Hear, mirror: Hear, began: Began) -> None:
+    def __init__(
+        self, receiver: Receiver, positions: Positions, *, hear: Hear, mirror: Hear, began: Began, look_back: Hear
+    ) -> None:
         self._desk = receiver.desk
         self._receiver = receiver
         self._positions = positions
         self._hear = hear
         self._mirror = mirror
         self._began = began
+        self._look_back = look_back
 
     def plan(self, rooms: Sequence[Room]) -> list[Room]:
         """The rooms in which something was posted since their position; these wait from now on until they are read."""
@@ -112,6 +115,7 @@ class Missed:
 
     async def _answer_together(self, old: Sequence[Arrival]) -> None:
         try:
+            await self._look_back(old[-1])
             begun = await self._receiver.begin_missed(old)
         except (NotAllowed, NotFound, InvalidInput) as error:  # what a person can do something about
             await self._receiver.say(old[-1], error.explain())

@@ -157,9 +157,8 @@ class Receiver:
 
     async def refuse(self, arrival: Arrival, refusal: Refusal, why: str = "") -> None:
         """Remembers that the message was refused and says so, once."""
-        said = Said(
-            arrival.room.place, arrival.post.id, refusal_text(refusal, why), refusal=refusal, is_first=True
-        )  # fmt: skip
+        text = refusal_text(refusal, why) if self.desk.manners.tells_refusals else ""
+        said = Said(arrival.room.place, arrival.post.id, text, refusal=refusal, is_first=True)
         await self.desk.outbox.say(self.desk.channel, said)
 
     async def say(self, arrival: Arrival, text: str, *, sign: str = "") -> None:
@@ -296,8 +295,14 @@ class Receiver:
             model=model, session_place=self.session_place(agent, arrival.room, place, post.author.id),
             shared=arrival.room.kind is not RoomKind.DIRECT,
             owed=Owed(desk.account, reply_to=post.id if in_thread else "", answers=answers, guild=arrival.room.guild),
-            reach=Reach.NOBODY if post.author.is_bot else Reach.CARD, thread=arrival.thread,
+            reach=self.reach(post.author), thread=arrival.thread, subject=arrival.subject,
         )  # fmt: skip
+
+    def reach(self, author: Author) -> Reach:
+        """How the author can be asked back here."""
+        if not self.desk.manners.asks_here:
+            return Reach.ELSEWHERE
+        return Reach.NOBODY if author.is_bot else Reach.CARD
 
     def principal(self, author: Author, roles: frozenset[str]) -> Principal:
         """A user of the platform with what they are to Denizen. A bot is never an admin, whatever role people gave it:

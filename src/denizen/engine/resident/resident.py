@@ -76,7 +76,10 @@ class Resident:
             hears=lambda room: self._positions.find(room) is not None,
         )  # fmt: skip
         self._positions = Positions(desk.store, desk.account, desk.channel.platform)
-        self._missed = Missed(self._receiver, self._positions, hear=self._hear, mirror=self._mirror, began=self._show)
+        self._missed = Missed(
+            self._receiver, self._positions, hear=self._hear, mirror=self._mirror, began=self._show,
+            look_back=self._look_back,
+        )  # fmt: skip
         self._asking = Asking(self._receiver, self._show)
         self._showing = Showing(desk.channel, desk.turns, desk.outbox, desk.clock)
         self._commands = Commands(
@@ -232,6 +235,12 @@ class Resident:
     async def _mirror(self, arrival: Arrival) -> None:
         await self._household.mirror.keep([arrival.post], {arrival.post.author.id: arrival.roles})
 
+    async def _look_back(self, arrival: Arrival) -> None:
+        """Mirrors what was said before a question that is answered now, where the platform has to be asked for that."""
+        earlier = await arrival.load_earlier()
+        roles = {each.post.author.id: each.roles for each in earlier}
+        await self._household.mirror.keep([each.post for each in earlier], roles)
+
     async def _hear(self, arrival: Arrival) -> None:
         """One after another in each room, also while its past is caught up: the same message may come both ways."""
         async with self._rooms.turn(arrival.room.id):
@@ -300,6 +309,7 @@ class Resident:
             await self._receiver.say(arrival, self._desk.manners.greeting)
             return
         try:
+            await self._look_back(arrival)
             begun = await self._receiver.begin(arrival, may_be_silent=may_be_silent)
         except (NotFound, NotAllowed, InvalidInput) as error:  # what the person can do something about
             await self._receiver.say(arrival, error.explain())
