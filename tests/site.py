@@ -36,6 +36,7 @@ from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
 from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
+from denizen.ports.hosting import Hosting, NoHosting
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
@@ -151,6 +152,7 @@ async def running_site(
     policy: GatePolicy | None = None,
     make_knowledge: MakeKnowledge | None = None,
     more: Sequence[Toolset] = (),
+    hosting: Hosting | None = None,
 ) -> AsyncGenerator[Site]:
     """A site whose agents all use the (first) model; the default agent is the first, named `denizen` by default.
     `more` are toolsets besides the weather.
@@ -191,6 +193,7 @@ async def running_site(
         calls=calls,
         mcp=mcp,
         assistant=assistant,
+        hosting=hosting or NoHosting(),
     )
     await durable.start()
     try:

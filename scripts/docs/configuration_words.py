@@ -35,6 +35,10 @@ SECTIONS: Mapping[str, str] = MappingProxyType({
         "`Copy ID` gives in Discord. The keys from `owners` to `commands_guild` may stand at an account too, for that "
         "account alone."
     ),
+    "channels.github": (
+        "Agents on GitHub: see [answer on GitHub](../how-to/answer-on-github.md). The keys from `repositories` to "
+        "`failure_text` may stand at an account too, for that account alone."
+    ),
     "archive": "The mirror of Discord's messages: see [archive and privacy](../how-to/archive-and-privacy.md).",
     "commands": "Slash commands of your own, by name: see [custom commands](../how-to/custom-commands.md).",
     "tools": "The skills, by name. Keys other than `enabled` are the skill's own: see [tools](tools.md).",

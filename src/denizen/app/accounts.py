@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from denizen.app.settings.discord import DiscordLogin
+from denizen.app.settings.github import GitHubLogin
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.engine.commands.table import COMMANDS
@@ -26,6 +27,7 @@ from denizen.engine.resident.resident import Resident
 
 if TYPE_CHECKING:
     from denizen.adapters.discord.account import DiscordAccount
+    from denizen.adapters.github.account import GitHubAccount
     from denizen.app.build import Denizen
 
 RETRY_S = 5.0
@@ -36,11 +38,16 @@ SIMULATED_PAUSE_S = 0.2
 _log = logging.getLogger("denizen.accounts")
 
 
+Login = DiscordLogin | GitHubLogin
+Key = tuple[str, AgentName]
+"""Platform and agent."""
+
+
 @dataclass(slots=True)
 class _Running:
-    login: DiscordLogin
+    login: Login
     scope: anyio.CancelScope
-    account: DiscordAccount
+    account: DiscordAccount | GitHubAccount
 
 
 @dataclass(slots=True)
@@ -48,8 +55,8 @@ class Accounts:
     """`states` says of each account whether it runs, or why not: for `denizen doctor` and the page."""
 
     denizen: Denizen
-    states: dict[AgentName, str] = field(default_factory=dict[AgentName, str])
-    _running: dict[AgentName, _Running] = field(default_factory=dict[AgentName, _Running])
+    states: dict[Key, str] = field(default_factory=dict[Key, str])
+    _running: dict[Key, _Running] = field(default_factory=dict[Key, _Running])
     _changed: anyio.Event = field(default_factory=anyio.Event)
 
     async def run(self) -> None:
@@ -60,14 +67,14 @@ class Accounts:
             while True:
                 self._changed = anyio.Event()
                 self._stop_unwanted()
-                if self.denizen.settings.discord_accounts and not keeps_archive:
+                if self._wanted() and not keeps_archive:
                     keeps_archive = True
                     retention = self.denizen.community.retention
-                    group.start_soon(keep_up, "retention", partial(retention.run, ["discord"]))
+                    group.start_soon(keep_up, "retention", partial(retention.run, ["discord", "github"]))
                     group.start_soon(run_errand, "warming the model", self._warm)
-                for login in self.denizen.settings.discord_accounts:
-                    if login.agent not in self._running:
-                        self._start(group, login, exchanges)
+                for key, login in self._wanted().items():
+                    if key not in self._running:
+                        self._start(group, key, login, exchanges)
                 await self._changed.wait()
 
     async def _warm(self) -> None:
@@ -87,16 +94,38 @@ class Accounts:
                 except DenizenError as error:
                     _log.warning("commands not registered", extra={"agent": running.login.agent, "code": error.code})
 
+    def find_github(self) -> list[GitHubAccount]:
+        """Those that run, connected or not."""
+        from denizen.adapters.github.account import GitHubAccount
+
+        return [each.account for each in self._running.values() if isinstance(each.account, GitHubAccount)]
+
+    def _wanted(self) -> dict[Key, Login]:
+        settings = self.denizen.settings
+        on_discord: dict[Key, Login] = {("discord", login.agent): login for login in settings.discord_accounts}
+        return on_discord | {("github", login.agent): login for login in settings.github_accounts}
+
     def _stop_unwanted(self) -> None:
-        wanted = {login.agent: login for login in self.denizen.settings.discord_accounts}
-        for agent, running in list(self._running.items()):
-            login = wanted.get(agent)
+        wanted = self._wanted()
+        for key, running in list(self._running.items()):
+            login = wanted.get(key)
             if login is None or _differs(login, running.login):
                 running.scope.cancel()
-                del self._running[agent]
-                self.states.pop(agent, None)
+                del self._running[key]
+                self.states.pop(key, None)
 
-    def _start(self, group: TaskGroup, login: DiscordLogin, exchanges: Exchanges) -> None:
+    def _start(self, group: TaskGroup, key: Key, login: Login, exchanges: Exchanges) -> None:
+        denizen = self.denizen
+        account = self._open_github(login) if isinstance(login, GitHubLogin) else self._open_discord(login)
+        desk = Desk(
+            account, denizen.runtime, denizen.services.store, denizen.services.clock, denizen.turns,
+            denizen.community.outbox, exchanges,
+        )  # fmt: skip
+        running = _Running(login, anyio.CancelScope(), account)
+        self._running[key] = running
+        group.start_soon(self._keep, key, running, desk)
+
+    def _open_discord(self, login: DiscordLogin) -> DiscordAccount:
         from denizen.adapters.discord.account import DiscordAccount
         from denizen.adapters.discord.settings import IDENTIFY_PAUSE_S, AccountSettings
 
@@ -106,30 +135,31 @@ class Accounts:
             owned_commands=frozenset(COMMANDS),
             identify_pause_s=SIMULATED_PAUSE_S if denizen.simulation else IDENTIFY_PAUSE_S,
         )  # fmt: skip
-        account = DiscordAccount(settings, denizen.services.clock)
-        desk = Desk(
-            account, denizen.runtime, denizen.services.store, denizen.services.clock, denizen.turns,
-            denizen.community.outbox, exchanges,
-        )  # fmt: skip
-        running = _Running(login, anyio.CancelScope(), account)
-        self._running[login.agent] = running
-        group.start_soon(self._keep, running, desk)
+        return DiscordAccount(settings, denizen.services.clock)
 
-    async def _keep(self, running: _Running, desk: Desk) -> None:
+    def _open_github(self, login: GitHubLogin) -> GitHubAccount:
+        from denizen.adapters.github.account import GitHubAccount
+
+        return GitHubAccount(login.account, self.denizen.services.clock)
+
+    async def _keep(self, key: Key, running: _Running, desk: Desk) -> None:
         """Comes back after what passes; gives up on what needs the operator."""
-        agent, pause_s = running.login.agent, RETRY_S
+        (platform, agent), pause_s = key, RETRY_S
         with running.scope:
             while True:
-                self.states[agent] = "connected or connecting"
+                self.states[key] = "connected or connecting"
                 began_s = desk.clock.monotonic_s()
                 error = await self._live(running, desk)
                 if desk.clock.monotonic_s() - began_s > MAX_RETRY_S:
                     pause_s = RETRY_S
-                self.states[agent] = error.explain()
+                self.states[key] = error.explain()
                 if isinstance(error, NeedsAttention):
                     _log.error(
                         "account left off: %s", error.message,
-                        extra={"agent": agent, "code": error.code, "why": error.why, "fix": error.fix},
+                        extra={
+                            "agent": agent, "platform": platform, "code": error.code, "why": error.why,
+                            "fix": error.fix,
+                        },
                     )  # fmt: skip
                     await anyio.sleep_forever()
                 _log.warning("account comes back", extra={"agent": agent, "code": error.code, "wait_s": pause_s})
@@ -152,6 +182,8 @@ class Accounts:
         return Unavailable("The account ended because of a fault.", code="account_fault", fix="See the log.")
 
 
-def _differs(new: DiscordLogin, old: DiscordLogin) -> bool:
+def _differs(new: Login, old: Login) -> bool:
     """Manners change without a new login."""
+    if isinstance(new, GitHubLogin) or isinstance(old, GitHubLogin):
+        return not (isinstance(new, GitHubLogin) and isinstance(old, GitHubLogin) and new.account == old.account)
     return (new.token, new.commands_guild) != (old.token, old.commands_guild)

@@ -27,6 +27,7 @@ from denizen.app.skills.shelf import Shelf
 from denizen.app.skills.workshop import SkillWorkshop
 from denizen.app.unmatched import FIX, find_unmatched
 from denizen.domain.agent import Agent, AnswersFrom
+from denizen.domain.attention import Manners
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.ids import AgentName
@@ -105,7 +106,7 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         toolsets=toolsets,
         policy=settings.gate.policy(number),
         requests_per_hour=settings.gate.rate_limits.per_user_per_hour,
-        manners={("discord", login.agent): login.manners for login in settings.discord_accounts},
+        manners=_manners(settings),
         archive=settings.archive,
         commands=settings.commands,
         programs=_programs(settings, on),
@@ -119,6 +120,11 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         webhooks=read_webhooks(settings),
     )
     return replace(generation, toolsets=(*toolsets, *on.mcp.open(servers)))  # the last, since it is to be closed
+
+
+def _manners(settings: Settings) -> Mapping[tuple[str, AgentName], Manners]:
+    logins = (("discord", settings.discord_accounts), ("github", settings.github_accounts))
+    return {(platform, login.agent): login.manners for platform, accounts in logins for login in accounts}
 
 
 async def _toolsets(settings: Settings, on: Foundations) -> tuple[Toolset, ...]:
@@ -172,7 +178,7 @@ def _is_on(skill: str, section: ToolSection) -> bool:
 def _has_use(skill: str, settings: Settings) -> bool:
     """Tools without use would only cost tokens in every prompt. One that somebody names is there all the same."""
     if skill == "archive":
-        return bool(settings.discord_accounts)
+        return bool(settings.discord_accounts or settings.github_accounts)
     if skill == "reminders":
         return bool(settings.discord_accounts) or _is_named(skill, settings)
     if skill == "web_search":

@@ -17,6 +17,7 @@ from denizen import __version__
 from denizen.adapters.mcp_server import McpEndpoint
 from denizen.app.accounts import Accounts
 from denizen.app.build import Denizen
+from denizen.app.hosting import AccountsHosting
 from denizen.app.reload import Reloader
 from denizen.app.remote import RemoteSwitch
 from denizen.app.watch import watch
@@ -25,6 +26,7 @@ from denizen.engine.direct import DirectCalls
 from denizen.engine.knowledge.regular import RegularSync
 from denizen.engine.outside import OutsideDesk
 from denizen.engine.resident.errands import keep_up
+from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey, check_exposure, is_loopback
 from denizen.web.dependencies import Channels, Exposure, KnowledgeParts, WebDependencies
@@ -50,7 +52,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     mcp = McpEndpoint(OutsideDesk(denizen.runtime, denizen.turns, calls), __version__)
     accounts = Accounts(denizen)
     reloader = Reloader(denizen, accounts.follow)
-    outer = Outer(calls, mcp, RemoteSwitch(denizen, reloader.reload))
+    outer = Outer(calls, mcp, RemoteSwitch(denizen, reloader.reload), AccountsHosting(accounts.find_github))
     server = _server(denizen, host, outer, lambda: on_ready(url))
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as group:
@@ -115,11 +117,12 @@ def api_keys(denizen: Denizen) -> Sequence[ApiKey]:
 
 @dataclass(frozen=True, slots=True)
 class Outer:
-    """What programs use besides turns: single calls of tools, the MCP server, and where snapshots go."""
+    """What programs use besides turns: single calls of tools, the MCP server, where snapshots go, and webhooks."""
 
     calls: DirectCalls
     mcp: McpEndpoint
     remote: RemoteSwitch
+    hosting: Hosting
 
 
 def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], None]) -> uvicorn.Server:
@@ -151,6 +154,7 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
             version=__version__,
             exposure=exposure,
             channels=Channels(web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled),
+            hosting=outer.hosting,
             simulator=denizen.simulation.page if denizen.simulation else "",
             knowledge=KnowledgeParts(
                 denizen.knowledge.catalog,

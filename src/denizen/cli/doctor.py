@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +20,13 @@ from denizen.domain.routing import MODELS
 from denizen.domain.tool import Tier
 
 if TYPE_CHECKING:
-    from denizen.adapters.discord.check import Finding
     from denizen.adapters.discord.settings import DiscordEndpoints
     from denizen.adapters.mcp import McpToolset
     from denizen.app.build import Denizen
     from denizen.app.settings.discord import DiscordLogin
+    from denizen.app.settings.github import GitHubLogin
+    from denizen.domain.clock import Clock
+    from denizen.domain.finding import Finding
 
 FREE_DISK_BYTES = 500_000_000
 
@@ -32,11 +34,11 @@ _MARKS = {"ok": "ok", "warning": "warn", "error": "FAIL"}
 
 
 @click.command()
-@click.option("--offline", is_flag=True, help="Ask neither the model nor Discord.")
+@click.option("--offline", is_flag=True, help="Ask neither the model nor the platforms.")
 @click.pass_obj
 def command(home: Path, *, offline: bool) -> int:
-    """Check home folder, configuration, store, durable log, tools, MCP servers, model and Discord accounts; explain
-    what is wrong and how to fix it.
+    """Check home folder, configuration, store, durable log, tools, MCP servers, model and the accounts on
+    Discord and GitHub; explain what is wrong and how to fix it.
 
     The exit code is that of the first failed check.
     """
@@ -68,6 +70,9 @@ async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.ru
                 first = first or code
             for login in () if offline else denizen.settings.discord_accounts:
                 code = await _examine_account(login, denizen.settings.discord_endpoints)
+                first = first or code
+            for login in () if offline else denizen.settings.github_accounts:
+                code = await _examine_github(login, denizen.services.clock)
                 first = first or code
     except DenizenError as error:
         say(f"FAIL  start\n{_indent(error.explain())}")
@@ -123,16 +128,27 @@ async def _examine_account(login: DiscordLogin, endpoints: DiscordEndpoints) -> 
     except DenizenError as error:
         say(f"FAIL  discord {login.agent}\n{_indent(error.explain())}")
         return exit_code(error.family)
+    return _tell(f"discord {login.agent}", findings)
+
+
+async def _examine_github(login: GitHubLogin, clock: Clock) -> int:
+    """What GitHub itself says about one account: its credentials, its webhook, its permissions."""
+    from denizen.adapters.github.check import check_account
+
+    return _tell(f"github {login.agent}", await check_account(login.account, clock))
+
+
+def _tell(who: str, findings: Sequence[Finding]) -> int:
     for finding in findings:
-        say(_told(login, finding))
+        say(_told(who, finding))
     failed = any(finding.severity == "error" for finding in findings)
     return exit_code(NeedsAttention.__name__) if failed else DONE
 
 
-def _told(login: DiscordLogin, finding: Finding) -> str:
+def _told(who: str, finding: Finding) -> str:
     mark = _MARKS[finding.severity]
     fix = f"\n{_indent(f'fix: {finding.fix}')}" if finding.fix else ""
-    return f"{mark:<5} discord {login.agent}: {finding.what}{fix}"
+    return f"{mark:<5} {who}: {finding.what}{fix}"
 
 
 async def _machine(home: Path) -> str:

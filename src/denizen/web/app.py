@@ -22,6 +22,7 @@ from denizen.web.api.on_demand import Listings
 from denizen.web.api.sandbox import Sandbox
 from denizen.web.api.statistics import Statistics
 from denizen.web.api.syncs import Syncs
+from denizen.web.api.webhooks import Webhooks
 from denizen.web.dependencies import WebDependencies
 from denizen.web.errors import Boundary, answer_http_exception
 from denizen.web.guard import Guard, SecurityHeaders
@@ -45,6 +46,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             *([Route(path, deps.mcp, methods=["POST"]) for path in MCP_PATHS] if deps.mcp is not None else ()),
             *Statistics(deps.statistics, deps.clock).routes,
             *(AgentConfiguration(deps.assistant, deps.runtime).routes if deps.assistant is not None else ()),
+            *Webhooks(deps.hosting).routes,
             *(Pages(deps).routes if deps.channels.web else ()),
             *Listings(deps).routes,
         ],

@@ -18,6 +18,7 @@ from denizen.engine.queries import Queries
 from denizen.engine.runtime import Runtime
 from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
+from denizen.ports.hosting import Hosting, NoHosting
 from denizen.web.auth import ApiKey, Logins
 
 
@@ -89,3 +90,4 @@ class WebDependencies:
     calls: DirectCalls | None = None
     mcp: ASGIApp | None = None
     assistant: Assistant | None = None
+    hosting: Hosting = field(default_factory=NoHosting)

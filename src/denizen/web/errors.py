@@ -55,7 +55,7 @@ STATUS: Mapping[type[DenizenError], int] = {
 }
 BUG = 500
 REPEATABLE = frozenset({429, 503})
-CREDENTIAL_CODES = frozenset({"credentials_missing", "credentials_wrong"})
+CREDENTIAL_CODES = frozenset({"credentials_missing", "credentials_wrong", "signature_missing", "signature_wrong"})
 RETRY_AFTER_S = 5
 """Said with 503 when the other side did not say when."""
 

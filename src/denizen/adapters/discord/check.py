@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 import anyio
 import discord
@@ -27,26 +25,10 @@ from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, speaking
 from denizen.adapters.discord.permissions import NEEDED, invite_url, missing_of
 from denizen.adapters.discord.settings import PORTAL_URL, AccountSettings
 from denizen.domain.errors import DenizenError
+from denizen.domain.finding import Finding, Severity
 
 _MOST_GUILDS = 100
 _SHOWN_CHANNELS = 10
-
-
-class Severity(StrEnum):
-    OK = "ok"
-    WARNING = "warning"
-    """It works, but not all of it."""
-    ERROR = "error"
-    """It does not work."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """`what` is so; `fix` says what to do, empty where nothing is wrong."""
-
-    severity: Severity
-    what: str
-    fix: str = ""
 
 
 async def check_account(settings: AccountSettings) -> Sequence[Finding]:

@@ -6,6 +6,7 @@ What others may use is listed here. `load_settings` reads a home folder into `Se
 
 from denizen.app.settings.discord import DiscordLogin
 from denizen.app.settings.edit import parse_path, remove_value, set_secret, set_value, set_values
+from denizen.app.settings.github import GitHubLogin
 from denizen.app.settings.load import CONFIG_FILE, Settings, Simulation, check, load_settings
 from denizen.app.settings.problem import Problem
 from denizen.app.settings.render import render_settings
@@ -14,6 +15,7 @@ from denizen.app.settings.setup import SetupAnswers, SetupReport, write_setup
 __all__ = [
     "CONFIG_FILE",
     "DiscordLogin",
+    "GitHubLogin",
     "Problem",
     "Settings",
     "SetupAnswers",

@@ -93,6 +93,8 @@ def _variable_name(path: KeyPath, noun: str) -> str:
         return "DENIZEN_API_KEY"
     if named[:3] == ["channels", "discord", "accounts"] and len(named) > 3:
         return discord_variable(named[3])
+    if named[:3] == ["channels", "github", "accounts"] and len(named) > 3:
+        return _as_variable(f"github_{named[4] if len(named) > 4 else 'token'}_{named[3]}")
     owner = named[2] if named[:2] == ["models", "providers"] else named[-2] if len(named) > 1 else ""
     if owner in KEY_VARIABLES and named[-1] == "api_key":
         return KEY_VARIABLES[owner]

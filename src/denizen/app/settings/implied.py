@@ -5,6 +5,7 @@ of a preset, and what an account on a platform shares with the others. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from denizen.app.settings.fields import Section
 from denizen.app.settings.presets import apply_preset
@@ -20,8 +21,11 @@ from denizen.app.settings.schema import (
     ChannelsSection,
     Config,
 )
-from denizen.app.settings.schema_discord import AccountSection, ConductSection
+from denizen.app.settings.schema_discord import ConductSection
+from denizen.app.settings.schema_github import GitHubConductSection
 from denizen.app.settings.schema_models import AliasSection, ModelsSection, ProviderSection
+
+_Account = TypeVar("_Account", bound=Section)
 
 
 def add_implied(config: Config, outline: Outline) -> Config:
@@ -59,15 +63,22 @@ def _models(models: ModelsSection, outline: Outline) -> ModelsSection:
 
 def _channels(channels: ChannelsSection) -> ChannelsSection:
     """Every account with the whole of its conduct."""
-    discord = channels.discord
-    accounts = {name: _filled(account, discord) for name, account in discord.accounts.items()}
-    return channels.model_copy(update={"discord": discord.model_copy(update={"accounts": accounts})})
+    discord, github = channels.discord, channels.github
+    on_discord = {name: _filled(each, discord, ConductSection) for name, each in discord.accounts.items()}
+    on_github = {name: _filled(each, github, GitHubConductSection) for name, each in github.accounts.items()}
+    return channels.model_copy(
+        update={
+            "discord": discord.model_copy(update={"accounts": on_discord}),
+            "github": github.model_copy(update={"accounts": on_github}),
+        }
+    )
 
 
-def _filled(account: AccountSection, common: ConductSection) -> AccountSection:
+def _filled(account: _Account, common: Section, conduct: type[Section]) -> _Account:
     """Still telling by its set fields what is its own."""
-    values = {"token": account.token, **_merge(account, common, ConductSection.model_fields)}
-    return AccountSection.model_construct(account.model_fields_set, **values)
+    own = {name: getattr(account, name) for name in type(account).model_fields if name not in conduct.model_fields}
+    values = {**own, **_merge(account, common, conduct.model_fields)}
+    return type(account).model_construct(account.model_fields_set, **values)
 
 
 def _merge(own: Section, common: Section, names: Iterable[str]) -> dict[str, object]:

@@ -31,6 +31,13 @@ from denizen.app.settings.discord import (
 from denizen.app.settings.document import Document, parse_document
 from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.folders import ContextFiles, Folders
+from denizen.app.settings.github import (
+    ACCOUNTS,
+    GitHubLogin,
+    build_github_logins,
+    find_github_left_out,
+    is_github_login,
+)
 from denizen.app.settings.implied import add_implied
 from denizen.app.settings.interpolation import Expansion, expand_tree
 from denizen.app.settings.plaintext import find_plain_secrets
@@ -118,6 +125,11 @@ class Settings:
         if self.simulation is not None:
             return self.simulation.endpoints
         return build_endpoints(self.channels.discord, self.secrets)
+
+    @property
+    def github_accounts(self) -> tuple[GitHubLogin, ...]:
+        """The accounts that have a login; none when GitHub is switched off, or while Discord is simulated."""
+        return () if self.simulation is not None else build_github_logins(self.channels.github, self.secrets)
 
     @property
     def archive(self) -> ArchivePolicy:
@@ -296,6 +308,7 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
             *warnings,
             *left_out,
             *find_left_out(document, config.channels.discord, secrets),
+            *find_github_left_out(document, config.channels.github, secrets),
             *_exposed(secrets),
             *find_idle_tools(document, tree),
         ),
@@ -350,7 +363,7 @@ def _is_idle(path: KeyPath, tree: Mapping[str, Json], outline: Outline) -> bool:
         return isinstance(skill, Mapping) and skill.get("enabled") is False
     if path[:2] == ("mcp", "servers"):
         return _is_switched_off(tree, path)
-    return is_account_token(path)
+    return is_account_token(path) or is_github_login(path) or path[:3] + path[4:] == (*ACCOUNTS, "webhook_secret")
 
 
 def _is_switched_off(tree: Json, path: KeyPath) -> bool:
@@ -361,7 +374,13 @@ def _is_switched_off(tree: Json, path: KeyPath) -> bool:
 
 
 def _without_it(path: KeyPath) -> str:
-    return f", so '{path[3]}' stays away from Discord." if is_account_token(path) else ", but nothing uses this yet."
+    if is_account_token(path):
+        return f", so '{path[3]}' stays away from Discord."
+    if is_github_login(path):
+        return f", so '{path[3]}' stays away from GitHub."
+    if path[:3] == ACCOUNTS:
+        return f", so webhooks for '{path[3]}' are refused."
+    return ", but nothing uses this yet."
 
 
 def _without_unusable_providers(

@@ -27,6 +27,7 @@ _WELL_KNOWN = re.compile(
 """How the keys of well-known services look."""
 _TYPED = re.compile(
     r"models\.providers\.[^.]*\.api_key|server\.api_keys\.\d+\.key|channels\.discord\.accounts\.[^.]*(?:\.token)?"
+    r"|channels\.github\.accounts\.[^.]*(?:\.(?:token|private_key|webhook_secret))?"
 )
 
 

@@ -194,6 +194,8 @@ def _named_agents(tree: Mapping[str, Json]) -> Iterator[tuple[KeyPath, str]]:
         path = ("channels", "discord", "accounts", name)
         yield path, name
         yield from _switchable(path, account)
+    for name in _group(_group(_group(tree, "channels"), "github"), "accounts"):
+        yield ("channels", "github", "accounts", name), name
     for name, command in _group(tree, "commands").items():
         agent = command.get("agent") if isinstance(command, Mapping) else None
         if isinstance(agent, str) and agent:

@@ -28,6 +28,7 @@ from denizen.app.settings.schema_commands import CommandName, CommandSection
 from denizen.app.settings.schema_discord import ArchiveSection, DiscordSection
 from denizen.app.settings.schema_folders import FoldersSection
 from denizen.app.settings.schema_gate import GateSection
+from denizen.app.settings.schema_github import GitHubSection
 from denizen.app.settings.schema_history import Preset, StoringSection, SummariesSection
 from denizen.app.settings.schema_knowledge import KnowledgeSection
 from denizen.app.settings.schema_mcp import McpSection
@@ -265,6 +266,7 @@ class ChannelsSection(Section):
     api: ChannelSection = Field(default_factory=ChannelSection)
     mcp: ChannelSection = Field(default_factory=ChannelSection)
     discord: DiscordSection = Field(default_factory=DiscordSection)
+    github: GitHubSection = Field(default_factory=GitHubSection)
 
 
 class ToolSection(Section):

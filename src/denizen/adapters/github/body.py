@@ -1,0 +1,70 @@
+"""Our content as the Markdown of one comment, and a comment of ours as what it was sent with. Pure.
+
+GitHub has neither nonces nor replies, so a comment ends with a mark that is not shown: by it a piece is found again
+after a crash (docs/adr/0018). Nobody is called by an agent's words but whom the content names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from denizen.adapters.github.mentions import defuse
+from denizen.adapters.github.settings import BODY_CHARS
+from denizen.domain.delivery import Content, Embed
+from denizen.domain.markup import Spans, list_fences, replace_spans
+from denizen.domain.reasoning import HEAD
+
+MARK_CHARS = 64
+"""Room that the mark takes of a comment."""
+TEXT_CHARS = BODY_CHARS - MARK_CHARS
+"""What a piece of an answer may have at most."""
+
+_MARK = re.compile(r"\n*<!-- denizen:(?P<nonce>\w{1,32}) -->\s*\Z")
+_SMALL = re.compile(r"^-# (?P<text>.*)$", re.MULTILINE)
+_PING = re.compile(r"<@!?(?P<id>\d+)>")
+
+
+def to_body(content: Content, logins: Mapping[str, str], *, nonce: str = "") -> str:
+    """`logins` are those of the users that the content pings, by id; others stay unnamed."""
+    pings = [ping.span() for ping in _PING.finditer(content.text)]
+    text = _folded(defuse(content.text, pings))
+    text = _PING.sub(lambda ping: _called(ping["id"], content, logins), text)
+    links = [f"[{button.label}]({button.url})" for button in content.buttons if button.url]
+    parts = [text, *map(_card, content.embeds), " · ".join(links)]
+    if content.files:
+        names = ", ".join(f"`{file.name}`" for file in content.files)
+        parts.append(f"<sub>GitHub takes no files from programs; left out: {names}</sub>")
+    body = "\n\n".join(part for part in parts if part.strip())[:TEXT_CHARS]
+    return f"{body}\n\n<!-- denizen:{nonce} -->" if nonce else body
+
+
+def from_body(body: str) -> tuple[str, str]:
+    """What people read, and the nonce; empty where there is none."""
+    found = _MARK.search(body)
+    return (body[: found.start()], found["nonce"]) if found else (body, "")
+
+
+def _folded(text: str) -> str:
+    """What a model reasoned opens by a click; small print is small. Code stays as it is."""
+    if text.startswith(f"{HEAD}\n||"):
+        thoughts = text.removeprefix(HEAD).strip().strip("|").strip()
+        return f"<details><summary>{HEAD.removeprefix('-# ').capitalize()}</summary>\n\n{thoughts}\n\n</details>"
+    code = Spans((fence.start, fence.end) for fence in list_fences(text))
+    small = [match for match in _SMALL.finditer(text) if code.find_around(match.start(), or_at_start=True) is None]
+    return replace_spans(text, [(match.span(), f"<sub>{match['text']}</sub>") for match in small])
+
+
+def _called(user_id: str, content: Content, logins: Mapping[str, str]) -> str:
+    login = logins.get(user_id, "")
+    if not login:
+        return "somebody"
+    return f"@{login}" if user_id in content.ping_users else login
+
+
+def _card(embed: Embed) -> str:
+    title = f"[{embed.title}]({embed.url})" if embed.title and embed.url else embed.title
+    rows = [f"- **{name}**: {value}" for name, value in embed.fields]
+    image = f"![]({embed.image})" if embed.image.startswith("https://") else ""
+    parts = [f"**{title}**" if title else "", defuse(embed.text), defuse("\n".join(rows)), image]
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,50 @@
+"""What an account is made from: where GitHub is, whose login it is, and what it listens to. Records only.
+
+The composition root fills these from `channels.github`; `account` and `check` read them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from denizen.domain.ids import AgentName
+
+PLATFORM = "github"
+
+API_URL = "https://api.github.com"
+BODY_CHARS = 65_536
+"""Of one comment at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSettings:
+    """One login of one agent: an App by `app_id` and `private_key` (PEM), or a user by `token`.
+
+    `repositories` are patterns such as `owner/*`; empty admits all that the login can read. `rescan_s` is how often it
+    looks for messages whose webhook never came; 0 looks at the start only.
+    """
+
+    agent: AgentName
+    api_url: str = API_URL
+    app_id: str = ""
+    private_key: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    webhook_secret: str = field(default="", repr=False)
+    repositories: tuple[str, ...] = ()
+    reply_to_new_issues: bool = False
+    rescan_s: float = 900.0
+
+    @property
+    def is_app(self) -> bool:
+        return bool(self.app_id)
+
+    @property
+    def setting(self) -> str:
+        """Where the account is configured, for people."""
+        return f"channels.github.accounts.{self.agent}"
+
+    def admits(self, repository: str) -> bool:
+        """Whether the account answers in `owner/name`."""
+        name = repository.lower()
+        return not self.repositories or any(fnmatchcase(name, pattern.lower()) for pattern in self.repositories)

@@ -1,0 +1,23 @@
+"""What a look at something that has to work has found, for `denizen doctor`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    """It works, but not all of it."""
+    ERROR = "error"
+    """It does not work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`what` is so; `fix` says what to do, empty where nothing is wrong."""
+
+    severity: Severity
+    what: str
+    fix: str = ""

@@ -1,0 +1,110 @@
+"""What webhooks say, read from the simulator's own payloads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.adapters.github.events import Change, read_event
+from denizen.adapters.github.threads import ThreadKind
+from denizen.domain.clock import SystemClock
+from denizen.testing.github.hooks import payload_of
+from denizen.testing.github.world import Happened, World
+
+
+def told(act: Callable[[World], object]) -> list[tuple[str, dict[str, Any]]]:
+    """The events of what is done in a new world."""
+    world = World(SystemClock())
+    found: list[tuple[str, dict[str, Any]]] = []
+
+    def tell(happened: Happened) -> None:
+        found.append((happened.event, json.loads(json.dumps(payload_of(happened, "https://api.example")))))
+
+    world.told.append(tell)
+    act(world)
+    return found
+
+
+def everything(world: World) -> None:
+    ana, ben = world.add_user("ana"), world.add_user("ben")
+    boats = world.add_repository("harbour/boats", owner=ana)
+    issue = world.open_issue(ben, boats, "Leak", "Water.\r\nMuch.", labels=("bug",))
+    comment = world.comment(ana, issue, "Pump!")
+    world.edit(ana, issue, comment, "Pump it!")
+    pull = world.open_pull(ben, boats, "Paint")
+    world.comment(ana, pull, "Blue?")
+    world.review(ana, pull, "Fine.")
+    world.review(ana, pull, "")
+    line = world.comment_code(ana, pull, "Why?")
+    world.comment_code(ben, pull, "Because.", answers=line)
+    talk = world.open_discussion(ana, boats, "Sea?", "North?")
+    root = world.comment(ben, talk, "South.")
+    world.comment(ana, talk, "No.", parent=root)
+    world.remove(ana, issue, comment)
+    world.label(ana, issue, "wet")
+
+
+@pytest.mark.proves("S33", "S33-context")
+def test_messages_are_read_with_their_thread_and_what_it_is_about() -> None:
+    rows = []
+    for name, payload in told(everything):
+        event = read_event(name, payload)
+        if event.heard and event.topic:
+            rows.append((event.change, event.heard.thread.kind, event.topic.subject.kind, event.heard.post.text))
+        else:
+            rows.append(None)
+    issue, review, talk = ThreadKind.ISSUE, ThreadKind.REVIEW, ThreadKind.DISCUSSION
+    assert rows == [
+        (Change.MADE, issue, "issue", "Water.\nMuch."),
+        (Change.MADE, issue, "issue", "Pump!"),
+        (Change.EDITED, issue, "issue", "Pump it!"),
+        (Change.MADE, issue, "pull request", ""),
+        (Change.MADE, issue, "pull request", "Blue?"),
+        (Change.MADE, issue, "pull request", "Fine."),
+        None,
+        (Change.MADE, review, "pull request", "Why?"),
+        (Change.MADE, review, "pull request", "Because."),
+        (Change.MADE, talk, "discussion", "North?"),
+        (Change.MADE, talk, "discussion", "South."),
+        (Change.MADE, talk, "discussion", "No."),
+        (Change.GONE, issue, "issue", "Pump it!"),
+        None,
+    ]
+
+
+def test_who_wrote_it_is_told_with_what_they_are_to_the_repository() -> None:
+    events = [read_event(name, payload) for name, payload in told(everything)]
+    first, second = (event.heard for event in events[:2])
+    assert first and second
+    assert (first.post.author.name, first.association, first.is_opening) == ("ben", "none", True)
+    assert (second.post.author.name, second.association, second.is_opening) == ("ana", "owner", False)
+    assert events[0].topic and events[0].topic.subject.labels == ("bug",)
+
+
+def test_answers_to_one_comment_share_a_room() -> None:
+    heard = [event.heard for name, payload in told(everything) if (event := read_event(name, payload)).heard]
+    rooms = [each.thread.room_id for each in heard if each and each.thread.root]
+    assert rooms[0] == rooms[1] and rooms[2] == rooms[3] and rooms[0] != rooms[2]
+
+
+@given(
+    st.sampled_from(["issues", "issue_comment", "pull_request_review", "discussion_comment", "push", ""]),
+    st.dictionaries(
+        st.sampled_from(["action", "repository", "issue", "comment", "review", "discussion", "installation"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.sampled_from(["created", "opened", "harbour/boats"]),
+            lambda inner: (
+                st.lists(inner, max_size=2)
+                | st.dictionaries(st.sampled_from(["full_name", "id", "body", "user", "number"]), inner, max_size=3)
+            ),
+            max_leaves=5,
+        ),
+    ),
+)
+def test_whatever_is_sent_is_read_without_a_fault(name: str, payload: dict[str, Any]) -> None:
+    read_event(name, payload)

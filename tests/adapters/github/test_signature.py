@@ -1,0 +1,31 @@
+"""Signatures of webhooks."""
+
+import pytest
+
+from denizen.adapters.github.signature import is_signed, sign
+
+# The example of GitHub's own documentation on validating webhook deliveries.
+SECRET, BODY = "It's a Secret to Everybody", b"Hello, World!"
+SIGNATURE = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+
+
+@pytest.mark.proves("S33")
+def test_the_documented_example_holds() -> None:
+    assert sign(SECRET, BODY) == SIGNATURE
+    assert is_signed(SECRET, BODY, SIGNATURE)
+
+
+@pytest.mark.parametrize(
+    ("secret", "body", "signature"),
+    [
+        ("another", BODY, SIGNATURE),
+        (SECRET, BODY + b" ", SIGNATURE),
+        (SECRET, BODY, SIGNATURE.replace("7", "8")),
+        (SECRET, BODY, SIGNATURE.removeprefix("sha256=")),
+        (SECRET, BODY, ""),
+        (SECRET, BODY, "sha256=ü"),
+        ("", BODY, sign("", BODY)),
+    ],
+)
+def test_anything_else_does_not(secret: str, body: bytes, signature: str) -> None:
+    assert not is_signed(secret, body, signature)

@@ -1,0 +1,155 @@
+"""A small GitHub, a listener that writes down what it hears, and accounts that run.
+
+async with running(yard) as (account, heard):
+    yard.github.world.comment(...)     # webhooks go nowhere here: `take` is given what the simulator would send
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import anyio
+
+from denizen.adapters.github.account import GitHubAccount
+from denizen.adapters.github.settings import AccountSettings
+from denizen.domain.clock import SystemClock
+from denizen.domain.conversation import Place
+from denizen.domain.ids import AgentName
+from denizen.domain.room import Room
+from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
+from denizen.testing.github import App, GitHubServer, Repository, User, World
+from denizen.testing.github.hooks import Delivery, payload_of
+from denizen.testing.github.state import Installation
+from denizen.testing.github.world import Happened
+
+SECRET = "a-secret-of-the-webhook"
+
+
+class HandClock(SystemClock):
+    """The system's clocks, moved on by hand."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + self.ahead.total_seconds()
+
+    def advance(self, **by: float) -> None:
+        self.ahead += timedelta(**by)
+
+
+@dataclass(slots=True)
+class Yard:
+    """Ana owns `harbour/boats`, Ben is a stranger; the App is `denizen`. `happened` is what webhooks would tell."""
+
+    github: GitHubServer
+    clock: HandClock
+    happened: list[Happened] = field(default_factory=list[Happened])
+    ana: User = field(init=False)
+    ben: User = field(init=False)
+    boats: Repository = field(init=False)
+    app: App = field(init=False)
+    installation: Installation = field(init=False)
+    accounts: list[GitHubAccount] = field(default_factory=list[GitHubAccount])
+
+    def __post_init__(self) -> None:
+        world = self.github.world
+        self.ana, self.ben = world.add_user("ana"), world.add_user("ben")
+        self.boats = world.add_repository("harbour/boats", owner=self.ana)
+        self.app = world.add_app("denizen", secret=SECRET)
+        self.installation = world.install(self.app, self.boats)
+        world.told.append(self.happened.append)
+
+    @property
+    def world(self) -> World:
+        return self.github.world
+
+    def settings(self, **more: Any) -> AccountSettings:
+        """Those of the App."""
+        own = AccountSettings(
+            AgentName("ada"), self.github.api_url, app_id=str(self.app.id), private_key=self.app.private_key,
+            webhook_secret=SECRET, rescan_s=0,
+        )  # fmt: skip
+        return replace(own, **more)
+
+    def account(self, **more: Any) -> GitHubAccount:
+        self.accounts.append(GitHubAccount(self.settings(**more), self.clock))
+        return self.accounts[-1]
+
+    async def aclose(self) -> None:
+        for account in self.accounts:
+            await account.aclose()
+
+    def payload(self, at: int = -1) -> tuple[str, dict[str, Any]]:
+        """Of what happened last: the event and its payload, as they are now."""
+        happened = self.happened[at]
+        told = payload_of(happened, self.github.url) | {"installation": {"id": self.installation.id}}
+        return happened.event, json.loads(json.dumps(told))
+
+    def place(self, number: int, tail: str = "") -> Place:
+        channel = f"harbour/boats#{number}"
+        if tail.startswith("/discussion"):
+            return Place("github", f"{channel}/discussion", f"{channel}{tail}" if tail != "/discussion" else "")
+        return Place("github", channel, f"{channel}{tail}" if tail else "")
+
+    def signed(self, delivery: Delivery) -> tuple[dict[str, str], bytes]:
+        return delivery.headers, delivery.body
+
+
+class Heard:
+    """Implements `ports.channel.Listener`: writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.commands: Sequence[CommandSpec] = ()
+        self.rooms: list[Room] = []
+        self.arrivals: list[Arrival] = []
+        self.told_rooms: list[Room] = []
+        self.deleted: list[str] = []
+        self.ready = anyio.Event()
+
+    @property
+    def questions(self) -> list[str]:
+        return [each.question for each in self.arrivals]
+
+    async def on_ready(self, rooms: Sequence[Room]) -> None:
+        self.rooms = list(rooms)
+        self.ready.set()
+
+    async def on_message(self, arrival: Arrival) -> None:
+        self.arrivals.append(arrival)
+
+    async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
+        self.deleted += post_ids
+
+    async def on_room(self, room: Room) -> None:
+        self.told_rooms.append(room)
+
+    async def on_room_gone(self, platform: str, room_id: str) -> None: ...
+
+    async def on_command(self, call: CommandCall) -> CommandReply:
+        return CommandReply()
+
+    async def on_suggest(self, call: CommandCall, option: str, typed: str) -> Sequence[str]:
+        return ()
+
+    async def on_press(self, press: Press) -> str:
+        return ""
+
+
+@asynccontextmanager
+async def running(yard: Yard, **more: Any) -> AsyncGenerator[tuple[GitHubAccount, Heard]]:
+    """An account that is connected."""
+    account, heard = yard.account(**more), Heard()
+    async with anyio.create_task_group() as group:
+        group.start_soon(account.run, heard)
+        await yard.github.until(lambda: account.is_connected)
+        yield account, heard
+        group.cancel_scope.cancel()

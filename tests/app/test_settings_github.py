@@ -1,0 +1,113 @@
+"""The accounts on GitHub: what they are by default, what is shared, what is one account's own, and who is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from denizen.app.settings import GitHubLogin
+from denizen.domain.attention import Manners, Reactions, Scope, ThreadHabit
+from denizen.domain.errors import InvalidInput
+from tests.app.home_folder import Home
+
+BOTH = """\
+agents: {ada: {}, bert: {}}
+default_agent: ada
+channels:
+  github:
+    repositories: [harbour/*]
+    answers: [member, owner]
+    reactions: {seen: rocket}
+    accounts:
+      ada: {app_id: 123, private_key: "${KEY}", webhook_secret: "${HOOK}", reply_to_new_issues: true}
+      bert: {token: "${TOKEN}", repositories: [sea/north], reactions: {done: "+1"}}
+"""
+VALUES = {"KEY": "-----BEGIN\\nKEY-----", "HOOK": "the-hook", "TOKEN": "ghp_token"}
+
+
+def only(home: Home, lines: str) -> GitHubLogin:
+    """The only account, with these lines at `channels.github`."""
+    inside = "".join(f"    {line}\n" for line in ("accounts: {denizen: '${T}'}", *lines.splitlines()))
+    (login,) = home.load(f"channels:\n  github:\n{inside}", T="ghp_token").github_accounts
+    return login
+
+
+def test_a_token_suffices_and_answers_mentions_of_people_everywhere(home: Home):
+    login = only(home, "")
+    account = login.account
+    assert (account.agent, account.token, account.api_url) == ("denizen", "ghp_token", "https://api.github.com")
+    assert (account.is_app, account.repositories, account.reply_to_new_issues) == (False, (), False)
+    assert login.manners == Manners(
+        threads=ThreadHabit.NONE, replies=False, max_exchanges=0, missed_limit_s=86_400.0, edit_window_s=0.0,
+        message_limit=65_000, keep_blank_lines=True, preview=False, reactions=Reactions("eyes", "", "confused"),
+        tells_refusals=False, asks_here=False,
+    )  # fmt: skip
+
+
+def test_what_is_shared_holds_for_each_account_that_says_nothing_else(home: Home):
+    ada, bert = home.load(BOTH, **VALUES).github_accounts
+    assert (ada.account.app_id, ada.account.private_key) == ("123", "-----BEGIN\nKEY-----")
+    assert (ada.account.webhook_secret, ada.account.token) == ("the-hook", "")
+    assert (bert.account.token, bert.account.webhook_secret) == ("ghp_token", "")
+    assert ada.account.repositories == ("harbour/*",) and bert.account.repositories == ("sea/north",)
+    assert (ada.account.reply_to_new_issues, bert.account.reply_to_new_issues) == (True, False)
+    assert ada.manners.scope == bert.manners.scope == Scope(roles=frozenset({"member", "owner"}))
+    assert ada.manners.reactions == Reactions("rocket", "", "confused")
+    assert bert.manners.reactions == Reactions("rocket", "+1", "confused")
+
+
+def test_an_admitted_repository_is_matched_without_case(home: Home):
+    account = only(home, "repositories: [Harbour/*, sea/north]").account
+    assert account.admits("harbour/Boats") and account.admits("sea/north")
+    assert not account.admits("sea/south")
+
+
+def test_the_key_may_be_a_file_of_the_home_folder(home: Home):
+    text = "channels: {github: {accounts: {denizen: {app_id: '1', private_key_file: app.pem}}}}"
+    assert home.load(text).github_accounts[0].account.private_key == ""
+    home.add_file("app.pem", "KEY\n", 0o600)
+    assert home.load(text).github_accounts[0].account.private_key == "KEY\n"
+
+
+@pytest.mark.parametrize(
+    ("account", "says"),
+    [
+        ("{app_id: '1', token: '${T}', private_key_file: x}", "an App needs no token"),
+        ("{app_id: '1'}", "there is an app_id, but no private key"),
+        ("{private_key_file: x, token: '${T}'}", "there is a private key, but no app_id"),
+        ("{token: ghp_literal}", "must not stand in this file"),
+        ("{token: '${T}', reactions: {seen: wave}}", "GitHub has no such reaction"),
+        ("{token: '${T}', repositories: [boats]}", "this is not a repository"),
+        ("{token: '${T}', owners: [ana]}", "this is not an id of GitHub"),
+        ("{token: '${T}', answers: [friend]}", "answers"),
+    ],
+)
+def test_what_cannot_work_is_refused_by_name(home: Home, account: str, says: str):
+    with pytest.raises(InvalidInput) as refused:
+        home.load(f"channels: {{github: {{accounts: {{denizen: {account}}}}}}}", T="ghp_token")
+    assert says in str(refused.value)
+    assert "ghp_literal" not in refused.value.explain()
+
+
+def test_an_account_for_an_unknown_agent_is_refused(home: Home):
+    with pytest.raises(InvalidInput) as refused:
+        home.load("agents: {ada: {}}\nchannels: {github: {accounts: {adda: '${T}'}}}", T="ghp_token")
+    assert "adda" in refused.value.explain()
+
+
+def test_who_has_no_login_stays_away_and_who_has_no_secret_hears_no_webhooks(home: Home):
+    settings = home.load("channels: {github: {accounts: {denizen: '${T}'}}}")
+    assert settings.github_accounts == ()
+    assert ["stays away from GitHub" in str(each) for each in settings.warnings] == [True]
+    settings = home.load("channels: {github: {accounts: {denizen: {}}}}")
+    assert "there is no login" in str(settings.warnings[0])
+    settings = home.load("channels: {github: {accounts: {denizen: '${T}'}}}", T="ghp_token")
+    assert ["no webhook secret" in str(each) for each in settings.warnings] == [True]
+    off = home.load("channels: {github: {enabled: false, accounts: {denizen: '${T}'}}}", T="ghp_token")
+    assert (off.github_accounts, off.warnings) == ((), ())
+
+
+def test_an_agent_has_manners_on_each_platform(home: Home):
+    text = "channels: {github: {accounts: {denizen: '${T}'}}, discord: {accounts: {denizen: '${T}'}}}"
+    settings = home.load(text, T="token")
+    assert settings.discord_accounts[0].manners.preview is True
+    assert settings.github_accounts[0].manners.preview is False

@@ -1,0 +1,142 @@
+"""Denizen on a GitHub that is simulated in the process of the test: a repository with people and an App, and
+`denizen run` processes that its webhooks reach.
+
+    async with open_yard(home, provider) as yard:
+        yard.configure()
+        async with yard.run():
+            issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks", "Water comes in.")
+            yard.world.comment(yard.ana, issue, "@denizen why?")
+            await yard.until(lambda: yard.said(issue) == ["A hole."])
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+from anyio import to_thread
+
+from denizen.adapters.github.body import from_body
+from denizen.testing.github import App, GitHubServer, Issue, NotReachedError, Repository, User, World, open_github
+from denizen.testing.github.state import Talk
+from denizen.testing.model_server import Answer, Entry
+from tests.e2e.discord import PATIENCE_S, Denizen
+from tests.e2e.home import Home
+from tests.e2e.provider import Provider, Requests
+
+SECRET = "a-secret-of-the-webhook"
+SETTLED = "That was all."
+
+CONFIG = """\
+models:
+  providers:
+    local: {{kind: openai-compatible, base_url: "{url}"}}
+  aliases: {{balanced: local/scripted}}
+default_agent: ada
+agents: {{ada: {{{agent}}}}}
+channels:
+  github:
+    api_url: "{api_url}"
+    accounts:
+      ada: {{app_id: "{app_id}", private_key_file: app.pem, webhook_secret: "${{HOOK_SECRET}}"}}
+{conduct}{rest}"""
+
+
+@dataclass(slots=True)
+class Yard:
+    """Ana owns the repository `harbour/boats`, Ben is a stranger; the App is `denizen`, of the agent `ada`."""
+
+    github: GitHubServer
+    provider: Provider
+    home: Home
+    boats: Repository
+    ana: User
+    ben: User
+    app: App
+    denizens: list[Denizen] = field(default_factory=list[Denizen])
+
+    @property
+    def world(self) -> World:
+        return self.github.world
+
+    def configure(self, *, conduct: Sequence[str] = (), agent: str = "", rest: str = "") -> None:
+        """`conduct` are lines of `channels.github`, `agent` the inside of Ada's section."""
+        text = CONFIG.format(
+            url=self.provider.server.openai_url, api_url=self.github.api_url, app_id=self.app.id, agent=agent,
+            conduct="".join(f"    {line}\n" for line in conduct), rest=rest,
+        )  # fmt: skip
+        self.home.write(text)
+        self._write("app.pem", self.app.private_key)
+        self._write("secrets.env", f"HOOK_SECRET={SECRET}\n")
+
+    def _write(self, name: str, text: str) -> None:
+        file = self.home.folder / name
+        file.write_text(text, encoding="utf-8")
+        os.chmod(file, 0o600)  # noqa: PTH101
+
+    def script(self, *entries: Entry | str) -> None:
+        """What the model says next; a text is an answer."""
+        self.provider.script(*(Answer(text=each) if isinstance(each, str) else each for each in entries))
+
+    @property
+    def requests(self) -> Requests:
+        """What the model was asked."""
+        return self.provider.requests
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[Denizen]:
+        """A `denizen run` that has its account ready and gets webhooks; it is dead at the end of the block."""
+        denizen = Denizen(await to_thread.run_sync(self.home.serve))
+        self.denizens.append(denizen)
+        self.app.hook.url = f"{denizen.server.url}/api/webhooks/github"
+        try:
+            await self.until(lambda: denizen.lines("account ready"))
+            yield denizen
+        finally:
+            with anyio.CancelScope(shield=True):
+                await denizen.kill()
+
+    def said(self, talk: Talk) -> list[str]:
+        """What the App has there now, without the marks."""
+        return [from_body(each.body)[0] for each in talk.comments if each.user is self.app.user]
+
+    async def settle(self, issue: Issue) -> list[str]:
+        """Everything that was said there before is decided and answered; texts before that answer are returned."""
+        before = self.said(issue).count(SETTLED)
+        self.script(SETTLED)
+        self.world.comment(self.ben, issue, "@denizen was that all?")
+        await self.until(lambda: self.said(issue).count(SETTLED) > before)
+        *earlier, last = self.said(issue)
+        assert last == SETTLED
+        return earlier
+
+    async def until(self, predicate: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+        """Waits for it. Raises NotReachedError, with what everybody said."""
+        try:
+            await self.github.until(predicate, timeout_s)
+        except NotReachedError as error:
+            for denizen in self.denizens:
+                error.add_note(denizen.log)
+            raise
+
+    def rows(self, query: str) -> list[Any]:
+        """Of the store's file, while a process works on it."""
+        with closing(sqlite3.connect(f"file:{self.home.folder / 'denizen.db'}?mode=ro", uri=True)) as connection:
+            return connection.execute(query).fetchall()
+
+
+@asynccontextmanager
+async def open_yard(home: Home, provider: Provider) -> AsyncGenerator[Yard]:
+    """A GitHub with a small world, and a home that is pointed at it."""
+    async with open_github() as github:
+        world = github.world
+        ana, ben = world.add_user("ana"), world.add_user("ben")
+        boats = world.add_repository("harbour/boats", owner=ana)
+        app = world.add_app("denizen", secret=SECRET)
+        world.install(app, boats)
+        yield Yard(github, provider, home, boats, ana, ben, app)
