@@ -127,7 +127,7 @@ class GitHubConductSection(Section):
         description="Mentions in one thread that came while Denizen was away and are older get one reply together.",
     )
     rescan_minutes: Number = Field(
-        default=15,
+        default=15.0,
         ge=0,
         le=_WEEK_MINUTES,
         description="How often it looks for messages whose webhook never came; 0: only when it starts.",
