@@ -44,7 +44,7 @@ def test_a_token_suffices_and_answers_mentions_of_people_everywhere(home: Home):
 
 
 def test_what_is_shared_holds_for_each_account_that_says_nothing_else(home: Home):
-    ada, bert = home.load(BOTH, **VALUES).github_accounts
+    ada, bert = home.using(VALUES).load(BOTH).github_accounts
     assert (ada.account.app_id, ada.account.private_key) == ("123", "-----BEGIN\nKEY-----")
     assert (ada.account.webhook_secret, ada.account.token) == ("the-hook", "")
     assert (bert.account.token, bert.account.webhook_secret) == ("ghp_token", "")

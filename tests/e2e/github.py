@@ -16,12 +16,14 @@ import sqlite3
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 import anyio
 from anyio import to_thread
 
 from denizen.adapters.github.body import from_body
+from denizen.domain.clock import SystemClock
 from denizen.testing.github import App, GitHubServer, Issue, NotReachedError, Repository, User, World, open_github
 from denizen.testing.github.state import Talk
 from denizen.testing.model_server import Answer, Entry
@@ -47,11 +49,22 @@ channels:
 {conduct}{rest}"""
 
 
+class LaterClock(SystemClock):
+    """GitHub's clock, which a test sets forward: ids of posts tell seconds apart."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.ahead
+
+
 @dataclass(slots=True)
 class Yard:
     """Ana owns the repository `harbour/boats`, Ben is a stranger; the App is `denizen`, of the agent `ada`."""
 
     github: GitHubServer
+    clock: LaterClock
     provider: Provider
     home: Home
     boats: Repository
@@ -133,10 +146,11 @@ class Yard:
 @asynccontextmanager
 async def open_yard(home: Home, provider: Provider) -> AsyncGenerator[Yard]:
     """A GitHub with a small world, and a home that is pointed at it."""
-    async with open_github() as github:
+    clock = LaterClock()
+    async with open_github(clock=clock) as github:
         world = github.world
         ana, ben = world.add_user("ana"), world.add_user("ben")
         boats = world.add_repository("harbour/boats", owner=ana)
         app = world.add_app("denizen", secret=SECRET)
         world.install(app, boats)
-        yield Yard(github, provider, home, boats, ana, ben, app)
+        yield Yard(github, clock, provider, home, boats, ana, ben, app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from anyio import to_thread
@@ -148,6 +149,7 @@ async def test_what_is_asked_while_no_webhook_comes_is_answered_once_after_the_s
         assert await yard.settle(old) == []
         await first.stop()
     yard.github.sends_webhooks = False
+    yard.clock.ahead += timedelta(seconds=1)
     new = yard.world.open_issue(yard.ana, yard.boats, "New", "@denizen is anybody there?")
     yard.world.comment(yard.ben, old, "@denizen and here?")
     yard.github.sends_webhooks = True
