@@ -8,6 +8,7 @@ import pytest
 from denizen.adapters.github import account as account_module
 from denizen.adapters.github.account import GitHubAccount
 from denizen.adapters.github.arriving import NO_WORDS
+from denizen.adapters.github.threads import Thread
 from denizen.domain.delivery import Content
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.message import FilePart, text_of
@@ -271,6 +272,14 @@ async def test_posts_are_listed_before_and_after_one(yard: Yard) -> None:
 async def test_a_thread_sees_itself_and_nothing_else(yard: Yard) -> None:
     seen = await yard.account().visible_rooms(yard.place(1, "/review/7"), principal(yard.ben))
     assert seen == {"harbour/boats#1", "harbour/boats#1/review/7"}
+
+
+async def test_only_threads_of_public_repositories_are_open(yard: Yard) -> None:
+    account, room = yard.account(), Thread("harbour/boats", 1).room("Leak")
+    assert await account.is_open(room)
+    yard.boats.private = True
+    assert not await account.is_open(room)
+    assert not await account.is_open(Thread("harbour/gone", 1).room("Gone"))
 
 
 async def test_who_may_write_is_asked_of_github(yard: Yard) -> None:

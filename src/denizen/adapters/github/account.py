@@ -246,6 +246,13 @@ class GitHubAccount:
         """What somebody is to a repository is told with each message, and nowhere else."""
         return {}
 
+    async def is_open(self, room: Room) -> bool:
+        """Whether its repository is public: what is private stays there, whoever may read that."""
+        try:
+            return await self._people.is_public(room.guild)
+        except (NotFound, NotAllowed, InvalidInput):
+            return False
+
     async def may_write(self, place: Place, principal: Principal) -> bool:
         try:
             return await self._people.may_write(_thread_at(place), principal)

@@ -39,6 +39,11 @@ class People:
                 continue
         return found
 
+    async def is_public(self, repository: str) -> bool:
+        """Raises the errors of `Api`."""
+        answer = await self._api.send(Call("GET", f"/repos/{repository}", "look at a repository"), repository)
+        return answer.body.get("private") is False
+
     async def may_write(self, thread: Thread, principal: Principal) -> bool:
         """Whoever can read may comment, but where talk is locked. Raises the errors of `Api`."""
         repository = thread.repository
