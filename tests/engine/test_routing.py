@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import anyio
@@ -14,11 +15,13 @@ import pytest
 from denizen.domain.agent import Agent, Limits, Style
 from denizen.domain.budget import SERVER, BudgetPolicy
 from denizen.domain.budget import Limits as Money
+from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
-from denizen.domain.message import ImagePart, TextPart, text_of
+from denizen.domain.message import Author, ImagePart, TextPart, text_of
 from denizen.domain.prompt import Stability
+from denizen.domain.room import Post
 from denizen.domain.routing import FALLBACK_REASON, Complexity, Route, RoutedBy
-from denizen.domain.thread_facts import ThreadFacts
+from denizen.domain.subject import Subject
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.engine.opening import open_turn
@@ -332,15 +335,19 @@ async def test_the_routed_steps_are_multiplied() -> None:
 
 
 @pytest.mark.proves("S7")
-async def test_the_router_sees_what_is_known_of_the_thread() -> None:
+async def test_the_router_sees_what_the_talk_is_about() -> None:
     models = Models.answering(sorts("complex", 25, "quality"))
-    facts = ThreadFacts("github issue", "It <crashes>", 12, "b" * 501, ("bug", "windows"))
+    subject = Subject("ada/boats", 12, "It <crashes>", "issue", ("bug", "windows"), "1700")
     async with open_routed(models) as house:
-        await house.say("Why?", thread=facts)
+        place = Place("github", "ada/boats#12")
+        at = datetime(2026, 11, 21, 12, tzinfo=UTC)
+        async with house.store.work() as work:
+            await work.archive.put([Post("github", "1700", place.channel, Author("1", "ana"), "b" * 501, at)])
+        await house.say("Why?", place=place, subject=subject)
     said = text_of(models.router.requests[0].messages[0].parts)
     told = json.loads(said.removeprefix("<question>\n").removesuffix("\n</question>"))
     assert told["thread"] == {
-        "origin": "github issue", "title": "#12 It <crashes>", "body": "b" * 500, "labels": ["bug", "windows"],
+        "origin": "issue of ada/boats", "title": "#12 It <crashes>", "body": "b" * 500, "labels": ["bug", "windows"],
     }  # fmt: skip
 
 

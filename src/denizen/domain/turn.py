@@ -15,7 +15,6 @@ from denizen.domain.message import Author, Part
 from denizen.domain.principal import Principal
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.routing import Route
-from denizen.domain.thread_facts import ThreadFacts
 from denizen.domain.subject import Subject
 from denizen.domain.tool import Origin, Tier
 from denizen.domain.usage import Usage
@@ -85,7 +84,6 @@ class Inbound:
     owed: Owed | None = None
     reach: Reach = Reach.NOBODY
     keyed: bool = False
-    thread: ThreadFacts | None = None
     subject: Subject | None = None
 
 

@@ -14,7 +14,6 @@ from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, 
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Part, Role, parts_to_json
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.thread_facts import ThreadFacts, thread_from_json, thread_to_json
 from denizen.domain.subject import subject_to_json
 from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
 from denizen.engine.prompt.caps import to_store
@@ -68,12 +67,6 @@ def owed_of(turn: Turn) -> Owed | None:
         may_be_silent=row.get("may_be_silent") is True,
         of_several=row.get("of_several") is True,
     )
-
-
-def find_thread(turn: Turn) -> ThreadFacts | None:
-    """What the platform knew of its thread."""
-    row = turn.options.get("thread")
-    return thread_from_json(row) if isinstance(row, dict) else None
 
 
 def lane(agent: str, conversation: ConversationId) -> str:
@@ -223,7 +216,6 @@ def _options(agent: Agent, inbound: Inbound) -> JsonObject:
         "owed": _owed(inbound.owed) if inbound.owed else None,
         "reach": inbound.reach.value,
         "said": _fingerprint(inbound) if inbound.keyed else None,
-        "thread": thread_to_json(inbound.thread) if inbound.thread else None,
         ROUTED: (agent.is_routed and not inbound.model) or None,
         "subject": subject_to_json(inbound.subject) if inbound.subject else None,
     }

@@ -39,10 +39,11 @@ from denizen.engine.budgets import Budgets, Payer, scopes_of
 from denizen.engine.choices import list_aliases
 from denizen.engine.consult import hear
 from denizen.engine.kept_route import find_earlier
-from denizen.engine.opening import ROUTED, Opened, find_thread
+from denizen.engine.opening import ROUTED, Opened
 from denizen.engine.prompt.router import read_answer, routing_request
 from denizen.engine.runtime import Generation
 from denizen.engine.services import Services
+from denizen.engine.subject import load_subject
 from denizen.ports.model import Model, ModelReply, ModelRequest, Models
 
 PURPOSE = "route"
@@ -112,7 +113,7 @@ class Router:
         earlier, said = await self._load_earlier(opened)
         if choice is None or not question or is_follow_up(question, earlier, self._services.clock.now()):
             return None
-        return choice.router, routing_request(question, said, find_thread(opened.turn))
+        return choice.router, routing_request(question, said, await load_subject(self._services.store, opened))
 
     async def _find(self, opened: Opened, generation: Generation) -> Json:
         limits, choice = generation.agent(opened.turn.agent).limits, plan_choice(generation.models)
@@ -130,7 +131,8 @@ class Router:
         return {**route_to_json(route), "asked": _asked_to_json(found, now)}
 
     async def _sort(self, opened: Opened, generation: Generation, choice: Choice, said: str) -> _Sorted:
-        request = routing_request(text_of(opened.trigger.parts).strip(), said, find_thread(opened.turn))
+        subject = await load_subject(self._services.store, opened)
+        request = routing_request(text_of(opened.trigger.parts).strip(), said, subject)
         started_s = self._services.clock.monotonic_s()
         found = _Sorted(FALLBACK)
         try:

@@ -22,7 +22,6 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import Part
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room
-from denizen.domain.thread_facts import ThreadFacts
 from denizen.domain.subject import Subject
 
 LoadParts = Callable[[], Awaitable[tuple[Part, ...]]]
@@ -66,7 +65,6 @@ class Arrival:
     replies_to: str = ""
     is_mine: bool = False
     is_edit: bool = False
-    thread: ThreadFacts | None = None
     subject: Subject | None = None
     load_earlier: LoadEarlier = _nothing_earlier
 

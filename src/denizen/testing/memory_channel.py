@@ -329,7 +329,7 @@ class MemoryChannel:
             replies_to=answered.post.author.id if answered is not None else "",
             is_mine=post.author.id == self._user_id,
             is_edit=is_edit,
-            thread=platform.facts.get(post.room),
+            subject=platform.subjects.get(post.room),
         )
 
     def _tell(self, event: _Event) -> None:

@@ -26,7 +26,7 @@ from typing import Protocol
 from denizen.domain.errors import NotFound
 from denizen.domain.message import Author, Part
 from denizen.domain.room import Attachment, Post, Room, RoomKind, is_newer
-from denizen.domain.thread_facts import ThreadFacts
+from denizen.domain.subject import Subject
 
 START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 """The time of the first post; each later one is a second younger."""
@@ -82,7 +82,7 @@ class MemoryPlatform:
         self.posts: dict[str, Written] = {}
         self.reactions: dict[str, list[tuple[str, str]]] = {}
         self.accounts: list[Account] = []
-        self.facts: dict[str, ThreadFacts] = {}
+        self.subjects: dict[str, Subject] = {}
         """What is known of rooms, by id: nothing, unless a test says so."""
         self._guild, self._guild_name = guild, guild_name
         self._readers: dict[str, set[str]] = {}

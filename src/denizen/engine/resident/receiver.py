@@ -295,7 +295,7 @@ class Receiver:
             model=model, session_place=self.session_place(agent, arrival.room, place, post.author.id),
             shared=arrival.room.kind is not RoomKind.DIRECT,
             owed=Owed(desk.account, reply_to=post.id if in_thread else "", answers=answers, guild=arrival.room.guild),
-            reach=self.reach(post.author), thread=arrival.thread, subject=arrival.subject,
+            reach=self.reach(post.author), subject=arrival.subject,
         )  # fmt: skip
 
     def reach(self, author: Author) -> Reach:
