@@ -5,7 +5,7 @@
     discord sources             whole processes too; take minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
-    search                      100 000 passages by words and by meaning; `search postgresql://...` likewise
+    search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
 
@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from benchmarks import (
+    archive,
     cache,
     community,
     durable,
@@ -41,6 +42,7 @@ USUAL = ("size", "start", "turns", "growth")
 WHOLE = (*USUAL, "gate", "discord", "sources")
 PARTS = {
     "store": store.main,
+    "archive": archive.main,
     "durable": durable.main,
     "sandbox": sandbox.main,
     "cache": cache.main,

@@ -16,10 +16,14 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.archive.backfill import Backfiller, Progress
 from denizen.engine.archive.lookup import Lookup
+from denizen.engine.archive.meaning import PostMeaning
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.privacy import Privacy
 from denizen.engine.archive.retention import Retention
+from denizen.engine.archive.search import ArchiveSearch
 from denizen.engine.channels import Channels
+from denizen.engine.meaning import Meaning
+from denizen.ports.embed import Embedder
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
@@ -87,6 +91,7 @@ class Archived:
     store: MemoryStore = field(default_factory=MemoryStore)
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
     clock: MovedClock = field(default_factory=MovedClock)
+    embedder: Embedder | None = None
 
     def __post_init__(self) -> None:
         self.ada = MemoryChannel(self.platform, ADA)
@@ -108,7 +113,9 @@ class Archived:
         self.privacy = Privacy(self.mirror, self.clock)
         self.retention = Retention(using, lambda: self.policy, self.clock, sleep=self.clock.sleep)
         self.backfiller = Backfiller(using, self.mirror, self.clock, sleep=self.clock.sleep)
-        self.lookup = Lookup(using, self.channels, self.mirror)
+        meaning = Meaning(lambda: self.embedder)
+        self.meaning = PostMeaning(using, meaning, lambda: self.policy, self.clock, sleep=self.clock.sleep)
+        self.lookup = Lookup(using, self.channels, self.mirror, ArchiveSearch(using, self.mirror, meaning))
 
     def rooms(self, account: MemoryChannel | None = None) -> list[Room]:
         """Those that the account reads."""

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from denizen.domain.archiving import ArchivePolicy
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.lookup import Lookup
+from denizen.engine.archive.meaning import PostMeaning
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.privacy import Privacy
 from denizen.engine.archive.retention import Retention
+from denizen.engine.archive.search import ArchiveSearch
 from denizen.engine.channels import Channels
+from denizen.engine.meaning import Meaning
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.reminders import Reminders
 from denizen.engine.resident.privacy import KeptWords
@@ -30,6 +33,7 @@ class Community:
     mirror: Mirror
     backfiller: Backfiller
     retention: Retention
+    meaning: PostMeaning
     lookup: Lookup
     privacy: Privacy
     household: Household
@@ -44,10 +48,12 @@ def build_community(runtime: Runtime, services: Services, channels: Channels) ->
 
     mirror = Mirror(store, policy, clock)
     backfiller, privacy = Backfiller(store, mirror, clock), Privacy(mirror, clock)
+    meaning = Meaning(lambda: runtime.current.embedder)
+    search = ArchiveSearch(store, mirror, meaning, lambda: runtime.current.recall.similarity)
     outbox = Outbox(runtime, store, clock, channels)
     return Community(
         channels, outbox, mirror, backfiller, Retention(store, policy, clock),
-        Lookup(store, channels, mirror), privacy,
+        PostMeaning(store, meaning, policy, clock), Lookup(store, channels, mirror, search), privacy,
         Household(services, channels, mirror, backfiller, KeptWords(store, mirror, privacy)),
         Reminders(runtime, store, clock, channels, outbox),
     )  # fmt: skip

@@ -62,6 +62,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(accounts.run)
             group.start_soon(keep_up, "reminding", denizen.community.reminders.run)
             group.start_soon(keep_up, "embedding memories", denizen.foundations.memories.keep_embedded)
+            group.start_soon(keep_up, "embedding posts", denizen.community.meaning.keep_up)
             group.start_soon(keep_up, "indexing documents", denizen.knowledge.indexing.keep_up)
             group.start_soon(keep_up, "summing up usage", denizen.statistics.run)
             group.start_soon(keep_up, "reading sources regularly", _regular_sync(denizen).run)

@@ -29,7 +29,7 @@ def command() -> None:
 @command.command()
 @click.pass_obj
 def status(home: Path) -> None:
-    """Show how much is mirrored, how far the backfill came, and who opted out."""
+    """Show how much is mirrored, how far the backfill came, what is found by meaning, and who opted out."""
     anyio.run(_with, home, _status)
 
 
@@ -112,11 +112,13 @@ async def _with(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
 async def _status(denizen: Denizen) -> None:
     from denizen.engine.archive.status import load_status
 
-    found = await load_status(denizen.services.store, denizen.community.mirror, PLATFORM)
+    community = denizen.community
+    found = await load_status(denizen.services.store, community.mirror, community.meaning, PLATFORM)
     if not found.is_enabled:
         say("The archive is switched off (archive.enabled).")
     done = sum(room.is_complete for room in found.rooms)
     say(f"{found.posts} posts in {len(found.rooms)} rooms; {done} rooms are fetched to their beginning or limit")
+    say(f"{found.meant} posts are found by meaning too")
     for room in found.rooms[:SHOWN_ROOMS]:
         say(f"  #{room.name}: {room.fetched} older posts fetched{'' if room.is_complete else ', not complete'}")
     if len(found.rooms) > SHOWN_ROOMS:

@@ -30,7 +30,8 @@ class OptOuts:
 @dataclass(frozen=True, slots=True)
 class ArchivePolicy:
     """`channels`, ids of Discord, empty admits every room there; otherwise only these channels and their threads are
-    kept. `retention_days` 0 keeps for ever; `backfill_limit_per_room` 0 fetches everything.
+    kept. `retention_days` 0 keeps for ever; `backfill_limit_per_room` 0 fetches everything. `by_meaning` has vectors
+    made of posts.
     """
 
     enabled: bool = True
@@ -38,6 +39,7 @@ class ArchivePolicy:
     backfill: bool = True
     backfill_limit_per_room: int = 10_000
     channels: frozenset[str] = field(default_factory=frozenset[str])
+    by_meaning: bool = True
     opt_outs: OptOuts = field(default_factory=OptOuts)
 
     def horizon(self, now: datetime) -> datetime | None:

@@ -1,10 +1,12 @@
-"""What the archive does with a post that it knows already, and what is left of a message that was forgotten. Pure.
+"""What the archive does with a post that it knows already, which posts are found by their meaning, and what is left of
+a message that was forgotten. Pure.
 
 Called by every store, so that all of them decide alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from denizen.domain.message import TextPart
@@ -12,6 +14,14 @@ from denizen.domain.room import Post, Room, is_newer
 
 FORGOTTEN = (TextPart("[forgotten]"),)
 """The parts of a message in a session whose post was forgotten."""
+
+
+MEANT_WORDS = 3
+MEANT_SIGNS = 6
+"""In place of words, for scripts that do not keep them apart."""
+
+_FIRST_SIGN = "\u0e00"
+"""From here on: Thai, Khmer, Chinese, Japanese, Korean and others of which a word may be a sentence."""
 
 
 def plan_renewal(known: Post, given: Post) -> Post | None:
@@ -22,6 +32,16 @@ def plan_renewal(known: Post, given: Post) -> Post | None:
     deleted_at = known.deleted_at or given.deleted_at
     renewed = replace(known if _is_edited_later(known, given) else given, deleted_at=deleted_at)
     return None if renewed == known else renewed
+
+
+def says_something(words: Sequence[str]) -> bool:
+    """Whether it is worth a vector. `words` are those of the post, as `words_of` gives them."""
+    return len(words) >= MEANT_WORDS or sum(sign >= _FIRST_SIGN for word in words for sign in word) >= MEANT_SIGNS
+
+
+def loses_meaning(known: Post, renewed: Post) -> bool:
+    """Whether vectors that were made of `known` must not be found any more."""
+    return renewed.deleted_at is not None or (known.text, known.room) != (renewed.text, renewed.room)
 
 
 def renew_room(known: Room, given: Room) -> Room:

@@ -1,7 +1,7 @@
 """The meaning of questions and of texts, as vectors of the embedder that is configured now.
 
-Without one, or while it does not answer, there is none, and words have to do: callers go on. Used by `memory` and
-`knowledge`.
+Without one, or while it does not answer, there is none, and words have to do: callers go on. Used by `memory`,
+`knowledge` and `archive`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,11 @@ _log = logging.getLogger("denizen.meaning")
 
 def no_embedder() -> None:
     """Words only."""
+
+
+def usual_similarity() -> float:
+    """A cosine below which texts have nothing to do with each other, as the small model has it."""
+    return 0.3
 
 
 @dataclass(frozen=True, slots=True)

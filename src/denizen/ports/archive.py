@@ -1,6 +1,8 @@
 """The archive in the store: the mirror of a platform's messages, with edits and deletions. Part of a unit of work.
 
-Several accounts see the same post: whoever comes first adds it. Times come from the platform.
+Several accounts see the same post: whoever comes first adds it. Times come from the platform. Vectors of posts are in
+the collection POSTS of `Vectors`, under `key_of` the post, on the shelf of its room (`shelf_of`), so that a search is
+among the rooms that may be seen and no others.
 """
 
 from __future__ import annotations
@@ -12,6 +14,17 @@ from enum import StrEnum
 from typing import Protocol
 
 from denizen.domain.room import Post, PostVersion, Room
+
+POSTS = "post"
+
+
+def key_of(platform: str, post_id: str) -> str:
+    """Of a post's vector."""
+    return f"{platform}:{post_id}"
+
+
+def shelf_of(platform: str, room: str) -> str:
+    return f"{platform}:{room}"
 
 
 class OptOutKind(StrEnum):
@@ -77,7 +90,8 @@ class Backfill:
 
 class Archive(Protocol):
     """Deleted posts stay for the audit trail, without being listed, found or counted; what is forgotten is gone, with
-    its versions, its words in the index, and its copies in sessions.
+    its versions, its words in the index, its vectors, and its copies in sessions. A vector goes with any of that, and
+    with another text or room.
     """
 
     async def put_room(self, room: Room) -> None:
@@ -100,6 +114,10 @@ class Archive(Protocol):
 
     async def find(self, platform: str, post_id: str) -> Post | None:
         """Deleted ones too (`deleted_at` says so)."""
+        ...
+
+    async def find_many(self, platform: str, post_ids: Sequence[str]) -> Sequence[Post]:
+        """Those that are here, in this order, deleted ones left out."""
         ...
 
     async def list_posts(
@@ -155,3 +173,39 @@ class Archive(Protocol):
     async def put_backfill(self, backfill: Backfill) -> None: ...
 
     async def list_backfills(self, platform: str) -> Sequence[Backfill]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MissingMeanings:
+    """Posts without a vector of that model, and how far they were looked for, which is the store's own matter.
+    `is_end` when there is nothing beyond.
+    """
+
+    model: str
+    posts: Sequence[Post]
+    reached: int
+    is_end: bool
+
+
+class PostMeanings(Protocol):
+    """Which posts still need a vector. Those that say next to nothing get none (`denizen.domain.mirror`)."""
+
+    async def find_missing(self, model: str, *, limit: int) -> MissingMeanings:
+        """The next of them; what was edited since comes first. The cost does not depend on how many posts there are.
+        With another model than before it begins anew.
+        """
+        ...
+
+    async def put(self, missing: MissingMeanings, vectors: Sequence[bytes]) -> int:
+        """One for each of the posts. Those that were edited, moved, deleted or forgotten meanwhile get none. Returns
+        how many were put; the next search begins where this one ended.
+        """
+        ...
+
+    async def remove_others(self, model: str, *, limit: int) -> int:
+        """Some of the vectors of any model but this one, and the note of how far that came. Returns how many."""
+        ...
+
+    async def count(self, model: str) -> int:
+        """How many posts, of all platforms, have a vector of that model."""
+        ...

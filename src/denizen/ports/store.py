@@ -26,7 +26,7 @@ from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.ports.answers import Citations, Gaps
 from denizen.ports.approvals import Approvals
-from denizen.ports.archive import Archive
+from denizen.ports.archive import Archive, PostMeanings
 from denizen.ports.assistant import AgentSettings
 from denizen.ports.audit import Audit
 from denizen.ports.documents import Documents
@@ -275,6 +275,8 @@ class Work(Protocol):
     def documents(self) -> Documents: ...
     @property
     def vectors(self) -> Vectors: ...
+    @property
+    def post_meanings(self) -> PostMeanings: ...
     @property
     def reminders(self) -> Reminders: ...
     @property

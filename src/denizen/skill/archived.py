@@ -17,7 +17,8 @@ ArchiveKey = Literal["room", "author", "day"]
 @dataclass(frozen=True, slots=True)
 class ArchivedPost:
     """One message. `room` is a name, with its channel's for a thread (`general > plans`); `link` and `reply_to` may be
-    empty; `attachments` are file names. In a search `text` is the part around the words. Times are aware and UTC.
+    empty; `attachments` are file names. In a search `text` is the part around the words, else the
+    beginning. Times are aware and UTC.
     """
 
     id: str
@@ -68,7 +69,9 @@ class ArchiveLookup(Protocol):
         until: datetime | None = None,
         limit: int = 20,
     ) -> Sequence[ArchivedPost]:
-        """Messages that contain all the words, in any case, newest first."""
+        """Messages that contain all the words, in any case, and with an embedder those that mean something like them;
+        the best first. By words alone the newest first.
+        """
         ...
 
     async def history(

@@ -40,13 +40,13 @@ MessageId = Annotated[str, "id or link"]
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.OTHERS})
 async def search_archive(
     context: ToolContext,
-    words: Annotated[str, Param("all must occur", min_length=1, max_length=200)],
+    words: Annotated[str, Param("as words all must occur", min_length=1, max_length=200)],
     room: Room = "",
     author: str = "",
     since: Annotated[str, "2026-11-01"] = "",
     until: str = "",
 ) -> str:
-    """Finds messages in all channels, newest first."""
+    """Finds messages in all channels, by words and by meaning, the best first."""
     posts = await _archive(context).search(
         words, room=room, author=author, since=_start_of(since), until=_end_of(until), limit=MAX_HITS
     )

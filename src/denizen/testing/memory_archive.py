@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from denizen.domain.message import Message
-from denizen.domain.mirror import FORGOTTEN, plan_renewal, renew_room
+from denizen.domain.mirror import FORGOTTEN, loses_meaning, plan_renewal, renew_room
 from denizen.domain.room import Post, PostVersion, Room, is_newer
 from denizen.domain.words import excerpt_of, words_of
 from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit, PostQuery
+from denizen.testing.memory_post_meanings import drop_vectors
 from denizen.testing.memory_talk import forget_messages
 from denizen.testing.memory_unit import Unit, in_utc
 
@@ -46,10 +47,16 @@ class MemoryArchive:
         marked = [post for post in found if post.deleted_at is None]
         for post in marked:
             self._unit.put(rows, (platform, post.id), replace(post, deleted_at=in_utc(at)))
+        drop_vectors(self._unit, platform, post_ids)
         return len(marked)
 
     async def find(self, platform: str, post_id: str) -> Post | None:
         return self._unit.tables.posts.get((platform, post_id))
+
+    async def find_many(self, platform: str, post_ids: Sequence[str]) -> Sequence[Post]:
+        rows = self._unit.tables.posts
+        found = [rows[platform, key] for key in dict.fromkeys(post_ids) if (platform, key) in rows]
+        return [post for post in found if post.deleted_at is None]
 
     async def list_posts(
         self, platform: str, room: str, *, before: str = "", after: str = "", limit: int = 50
@@ -162,6 +169,8 @@ class MemoryArchive:
         renewed = given if known is None else plan_renewal(known, given)
         if renewed is not None:
             self._unit.put(tables.posts, key, renewed)
+            if known is not None and loses_meaning(known, renewed):
+                drop_vectors(self._unit, given.platform, [given.id])
             if known is not None and known.text != renewed.text:
                 earlier = tables.versions.get(key, ())
                 version = PostVersion(len(earlier) + 1, known.text, known.edited_at or known.created_at)
@@ -172,6 +181,7 @@ class MemoryArchive:
         gone = {post.id for post in posts}
         forget_messages(self._unit, platform, _comes_from(gone))
         keys = [(platform, post_id) for post_id in gone]
+        drop_vectors(self._unit, platform, gone)
         self._unit.remove(self._unit.tables.versions, *keys)
         self._unit.remove(self._unit.tables.posts, *keys)
         return len(gone)

@@ -23,6 +23,7 @@ from denizen.testing.memory_audit import MemoryAudit
 from denizen.testing.memory_documents import MemoryDocuments
 from denizen.testing.memory_memories import MemoryMemories, MemoryVectors
 from denizen.testing.memory_outbox import MemoryOutbox
+from denizen.testing.memory_post_meanings import MemoryPostMeanings
 from denizen.testing.memory_reception import MemoryReception
 from denizen.testing.memory_reminders import MemoryReminders
 from denizen.testing.memory_settings import MemoryGenerations, MemoryUserSettings
@@ -47,6 +48,7 @@ class _Work:
         self.user_settings = MemoryUserSettings(unit)
         self.agent_settings = MemoryAgentSettings(unit)
         self.archive = MemoryArchive(unit)
+        self.post_meanings = MemoryPostMeanings(unit)
         self.reception = MemoryReception(unit)
         self.outbox = MemoryOutbox(unit)
         self.summaries = MemorySummaries(unit)

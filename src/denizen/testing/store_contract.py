@@ -18,6 +18,7 @@ from denizen.testing.store_contract_documents import DocumentContract
 from denizen.testing.store_contract_forgetting import ForgettingContract
 from denizen.testing.store_contract_memories import MemoriesContract
 from denizen.testing.store_contract_outbox import OutboxContract
+from denizen.testing.store_contract_post_meanings import PostMeaningContract
 from denizen.testing.store_contract_post_search import PostSearchContract
 from denizen.testing.store_contract_posts import PostContract
 from denizen.testing.store_contract_reception import ReceptionContract
@@ -50,6 +51,7 @@ class StoreContract(
     RoomContract,
     PostContract,
     PostSearchContract,
+    PostMeaningContract,
     ForgettingContract,
     ReceptionContract,
     OutboxContract,

@@ -12,7 +12,7 @@ from denizen.adapters.store.columns import escape
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.forgetting import count_author, forget_author, forget_before, forget_posts, forget_room
 from denizen.adapters.store.post_search import EVER, NEVER, count_posts, search_posts, total_posts
-from denizen.adapters.store.posts import find_post, list_posts, list_versions, mark_deleted, put_posts
+from denizen.adapters.store.posts import find_post, find_posts, list_posts, list_versions, mark_deleted, put_posts
 from denizen.adapters.store.rooms import (
     find_backfill,
     find_room,
@@ -63,6 +63,10 @@ class SqlArchive:
 
     async def find(self, platform: str, post_id: str) -> Post | None:
         return await self._unit.read(lambda connection: find_post(connection, platform, post_id))
+
+    async def find_many(self, platform: str, post_ids: Sequence[str]) -> Sequence[Post]:
+        dialect = self._unit.dialect
+        return await self._unit.read(lambda connection: find_posts(connection, dialect, platform, post_ids))
 
     async def list_posts(
         self, platform: str, room: str, *, before: str = "", after: str = "", limit: int = 50

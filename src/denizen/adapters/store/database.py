@@ -20,6 +20,7 @@ from denizen.adapters.store.ledger import SqlLedger
 from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages
 from denizen.adapters.store.outbox import SqlOutbox
+from denizen.adapters.store.post_meanings import SqlPostMeanings
 from denizen.adapters.store.reception import SqlReception
 from denizen.adapters.store.reminders import SqlReminders
 from denizen.adapters.store.sessions import SqlSessions
@@ -130,6 +131,10 @@ class SqlWork:
     @property
     def vectors(self) -> SqlVectors:
         return SqlVectors(self._unit)
+
+    @property
+    def post_meanings(self) -> SqlPostMeanings:
+        return SqlPostMeanings(self._unit)
 
     @property
     def reminders(self) -> SqlReminders:

@@ -1,5 +1,5 @@
-"""Removing posts for good: with their earlier texts, their words in the index, their copies in sessions, and the
-summaries in which those were.
+"""Removing posts for good: with their earlier texts, their words in the index, their vectors, their copies in
+sessions, and the summaries in which those were.
 
 A piece at a time, so that no statement runs long however much there is. Called by `archive`.
 """
@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, write_id
 from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.meanings import drop_meanings, lower_mark
 from denizen.adapters.store.summaries import drop_summaries
 from denizen.adapters.store.tables import conversations, messages, posts, rooms
 from denizen.domain.message import parts_to_json
@@ -105,6 +106,8 @@ def forget_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids
         connection.execute(_blank(dialect), copies)
         kept = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in piece])}
         gone += connection.execute(_remove(dialect), kept).rowcount
+        drop_meanings(connection, dialect, platform, piece)
+        lower_mark(connection, dialect)
     return gone
 
 

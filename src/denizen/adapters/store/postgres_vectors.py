@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from denizen.adapters.store.columns import EscapedText, escape
 from denizen.adapters.store.nearness import Wanted
 from denizen.domain.vector import Near, unpack
 
@@ -60,7 +61,7 @@ class PgVectors:
         for size in {len(row["data"]) for row in rows} - self._indexed:
             _make_index(connection, size)
             self._indexed.add(size)
-        given = [{name: row[name] for name in ("collection", "key", "model")} for row in rows]
+        given = [{name: escape(row[name]) for name in ("collection", "key", "model")} for row in rows]
         for row, told in zip(rows, given, strict=True):
             told["embedding"] = _written(row["data"])
         connection.execute(_LEARN, given)
@@ -70,7 +71,8 @@ class PgVectors:
         if not self.is_there or size > MAX_DIMENSIONS or not any(wanted.query):
             return None
         connection.execute(sa.text("SET LOCAL hnsw.iterative_scan = relaxed_order"))
-        rows = connection.execute(_nearest(size), wanted.bounds | {"q": _written(wanted.query), "most": wanted.limit})
+        asked = {"of_model": escape(wanted.model), "q": _written(wanted.query), "most": wanted.limit}
+        rows = connection.execute(_nearest(size), wanted.bounds | asked)
         return sorted((Near(key, near) for key, near in rows), key=lambda each: (-each.similarity, each.key))
 
 
@@ -97,7 +99,7 @@ def _nearest(size: int) -> sa.Executable:
         f"SELECT key, 1 - ({near}) FROM vectors"  # noqa: S608 - a length
         " WHERE collection = :within AND model = :of_model AND shelf = ANY(:shelves)"
         f" AND vector_dims(embedding) = {size} ORDER BY {near} LIMIT :most"
-    ).columns(sa.column("key", sa.Text()), sa.column("near", sa.Float()))
+    ).columns(sa.column("key", EscapedText()), sa.column("near", sa.Float()))
 
 
 def _written(data: bytes) -> str:

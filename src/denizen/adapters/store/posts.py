@@ -14,9 +14,10 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import write_id
 from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.meanings import drop_meanings, note_reworded
 from denizen.adapters.store.tables import POST, THERE, post_versions, posts
 from denizen.domain.message import Author
-from denizen.domain.mirror import plan_renewal
+from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostVersion
 from denizen.domain.words import words_of
 
@@ -64,6 +65,11 @@ def _known(dialect: Dialect) -> sa.Select[Any]:
 
 
 @cache
+def _many(dialect: Dialect) -> sa.Select[Any]:
+    return sa.select(*POST).where(_ON, dialect.among(posts.c.id, "chosen"), THERE)
+
+
+@cache
 def _add(insert: InsertInto) -> sa.Executable:
     return insert(posts).on_conflict_do_nothing(index_elements=[posts.c.platform, posts.c.id]).returning(posts.c.id)
 
@@ -104,12 +110,28 @@ def put_posts(connection: sa.Connection, dialect: Dialect, given: Sequence[Post]
 def mark_deleted(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str], at: datetime) -> int:
     """Returns how many were not deleted yet."""
     bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids]), "at": at}
-    return connection.execute(_mark(dialect), bounds).rowcount
+    marked = connection.execute(_mark(dialect), bounds).rowcount
+    drop_meanings(connection, dialect, platform, ids)
+    return marked
 
 
 def find_post(connection: sa.Connection, platform: str, post_id: str) -> Post | None:
     row = connection.execute(_ONE, {"where": platform, "which": post_id}).first()
     return None if row is None else post_of(row)
+
+
+def find_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> list[Post]:
+    """In this order, without those that were deleted."""
+    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids])}
+    found = {post.id: post for post in map(post_of, connection.execute(_many(dialect), bounds))}
+    return [found[key] for key in dict.fromkeys(ids) if key in found]
+
+
+def lock_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> dict[str, Post]:
+    """By id, deleted ones too; they stay as they are until the transaction is over."""
+    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids])}
+    rows = connection.execute(_known(dialect), bounds).all()
+    return {row.id: post_of(row[1:]) for row in rows}
 
 
 def list_posts(
@@ -161,11 +183,11 @@ def _put_batch(connection: sa.Connection, dialect: Dialect, batch: Mapping[str, 
     if new:
         new.sort(key=lambda post: write_id(post.id))
         added = set(connection.execute(_add(dialect.insert), [_row(post) for post in new]).scalars())
-    _renew(connection, [(*known[key], post) for key, post in batch.items() if key in known])
+    _renew(connection, dialect, [(*known[key], post) for key, post in batch.items() if key in known])
     return len(added), [post for post in new if post.id not in added]
 
 
-def _renew(connection: sa.Connection, told: Sequence[tuple[int, Post, Post]]) -> None:
+def _renew(connection: sa.Connection, dialect: Dialect, told: Sequence[tuple[int, Post, Post]]) -> None:
     """Position, post as it is known, and what was told of it now."""
     changed = [(position, known, plan_renewal(known, given)) for position, known, given in told]
     renewed = [(position, known, post) for position, known, post in changed if post is not None]
@@ -178,6 +200,11 @@ def _renew(connection: sa.Connection, told: Sequence[tuple[int, Post, Post]]) ->
         connection.execute(_KEEP, earlier)
     if renewed:
         connection.execute(_RENEW, [_new_values(post) | {"which": position} for position, _, post in renewed])
+    lost = [(position, post) for position, known, post in renewed if loses_meaning(known, post)]
+    if lost:
+        drop_meanings(connection, dialect, lost[0][1].platform, [post.id for _, post in lost])
+        wanted = [(place, post) for place, post in lost if post.deleted_at is None]
+        note_reworded(connection, [place for place, post in wanted if says_something(words_of(post.text))])
 
 
 def _new_values(post: Post) -> dict[str, Any]:

@@ -140,6 +140,7 @@ class Settings:
             backfill=section.backfill,
             backfill_limit_per_room=section.backfill_per_room,
             channels=frozenset(section.channels),
+            by_meaning=section.by_meaning,
             opt_outs=OptOuts(
                 users=frozenset(section.opt_out_users),
                 roles=frozenset(section.opt_out_roles),

@@ -244,6 +244,13 @@ class ArchiveSection(Section):
     retention_days: Whole = Field(
         default=_POLICY.retention_days, ge=0, le=36_500, description="Older messages are forgotten; 0: none are."
     )
+    by_meaning: bool = Field(
+        default=_POLICY.by_meaning,
+        description=(
+            "Whether messages are found by meaning too, where there is an embedder (`embeddings`). It costs about 20 ms"
+            " of a processor a message with the small local model, or what the provider takes for it."
+        ),
+    )
     opt_out_channels: Ids = Field(default=(), description="Ids of channels that are not kept, nor their threads.")
     opt_out_roles: Ids = Field(default=(), description="Ids of roles whose members' messages are not kept.")
     opt_out_users: Ids = Field(default=(), description="Ids of users whose messages are not kept.")

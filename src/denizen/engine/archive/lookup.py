@@ -1,4 +1,5 @@
-"""Looking things up in the archive on behalf of somebody, for tools: search, history, edits, counts.
+"""Looking things up in the archive on behalf of somebody, for tools: search (how is in `search`), history, edits,
+counts.
 
 Every answer is limited to the `view` of the asker at that moment (promise 3). The archive is asked first; the platform
 itself only for a room of which the archive has nothing (inventory V29), and what it gives is mirrored then.
@@ -16,9 +17,10 @@ from denizen.domain.principal import PrincipalKind
 from denizen.domain.room import Post, Room
 from denizen.domain.words import excerpt_of, words_of
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.view import View, get_author, label_of, not_here, open_view
+from denizen.engine.archive.search import ArchiveSearch, Wanted
+from denizen.engine.archive.view import View, label_of, not_here, open_view
 from denizen.engine.channels import Channels
-from denizen.ports.archive import CountBy, PostHit, PostQuery
+from denizen.ports.archive import CountBy
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
@@ -26,16 +28,15 @@ from denizen.skill import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey,
 FETCHED = 100
 """Posts of a room that are asked of the platform when the archive has none of it."""
 
-MAX_AUTHORS = 10_000
-
 
 class Lookup:
     """One for a process."""
 
-    def __init__(self, store: Store, channels: Channels, mirror: Mirror) -> None:
+    def __init__(self, store: Store, channels: Channels, mirror: Mirror, search: ArchiveSearch) -> None:
         self._store = store
         self._channels = channels
         self._mirror = mirror
+        self._search = search
 
     def open(self, scope: CallScope) -> ArchiveLookup:
         """The archive as this call may see it; see `denizen.skill.ArchiveLookup`. Nothing is asked yet."""
@@ -44,11 +45,10 @@ class Lookup:
     async def view(self, scope: CallScope) -> View:
         return await open_view(scope, self._store, self._channels, self._mirror)
 
-    async def search(self, view: View, wanted: _Wanted) -> list[ArchivedPost]:
-        rooms = view.choose(wanted.room)
-        hits = await self._search_archive(view, rooms, wanted)
+    async def search(self, view: View, wanted: Wanted) -> list[ArchivedPost]:
+        hits = await self._search(view, wanted)
         if hits:
-            return [_record(hit.post, view, text=hit.excerpt) for hit in hits if view.sees(hit.post)]
+            return [_record(hit.post, view, text=hit.excerpt) for hit in hits]
         likely = view.get_room(wanted.room) if wanted.room.strip() else view.own
         fetched = await self._fetch_unknown(view, likely) if likely is not None else []
         words = words_of(wanted.words)
@@ -99,20 +99,6 @@ class Lookup:
         shown = [count for count in counts if by is not CountBy.AUTHOR or count.key not in view.hidden]
         return [ArchiveCount(names.get(count.key) or count.name or count.key, count.posts) for count in shown]
 
-    async def _search_archive(self, view: View, rooms: Sequence[Room], wanted: _Wanted) -> Sequence[PostHit]:
-        """Raises NotFound for an author who wrote nothing there, unless none of it is archived."""
-        ids = [room.id for room in rooms]
-        async with self._store.work(write=False) as work:
-            author = ""
-            if wanted.author.strip():
-                authors = await work.archive.count(CountBy.AUTHOR, platform=view.platform, rooms=ids, limit=MAX_AUTHORS)
-                if not authors:
-                    return []
-                author = get_author(wanted.author, [known for known in authors if known.key not in view.hidden])
-            return await work.archive.search(
-                PostQuery(wanted.words, view.platform, ids, author, wanted.since, wanted.until, wanted.limit)
-            )
-
     async def _fetch_unknown(
         self, view: View, room: Room, *, before: str = "", after: str = "", limit: int = FETCHED
     ) -> list[Post]:
@@ -133,25 +119,6 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    words: str
-    room: str
-    author: str
-    since: datetime | None
-    until: datetime | None
-    limit: int
-
-    def fits(self, post: Post) -> bool:
-        author = self.author.strip().strip("<@!>").strip().casefold()
-        return (
-            set(words_of(self.words)) <= set(words_of(post.text))
-            and author in {"", post.author.id, post.author.name.casefold()}
-            and (self.since is None or post.created_at >= self.since)
-            and (self.until is None or post.created_at < self.until)
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class _ScopedLookup:
     """`denizen.skill.ArchiveLookup`: each call asks anew what may be seen."""
 
@@ -168,7 +135,7 @@ class _ScopedLookup:
         until: datetime | None = None,
         limit: int = 20,
     ) -> Sequence[ArchivedPost]:
-        wanted = _Wanted(words, room, author, since, until, limit)
+        wanted = Wanted(words, room, author, since, until, limit)
         return await self.lookup.search(await self._view(), wanted)
 
     async def history(

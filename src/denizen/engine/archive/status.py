@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from denizen.domain.archiving import OptOuts
+from denizen.engine.archive.meaning import PostMeaning
 from denizen.engine.archive.mirror import Mirror
 from denizen.ports.store import Store
 
@@ -20,16 +21,19 @@ class RoomStatus:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveStatus:
-    """`posts` does not count deleted ones. `opt_outs` are those that people and operators stored."""
+    """`posts` does not count deleted ones; `meant` are found by meaning too. `opt_outs` are those that people and
+    operators stored.
+    """
 
     is_enabled: bool
     posts: int
+    meant: int
     rooms: tuple[RoomStatus, ...]
     opt_outs: OptOuts
 
 
-async def load_status(store: Store, mirror: Mirror, platform: str) -> ArchiveStatus:
-    opt_outs = await mirror.load_opt_outs(platform)
+async def load_status(store: Store, mirror: Mirror, meaning: PostMeaning, platform: str) -> ArchiveStatus:
+    opt_outs, meant = await mirror.load_opt_outs(platform), await meaning.count()
     async with store.work(write=False) as work:
         backfills = {row.room: row for row in await work.archive.list_backfills(platform)}
         rooms = tuple(
@@ -40,4 +44,5 @@ async def load_status(store: Store, mirror: Mirror, platform: str) -> ArchiveSta
             )
             for room in await work.archive.list_rooms(platform)
         )
-        return ArchiveStatus(mirror.policy.enabled, await work.archive.total(platform), rooms, opt_outs)
+        total = await work.archive.total(platform)
+    return ArchiveStatus(mirror.policy.enabled, total, meant, rooms, opt_outs)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from denizen.domain.errors import NotFound
 from denizen.domain.ranking import fuse, telling_words
-from denizen.engine.meaning import Meaning
+from denizen.engine.meaning import Meaning, usual_similarity
 from denizen.ports.documents import PASSAGES, IndexedPassage
 from denizen.ports.store import Store
 
@@ -19,11 +19,6 @@ RANKED = 50
 """Of each ranking."""
 PER_DOCUMENT = 3
 """A long document must not fill the answer."""
-
-
-def usual_similarity() -> float:
-    """A cosine below which texts have nothing to do with each other, as the small model has it."""
-    return 0.3
 
 
 class DocumentSearch:

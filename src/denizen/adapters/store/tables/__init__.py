@@ -15,6 +15,7 @@ from denizen.adapters.store.tables.archive import (
     opt_outs,
     post_versions,
     posts,
+    reworded,
     rooms,
 )
 from denizen.adapters.store.tables.audit import audit, audit_head
@@ -83,6 +84,7 @@ __all__ = [
     "prompts",
     "reminders",
     "reservations",
+    "reworded",
     "rooms",
     "sessions",
     "side_requests",

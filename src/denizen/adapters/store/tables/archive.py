@@ -81,6 +81,13 @@ post_versions = sa.Table(
 )
 """Earlier texts. They go with their post, whatever removes it."""
 
+reworded = sa.Table(
+    "reworded",
+    metadata,
+    sa.Column("post", PositionType, sa.ForeignKey(posts.c.position, ondelete="CASCADE"), primary_key=True),
+)
+"""Posts that lost their vectors with their text, and need new ones; the others are found in the order of arrival."""
+
 backfills = sa.Table(
     "backfills",
     metadata,

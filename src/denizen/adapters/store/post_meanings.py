@@ -1,0 +1,151 @@
+"""Posts that still need a vector: those that were edited since, and the others in the order in which they arrived.
+
+How far that came is noted, so that only what is new is looked at. A post may turn up behind the note, where several
+write at once and where the position of a forgotten one is used again; so in the end the last ones are looked at again.
+What makes vectors go is in `meanings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.columns import EscapedText, escape
+from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.meanings import lower_mark, read_mark, settle_reworded, write_mark
+from denizen.adapters.store.posts import find_posts, lock_posts, post_of
+from denizen.adapters.store.tables import POST, posts, reworded, vectors
+from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.vectors import SqlVectors
+from denizen.domain.mirror import loses_meaning, says_something
+from denizen.domain.room import Post
+from denizen.ports.archive import POSTS, MissingMeanings, key_of, shelf_of
+from denizen.ports.memory import Vector
+
+SCANNED = 200
+"""Posts that are looked at for some that need a vector."""
+LOOKED_BACK = 200
+
+_IN = vectors.c.collection == POSTS
+_MODEL = sa.bindparam("model", type_=EscapedText())
+_REWORDED = (
+    sa.select(*POST)
+    .join(reworded, reworded.c.post == posts.c.position)
+    .order_by(reworded.c.post)
+    .limit(sa.bindparam("most"))
+)
+_ARRIVED = (
+    sa.select(posts.c.position, posts.c.platform, posts.c.id, posts.c.deleted_at, posts.c.words)
+    .where(posts.c.position > sa.bindparam("after", type_=sa.BigInteger()))
+    .order_by(posts.c.position)
+    .limit(sa.bindparam("most"))
+)
+_COUNT = sa.select(sa.func.count()).select_from(vectors).where(_IN, vectors.c.model == _MODEL)
+_OTHERS = [
+    sa.select(vectors.c.position).where(_IN, those).limit(sa.bindparam("most"))
+    for those in (vectors.c.model < _MODEL, vectors.c.model > _MODEL)
+]
+"""Two, so that each is a piece of the index."""
+_REMOVE = sa.delete(vectors).where(vectors.c.position == sa.bindparam("which", type_=sa.BigInteger()))
+
+
+@cache
+def _having(dialect: Dialect) -> sa.Select[str]:
+    return sa.select(vectors.c.key).where(_IN, vectors.c.model == _MODEL, dialect.among(vectors.c.key, "keys"))
+
+
+class SqlPostMeanings:
+    """`denizen.ports.archive.PostMeanings`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def find_missing(self, model: str, *, limit: int) -> MissingMeanings:
+        dialect = self._unit.dialect
+
+        def job(connection: sa.Connection) -> MissingMeanings:
+            reached, of_model = read_mark(connection)
+            reached = reached if of_model == escape(model) else 0
+            edited = [post_of(row) for row in connection.execute(_REWORDED, {"most": limit})]
+            if edited:
+                return MissingMeanings(model, edited, reached, is_end=False)
+            found = _scan(connection, dialect, model, after=reached, most=SCANNED, limit=limit)
+            if not found.is_end:
+                return found
+            behind = max(reached - LOOKED_BACK, 0)
+            late = _scan(connection, dialect, model, after=behind, most=LOOKED_BACK, limit=limit)
+            return MissingMeanings(model, late.posts, reached, is_end=not late.posts)
+
+        return await self._unit.read(job)
+
+    async def put(self, missing: MissingMeanings, vectors: Sequence[bytes]) -> int:
+        dialect = self._unit.dialect
+
+        def job(connection: sa.Connection) -> list[Vector]:
+            same = _find_same(connection, dialect, missing.posts)
+            write_mark(connection, dialect, missing.reached, escape(missing.model))
+            lower_mark(connection, dialect)  # some may have been forgotten meanwhile
+            return [
+                Vector(POSTS, shelf_of(*same[key]), key, missing.model, data)
+                for post, data in zip(missing.posts, vectors, strict=True)
+                if (key := key_of(post.platform, post.id)) in same
+            ]
+
+        rows = await self._unit.write(job)
+        await SqlVectors(self._unit).put(rows)
+        return len(rows)
+
+    async def remove_others(self, model: str, *, limit: int) -> int:
+        bounds, dialect = {"model": model, "most": limit}, self._unit.dialect
+
+        def job(connection: sa.Connection) -> int:
+            if read_mark(connection)[1] not in {"", escape(model)}:
+                write_mark(connection, dialect, 0, "")
+            found = [place for some in _OTHERS for place in connection.execute(some, bounds).scalars()]
+            if found:
+                connection.execute(_REMOVE, [{"which": place} for place in found])
+            return len(found)
+
+        return await self._unit.write(job)
+
+    async def count(self, model: str) -> int:
+        return await self._unit.read(lambda connection: connection.execute(_COUNT, {"model": model}).scalar_one())
+
+
+def _scan(
+    connection: sa.Connection, dialect: Dialect, model: str, *, after: int, most: int, limit: int
+) -> MissingMeanings:
+    rows = connection.execute(_ARRIVED, {"after": after, "most": most}).all()
+    wanted = {
+        key_of(row.platform, row.id): row
+        for row in rows
+        if row.deleted_at is None and says_something(row.words.split(" "))
+    }
+    bounds = {"model": model, "keys": dialect.list_of([escape(key) for key in wanted])}
+    there = set(connection.execute(_having(dialect), bounds).scalars()) if wanted else set[str]()
+    missing = [row for key, row in wanted.items() if key not in there]
+    reached = missing[limit - 1].position if len(missing) >= limit else rows[-1].position if rows else after
+    return MissingMeanings(model, _load(connection, dialect, missing[:limit]), reached, is_end=not rows)
+
+
+def _load(connection: sa.Connection, dialect: Dialect, rows: Sequence[sa.Row[*tuple[Any, ...]]]) -> list[Post]:
+    found: list[Post] = []
+    for platform, some in groupby(rows, key=lambda row: row.platform):
+        found += find_posts(connection, dialect, platform, [row.id for row in some])
+    return found
+
+
+def _find_same(connection: sa.Connection, dialect: Dialect, given: Sequence[Post]) -> Mapping[str, tuple[str, str]]:
+    """Platform and room by key, of those that are as they were; they need nothing beyond what is put now."""
+    same: dict[str, tuple[str, str]] = {}
+    for platform in sorted({post.platform for post in given}):
+        theirs = {post.id: post for post in given if post.platform == platform}
+        now = lock_posts(connection, dialect, platform, list(theirs))
+        kept = [key for key, post in now.items() if not loses_meaning(theirs[key], post)]
+        settle_reworded(connection, dialect, platform, kept)
+        same |= {key_of(platform, key): (platform, now[key].room) for key in kept}
+    return same

@@ -1,0 +1,212 @@
+"""Posts are found by words and by meaning: who gets a vector and when, what a search makes of it, what it hides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import anyio
+import pytest
+
+from denizen.domain.archiving import ArchivePolicy, OptOuts
+from denizen.domain.errors import NotFound, Unavailable
+from denizen.domain.room import Post
+from denizen.engine.archive.meaning import LATER_S, SOON_S
+from denizen.engine.archive.status import load_status
+from denizen.ports.embed import EmbedKind
+from denizen.testing.memory_platform import START
+from tests.engine.archive_house import DISCORD, Archived
+from tests.engine.memory_house import WordEmbedder
+from tests.engine.pets import Pets
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def pets() -> Pets:
+    return Pets()
+
+
+async def test_what_means_the_same_is_found_without_any_of_the_words(pets: Pets) -> None:
+    await pets.say("Bella is a dog.", "I drink my tea.", "The sky is blue.")
+    assert await pets.find("whose pet") == ["Bella is a dog."]
+    assert await pets.find("thirsty") == ["I drink my tea."]
+    assert await pets.find("invoice") == await pets.find("?!") == []
+
+
+async def test_a_post_that_has_the_words_and_the_meaning_comes_first(pets: Pets) -> None:
+    old = [f"My cat says {number}." for number in range(4)]
+    await pets.say("Our dog is loud.", "The word cat has letters.", *old)
+    found = await pets.find("cat letters")
+    assert found[0] == "The word cat has letters."
+    assert set(found[1:]) == {"Our dog is loud.", *old}
+    assert len(await pets.find("cat letters", limit=2)) == 2
+
+
+async def test_by_words_alone_the_newest_comes_first_as_without_an_embedder(pets: Pets) -> None:
+    texts = [f"one two {number}" for number in range(3)]
+    await pets.say(*texts, "Bella is a dog.")
+    pets.embedder.error = Unavailable("It is away.", code="embed_unavailable")
+    assert await pets.find("one") == texts[::-1]
+    assert await pets.find("pet") == []
+    pets.embedder.error, pets.house.embedder = None, None
+    assert await pets.find("one") == texts[::-1]
+    assert await pets.find("pet") == []
+
+
+async def test_a_search_by_meaning_is_narrowed_by_room_author_and_time(pets: Pets) -> None:
+    dogs = [f"dog number {number}" for number in range(60)]
+    await pets.say("Bella the dog", who="ana")
+    await pets.say(*dogs)
+    ask = pets.house.ask("bea", pets.house.staff)
+    await pets.say("a secret dog", who="bea", room=pets.house.staff)
+    assert [post.text for post in await ask.search("pet", author="Ana")] == ["Bella the dog"]
+    assert [post.text for post in await ask.search("pet", room="staff")] == ["a secret dog"]
+    early = await ask.search("pet", since=START, until=START + timedelta(seconds=1))
+    assert [post.text for post in early] == ["Bella the dog"]
+    assert len(await ask.search("pet", limit=7)) == 7
+    with pytest.raises(NotFound):
+        await ask.search("pet", author="nobody")
+
+
+async def test_a_long_post_is_shown_where_the_words_are_or_else_from_its_beginning(pets: Pets) -> None:
+    await pets.say(f"Bella is a dog. {'And so on. ' * 80} The end of it.")
+    (by_meaning,) = await pets.find("whose pet")
+    (by_words,) = await pets.find("bella end")
+    assert by_meaning.startswith("Bella is a dog.")
+    assert len(by_meaning) < 300
+    assert by_words.startswith("Bella is a dog.")
+    (late,) = await pets.find("end")
+    assert late.endswith("The end of it.")
+
+
+async def test_each_post_is_embedded_once_and_one_that_says_nothing_never(pets: Pets) -> None:
+    await pets.say(*[f"dog number {number}" for number in range(40)], "ok", "thanks a")
+    await pets.learn()
+    told = [text for text, kind in pets.embedder.asked if kind is EmbedKind.DOCUMENT]
+    assert sorted(told) == sorted(f"dog number {number}" for number in range(40))
+
+
+async def test_half_characters_and_endless_texts_reach_no_embedder(pets: Pets) -> None:
+    await pets.say("my dog \ud800 barks " + "and barks " * 1000)
+    ((text, _),) = pets.embedder.asked
+    assert text.startswith("my dog ? barks")
+    assert len(text) == 1500
+
+
+async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets: Pets) -> None:
+    house = pets.house
+    texts = [f"dog number {number}" for number in range(20)]
+    posts = [house.platform.write(house.general, "kim", text) for text in texts]
+    await house.mirror.keep(posts)
+    embed = pets.embedder.embed
+
+    class Slow(WordEmbedder):
+        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+            house.clock.move(s=4)
+            return await embed(texts, kind)
+
+    house.embedder = Slow()
+    naps = house.clock.naps
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+            group.start_soon(house.meaning.keep_up)
+            while len(naps) < 4:
+                await anyio.lowlevel.checkpoint()
+            scope.cancel()
+    assert naps[:4] == [4, 4, SOON_S, SOON_S]
+    pets.embedder.error = Unavailable("It is away.", code="embed_unavailable")
+    house.embedder = replace(pets.embedder, name="words/2")
+    assert await house.meaning.do_some() == LATER_S
+
+
+async def test_nothing_is_made_without_an_archive_or_an_embedder(pets: Pets) -> None:
+    await pets.say("Bella is a dog.")
+    pets.house.policy = ArchivePolicy(enabled=False)
+    pets.house.embedder = replace(pets.embedder, name="words/2")
+    assert await pets.house.meaning.do_some() == SOON_S
+    pets.house.policy, pets.house.embedder = ArchivePolicy(), None
+    assert await pets.house.meaning.do_some() == SOON_S
+    assert await pets.count() == 0
+
+
+async def test_a_new_model_begins_anew_and_the_vectors_of_the_old_one_go(pets: Pets) -> None:
+    await pets.say("Bella is a dog.", "I drink my tea.")
+    pets.house.embedder = replace(pets.embedder, name="words/2")
+    assert await pets.find("pet") == []
+    await pets.learn()
+    assert await pets.find("pet") == ["Bella is a dog."]
+    pets.house.embedder = pets.embedder
+    assert await pets.count() == 0
+
+
+async def test_switched_off_it_finds_by_words_and_keeps_no_vectors(pets: Pets) -> None:
+    await pets.say("Bella is a dog.")
+    pets.house.policy = ArchivePolicy(by_meaning=False)
+    assert await pets.find("pet") == []
+    assert await pets.find("dog") == ["Bella is a dog."]
+    assert await pets.count() == 0
+    await pets.learn()
+    pets.house.policy = ArchivePolicy()
+    assert await pets.count() == 0
+    await pets.learn()
+    assert await pets.find("pet") == ["Bella is a dog."]
+
+
+async def test_the_status_tells_how_many_posts_have_a_meaning(pets: Pets) -> None:
+    await pets.say("Bella is a dog.", "ok")
+    house = pets.house
+    status = await load_status(house.store, house.mirror, house.meaning, DISCORD)
+    assert (status.posts, status.meant) == (2, 1)
+    house.embedder = None
+    assert (await load_status(house.store, house.mirror, house.meaning, DISCORD)).meant == 0
+
+
+async def test_an_edited_post_is_found_by_what_it_says_now(pets: Pets) -> None:
+    (post,) = await pets.say("Bella is a dog.")
+    await pets.house.mirror.keep([pets.house.platform.edit(post.id, "I drink my tea.")])
+    assert await pets.find("pet") == []
+    await pets.learn()
+    assert await pets.find("pet") == []
+    assert await pets.find("thirsty") == ["I drink my tea."]
+
+
+Going = Callable[[Archived, Post], Awaitable[object]]
+
+GOING: dict[str, Going] = {
+    "deleted": lambda house, post: house.mirror.delete(DISCORD, [post.id]),
+    "its author forgotten": lambda house, _: house.privacy.forget_user(DISCORD, "kim"),
+    "its author opted out": lambda house, _: house.privacy.opt_out_user(DISCORD, "kim"),
+    "its channel opted out": lambda house, _: house.privacy.opt_out_channel(DISCORD, house.general.id),
+}
+
+
+@pytest.mark.parametrize("how", GOING)
+async def test_a_post_that_goes_takes_its_meaning_along(pets: Pets, how: str) -> None:
+    (post,) = await pets.say("Bella is a dog.")
+    await GOING[how](pets.house, post)
+    assert await pets.count() == 0
+    await pets.house.mirror.keep([post])  # told of once more
+    await pets.learn()
+    assert await pets.count() == 0
+    assert await pets.find("pet", room=pets.house.direct, who="ana") == []
+
+
+async def test_retention_takes_the_meaning_along(pets: Pets) -> None:
+    await pets.say("Bella is a dog.")
+    pets.house.policy = ArchivePolicy(retention_days=1)
+    pets.house.clock.move(days=3)
+    await pets.house.retention.sweep(DISCORD)
+    assert await pets.count() == 0
+
+
+async def test_of_people_and_rooms_that_opted_out_nothing_is_embedded(pets: Pets) -> None:
+    house = pets.house
+    house.policy = ArchivePolicy(opt_outs=OptOuts(users=frozenset({"kim"})))
+    await house.privacy.opt_out_user(DISCORD, "ana")
+    await house.privacy.opt_out_channel(DISCORD, house.staff.id)
+    await pets.say("Bella is a dog.", who="kim")
+    await pets.say("Bella is a cat.", who="ana")
+    await pets.say("Bella is a pet.", who="bea", room=house.staff)
+    assert pets.embedder.asked == []
