@@ -34,7 +34,8 @@ async def test_the_archive_is_shown_and_things_are_taken_out_of_it(home: Home) -
         )
         await work.archive.put_backfill(Backfill("discord", "10", oldest="100", fetched=4, is_complete=True))
     await store.aclose()
-    assert "4 posts in 1 rooms" in _lines(home.do("archive", "status"))
+    shown = _lines(home.do("archive", "status"))
+    assert "4 posts in 1 rooms" in shown and "0 posts are found by meaning too" in shown
     assert "2 posts" in _lines(home.do("archive", "forget", "1", "--yes"))
     assert "2 posts" in _lines(home.do("archive", "opt-out", "user", "2", "--yes"))
     assert "1 users" in _lines(home.do("archive", "status"))

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.errors import NotFound, Unavailable
+from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.domain.room import Post
 from denizen.engine.archive.meaning import LATER_S, SOON_S
 from denizen.engine.archive.status import load_status
@@ -119,6 +119,20 @@ async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets:
     pets.embedder.error = Unavailable("It is away.", code="embed_unavailable")
     house.embedder = replace(pets.embedder, name="words/2")
     assert await house.meaning.do_some() == LATER_S
+
+
+async def test_a_text_that_the_embedder_refuses_does_not_hold_up_the_others(pets: Pets) -> None:
+    class Choosy(WordEmbedder):
+        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+            if any("evil" in text for text in texts):
+                raise InvalidInput("No.", code="embed_refused")
+            return await super().embed(texts, kind)
+
+    pets.house.embedder = Choosy()
+    await pets.say("Bella is a dog.", "an evil dog barks", "Mimi is a cat.")
+    assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi is a cat."}
+    assert await pets.find("evil barks") == ["an evil dog barks"]
+    assert await pets.house.meaning.do_some() == SOON_S
 
 
 async def test_nothing_is_made_without_an_archive_or_an_embedder(pets: Pets) -> None:

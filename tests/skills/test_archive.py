@@ -14,11 +14,13 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Attachment, Post, Room
 from denizen.domain.tool import ToolResult
+from denizen.engine.archive.meaning import NOW_S
 from denizen.engine.archive.mirror import Mirror
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
 from denizen.skill import SkillToolset
 from denizen.skills.archive import skill
 from tests.engine.archive_house import Archived, scope_of
+from tests.engine.memory_house import WordEmbedder
 from tests.skill_services import Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio
@@ -177,6 +179,33 @@ async def test_messages_are_counted(desk: Desk) -> None:
     assert await desk.lines("archive_stats", {"by": "day", "room": "general", "days": 1}) == ["2026-11-01: 3"]
     house.clock.move(days=9)
     assert (await desk.ask("archive_stats", {"room": "staff"})).is_error
+
+
+@pytest.mark.proves("V-skill-discord-search")
+async def test_an_agent_searches_by_words_and_meaning_and_reads_what_was_said_around_it(desk: Desk) -> None:
+    house = desk.house
+    house.embedder = WordEmbedder()
+    write = house.platform.write
+    said = [
+        write(house.general, "ana", "Good morning to everybody."),
+        write(house.general, "ana", "Bella is the dog of my aunt."),
+        write(house.general, "kim", "Oh, how nice!"),
+    ]
+    write(house.staff, "bea", "A dog bit somebody.")
+    await house.mirror_all()
+    while await house.meaning.do_some() == NOW_S:
+        pass
+    (by_meaning,) = await desk.lines("search_archive", {"words": "who has a pet?"})
+    assert "#general Ana: Bella is the dog of my aunt." in by_meaning
+    assert await desk.lines("search_archive", {"words": "bella aunt"}) == [by_meaning]
+    around = await desk.lines("read_context", {"message": said[1].id})
+    assert around == await desk.lines("read_history", {})
+    assert [line.split(": ", 1)[1].split(" (id")[0] for line in around] == [post.text for post in said]
+    assert await desk.lines("archive_stats", {}) == ["Ana: 2", "Kim: 1"]
+    await house.mirror.keep([house.platform.edit(said[1].id, "Bella drinks tea.")])
+    edits = await desk.lines("read_edits", {"message": said[1].id}, who="ana")
+    assert [line.split(": ", 1)[1] for line in edits[1:]] == ["Bella is the dog of my aunt.", "Bella drinks tea."]
+    assert (await desk.ask("search_archive", {"words": "who has a pet?"})).text.startswith("No message")
 
 
 async def test_nothing_found_and_nothing_there_is_said(desk: Desk) -> None:
