@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -12,10 +14,19 @@ from denizen.domain.message import Author
 from denizen.domain.room import Post, Room
 from denizen.ports.archive import Backfill
 from tests.e2e.home import Home
-from tests.e2e.process import Finished
+from tests.e2e.process import Finished, eventually
+from tests.embedding_server import serve_embeddings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.e2e]
 
+CONFIG = """\
+models:
+  providers: {{lab: {{kind: openai-compatible, base_url: "{url}"}}}}
+  aliases: {{balanced: lab/scripted}}
+agents: {{denizen: {{}}}}
+embeddings: {{provider: lab, model: small}}
+archive: {{by_meaning: {by_meaning}}}
+"""
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 
@@ -45,3 +56,32 @@ async def test_the_archive_is_shown_and_things_are_taken_out_of_it(home: Home) -
     assert "0 posts" in shown and "not complete" in shown and "0 users" in shown
     refused = home.do("archive", "forget", "bob", "--yes")
     assert refused.code == 2 and "no Discord id" in refused.err
+
+
+async def test_posts_get_their_meaning_while_denizen_runs_and_lose_it_with_the_switch(home: Home) -> None:
+    texts = ("We open at nine.", "ok", "A berth is ten euros.")
+    home.configure("http://127.0.0.1:9/v1")
+    store = await open_store(home.store_url, clock=SystemClock())
+    async with store.work() as work:
+        await work.archive.put_room(Room("discord", "10", "general"))
+        await work.archive.put(
+            [Post("discord", str(n), "10", Author("1", "Ana"), text, NOON) for n, text in enumerate(texts, start=100)]
+        )
+    await store.aclose()
+
+    def tells(words: str) -> bool:
+        return words in _lines(home.do("archive", "status"))
+
+    with serve_embeddings() as server:
+        home.write(CONFIG.format(url=server.url, by_meaning="true"))
+        with home.serve():
+            eventually(lambda: tells("2 posts are found by meaning too"))
+            assert [body["input"] for _, _, body in server.asked] == [[texts[0], texts[2]]]
+            home.write(CONFIG.format(url=server.url, by_meaning="false"))
+            eventually(lambda: _count_vectors(home) == 0)
+        assert tells("0 posts are found by meaning too")
+
+
+def _count_vectors(home: Home) -> int:
+    with closing(sqlite3.connect(home.folder / "denizen.db")) as connection:
+        return connection.execute("SELECT count(*) FROM vectors").fetchone()[0]
