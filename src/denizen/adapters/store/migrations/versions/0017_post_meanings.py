@@ -1,6 +1,6 @@
 """Posts that lost their vectors with their text.
 
-Revision ID: 0018
+Revision ID: 0017
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0018"
+revision = "0017"
 down_revision = "0016"
 branch_labels = None
 depends_on = None
