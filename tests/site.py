@@ -43,9 +43,10 @@ from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey
-from denizen.web.dependencies import Exposure, KnowledgeParts, Timing, WebDependencies
+from denizen.web.dependencies import Exposure, GapParts, KnowledgeParts, Timing, WebDependencies
 
 MakeKnowledge = Callable[[MemoryStore, MemoryDurable, "HandClock"], KnowledgeParts]
+MakeGaps = Callable[[MemoryStore, MemoryDurable, "HandClock"], GapParts]
 
 LOCAL = "http://127.0.0.1:8642"
 ANN = ApiKey.of("ann", "key-of-ann", ("member",))
@@ -151,6 +152,7 @@ async def running_site(
     agents: Sequence[Agent] = (),
     policy: GatePolicy | None = None,
     make_knowledge: MakeKnowledge | None = None,
+    make_gaps: MakeGaps | None = None,
     more: Sequence[Toolset] = (),
     hosting: Hosting | None = None,
 ) -> AsyncGenerator[Site]:
@@ -190,6 +192,7 @@ async def running_site(
         exposure=exposure or Exposure(),
         timing=timing or Timing(),
         knowledge=make_knowledge(store, durable, clock) if make_knowledge is not None else None,
+        gaps=make_gaps(store, durable, clock) if make_gaps is not None else None,
         calls=calls,
         mcp=mcp,
         assistant=assistant,

@@ -15,6 +15,7 @@ from denizen.domain.attention import Manners
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName
+from denizen.domain.proposal import LearningPolicy
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import TurnStatus
 from denizen.engine.archive.backfill import Backfiller
@@ -28,6 +29,7 @@ from denizen.engine.memory import MemoryKeeper
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.privacy import KeptWords
+from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.receiver import Desk
 from denizen.engine.resident.resident import Household, Resident
 from denizen.engine.runtime import Generation, Runtime
@@ -90,6 +92,8 @@ class Town:
     channels: Channels
     accounts: Mapping[AgentName, MemoryChannel]
     residents: Mapping[AgentName, Resident]
+    household: Household
+    privacy: Privacy
 
     @property
     def ada(self) -> MemoryChannel:
@@ -151,6 +155,7 @@ async def open_town(
     archive: ArchivePolicy | None = None,
     gate: GatePolicy | None = None,
     written: Callable[[AgentName, str], Awaitable[str]] | None = None,
+    learning: LearningPolicy | None = None,
     connect: bool = True,
     accounts: Mapping[AgentName, MemoryChannel] | None = None,
     prepare: Callable[[Mapping[AgentName, MemoryChannel]], None] = lambda _: None,
@@ -177,13 +182,15 @@ async def open_town(
             gate or GatePolicy(),
             per_hour,
             manners={("discord", agent): rule for agent, rule in rules.items()},
+            learning=learning or LearningPolicy(),
         )
     )
     policy = archive or ArchivePolicy()
     mirror = Mirror(world.store, lambda: policy, clock)
+    privacy = Privacy(mirror, clock)
     household = Household(
         services, channels, mirror, Backfiller(world.store, mirror, clock),
-        KeptWords(world.store, mirror, Privacy(mirror, clock)),
+        KeptWords(world.store, mirror, privacy), Proposing(mirror),
     )  # fmt: skip
     exchanges = Exchanges(world.store)
     accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}
@@ -204,7 +211,20 @@ async def open_town(
                     await group.start(channel.run, residents[name])
             if connect:
                 await world.platform.settled()
-            yield Town(world, model, tools, turns, runtime, world.store, outbox, channels, accounts, residents)
+            yield Town(
+                world,
+                model,
+                tools,
+                turns,
+                runtime,
+                world.store,
+                outbox,
+                channels,
+                accounts,
+                residents,
+                household,
+                privacy,
+            )
             group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):

@@ -16,7 +16,7 @@ from denizen.domain.room import Attachment, Post, Room
 from denizen.domain.tool import ToolResult
 from denizen.engine.archive.meaning import NOW_S
 from denizen.engine.archive.mirror import Mirror
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
+from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
 from denizen.skill import SkillToolset
 from denizen.skills.archive import skill
 from tests.engine.archive_house import Archived, scope_of
@@ -248,6 +248,9 @@ class Mirroring:
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         await self.mirror.delete(room.platform, post_ids)
+
+    async def on_reaction(self, reaction: Reacted) -> None:
+        self.heard.append(reaction.emoji)
 
     async def on_room(self, room: Room) -> None:
         await self.mirror.rooms([room])

@@ -17,7 +17,7 @@ from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.engine.channels import Channels
-from denizen.ports.channel import Arrival, Channel, CommandCall, CommandReply, CommandSpec, Listener, Press
+from denizen.ports.channel import Arrival, Channel, CommandCall, CommandReply, CommandSpec, Listener, Press, Reacted
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
 
@@ -46,6 +46,10 @@ class Ears:
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         self.told.append(f"delete {' '.join(post_ids)}")
+
+    async def on_reaction(self, reaction: Reacted) -> None:
+        put = "on" if reaction.is_on else "off"
+        self.told.append(f"reaction {reaction.emoji} {put} by {reaction.user_id}")
 
     async def on_room(self, room: Room) -> None:
         self.told.append(f"room {room.name}")
@@ -96,6 +100,10 @@ async def test_a_connected_account_hears_everything_in_order_and_itself_too() ->
         scene.platform.repeat(post.id)
         scene.platform.repeat(post.id)
         scene.platform.edit(post.id, "hello again")
+        scene.platform.react("ana", post.id, "📚")
+        scene.platform.react("ana", post.id, "📚")
+        scene.platform.react("bot-ada", post.id, "👀")
+        scene.platform.react("ana", post.id, "📚", on=False)
         scene.platform.delete(post.id)
         scene.platform.remove_room(scene.platform.add_room("other", room_id="other"))
         await scene.platform.settled()
@@ -105,6 +113,8 @@ async def test_a_connected_account_hears_everything_in_order_and_itself_too() ->
         "message and @crew hello",
         "message and @crew hello",
         "edit hello again",
+        "reaction 📚 on by ana",
+        "reaction 📚 off by ana",
         f"delete {post.id}",
         "room other",
         "gone other",

@@ -17,6 +17,7 @@ from denizen.engine.meaning import Meaning
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.reminders import Reminders
 from denizen.engine.resident.privacy import KeptWords
+from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.resident import Household
 from denizen.engine.runtime import Runtime
 from denizen.engine.services import Services
@@ -37,6 +38,7 @@ class Community:
     lookup: Lookup
     privacy: Privacy
     household: Household
+    proposing: Proposing
     reminders: Reminders
 
 
@@ -50,10 +52,11 @@ def build_community(runtime: Runtime, services: Services, channels: Channels) ->
     backfiller, privacy = Backfiller(store, mirror, clock), Privacy(mirror, clock)
     meaning = Meaning(lambda: runtime.current.embedder)
     search = ArchiveSearch(store, mirror, meaning, lambda: runtime.current.recall.similarity)
-    outbox = Outbox(runtime, store, clock, channels)
+    outbox, proposing = Outbox(runtime, store, clock, channels), Proposing(mirror)
     return Community(
         channels, outbox, mirror, backfiller, Retention(store, policy, clock),
         PostMeaning(store, meaning, policy, clock), Lookup(store, channels, mirror, search), privacy,
-        Household(services, channels, mirror, backfiller, KeptWords(store, mirror, privacy)),
+        Household(services, channels, mirror, backfiller, KeptWords(store, mirror, privacy), proposing),
+        proposing,
         Reminders(runtime, store, clock, channels, outbox),
     )  # fmt: skip

@@ -115,6 +115,7 @@ async def build_generation(settings: Settings, number: int, on: Foundations) -> 
         embedder=on.embedders.get(settings),
         is_model_chosen=bool(chosen.model),
         snapshot_remote=settings.config.knowledge.remote.remote,
+        learning=settings.config.knowledge.learning.policy,
         read_own=OwnFiles(settings.folders).read,
         videos=read_video_access(settings),
         webhooks=read_webhooks(settings),

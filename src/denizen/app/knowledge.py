@@ -12,7 +12,7 @@ from anyio import from_thread
 
 from denizen.adapters.discord.pdf import read_pdf
 from denizen.adapters.fetch import WebFetcher
-from denizen.adapters.files import FolderReader
+from denizen.adapters.files import FolderReader, LearnedFolder
 from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
 from denizen.adapters.library import Converters, FileLibrary
@@ -21,7 +21,7 @@ from denizen.adapters.youtube import YoutubeReader
 from denizen.app.community import Community
 from denizen.app.environment import read_environment
 from denizen.app.settings import Settings
-from denizen.app.settings.folders import LIBRARY_FOLDER
+from denizen.app.settings.folders import LEARNED_FOLDER, LIBRARY_FOLDER
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.source import SourceKind
@@ -29,6 +29,7 @@ from denizen.domain.video import VideoAccess
 from denizen.engine.archive.reader import ArchiveReader
 from denizen.engine.knowledge.gaps import GapReport
 from denizen.engine.knowledge.indexing import Indexing
+from denizen.engine.knowledge.learning import Learning, Shelf
 from denizen.engine.knowledge.pushing import Pushing
 from denizen.engine.knowledge.reading import Reading
 from denizen.engine.knowledge.search import DocumentSearch
@@ -59,6 +60,7 @@ class Knowledge:
     indexing: Indexing
     search: DocumentSearch
     gaps: GapReport
+    learning: Learning
     talk: ArchiveReader
     remote: GitRemote
 
@@ -96,7 +98,8 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
     snapshots = Snapshots(store, library, clock)
     remote = GitRemote(git, home / LIBRARY_FOLDER)
     pushing = Pushing(library, remote, lambda: runtime.current.snapshot_remote, sleep=anyio.sleep)
-    work = Work(Reading(store, clock, library, readers), snapshots, pushing)
+    reading = Reading(store, clock, library, readers)
+    work = Work(reading, snapshots, pushing)
     sync = Sync(store, durable, clock, work, sleep=anyio.sleep)
     sync.register()
     meaning = Meaning(lambda: runtime.current.embedder)
@@ -110,7 +113,16 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
 
     community.privacy.tell_of_forgotten(withdraw)
     catalog, gaps = Catalog(store, clock, snapshots, readers), GapReport(store, clock)
-    return Knowledge(catalog, sync, snapshots, library, indexing, search, gaps, talk, remote)
+    files = LearnedFolder((home / LEARNED_FOLDER).absolute())
+    learning = Learning(store, clock, Shelf(files, catalog, reading, snapshots, indexing, sync))
+
+    async def withdraw_learned(_platform: str = "") -> None:
+        if await learning.withdraw():
+            await beside.sandbox.forget()
+
+    community.proposing.tell_of_withdrawn(withdraw_learned)
+    community.privacy.tell_of_forgotten(withdraw_learned)
+    return Knowledge(catalog, sync, snapshots, library, indexing, search, gaps, learning, talk, remote)
 
 
 def read_video_access(settings: Settings) -> VideoAccess | None:

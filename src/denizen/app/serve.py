@@ -25,11 +25,11 @@ from denizen.domain.errors import NeedsAttention
 from denizen.engine.direct import DirectCalls
 from denizen.engine.knowledge.regular import RegularSync
 from denizen.engine.outside import OutsideDesk
-from denizen.engine.resident.errands import keep_up
+from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey, check_exposure, is_loopback
-from denizen.web.dependencies import Channels, Exposure, KnowledgeParts, WebDependencies
+from denizen.web.dependencies import Channels, Exposure, GapParts, KnowledgeParts, WebDependencies
 
 if TYPE_CHECKING:
     import uvicorn
@@ -66,6 +66,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
             group.start_soon(keep_up, "indexing documents", denizen.knowledge.indexing.keep_up)
             group.start_soon(keep_up, "summing up usage", denizen.statistics.run)
             group.start_soon(keep_up, "reading sources regularly", _regular_sync(denizen).run)
+            group.start_soon(run_errand, "taking up learned answers", denizen.knowledge.learning.catch_up)
             group.start_soon(mcp.run)
             group.start_soon(_stop_to_restart, denizen, server)
             await server.serve(sockets=[listener])
@@ -157,6 +158,7 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
             channels=Channels(web=denizen.settings.channels.web.enabled, api=denizen.settings.channels.api.enabled),
             hosting=outer.hosting,
             simulator=denizen.simulation.page if denizen.simulation else "",
+            gaps=GapParts(denizen.knowledge.gaps, denizen.knowledge.learning),
             knowledge=KnowledgeParts(
                 denizen.knowledge.catalog,
                 denizen.knowledge.sync,

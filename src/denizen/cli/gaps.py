@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from denizen.cli import gap_proposals
 from denizen.cli.screen import printable_json, say
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ def close(home: Path, gap_id: str) -> None:
         say(f"Closed: {closed[0].question}{f' (asked {len(closed)} times)' if len(closed) > 1 else ''}")
 
     _run(home, act)
+
+
+for _each in (gap_proposals.list_command, gap_proposals.accept, gap_proposals.reject):
+    command.add_command(_each)
 
 
 async def _list(denizen: Denizen, *, days: int, limit: int, as_json: bool) -> None:

@@ -144,7 +144,7 @@ class Attention:
 
 def decide_attention(sighting: Sighting, manners: Manners) -> Attention:
     """Bots are answered on an explicit mention only (inventory C16), and `max_exchanges` times in a row at most."""
-    if not _in_scope(sighting.room, manners.scope):
+    if not in_scope(sighting.room, manners.scope):
         return Attention()
     trigger = _find_trigger(sighting, manners)
     if trigger is None:
@@ -162,7 +162,8 @@ _ADDRESSED = frozenset({Trigger.MENTION, Trigger.ROLE_MENTION, Trigger.REPLY, Tr
 """Triggers by which somebody turns to the agent."""
 
 
-def _in_scope(room: Room, scope: Scope) -> bool:
+def in_scope(room: Room, scope: Scope) -> bool:
+    """Whether the account speaks there at all."""
     if room.kind is RoomKind.DIRECT:
         return True
     return (not scope.guilds or room.guild in scope.guilds) and (

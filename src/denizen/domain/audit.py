@@ -31,6 +31,8 @@ class AuditKind(StrEnum):
     """Somebody changed how Denizen guards itself."""
     SETTINGS = "settings"
     """Somebody changed how an agent answers."""
+    REVIEW = "review"
+    """Somebody decided about a proposed answer."""
 
 
 @dataclass(frozen=True, slots=True)

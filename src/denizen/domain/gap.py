@@ -64,13 +64,23 @@ def group_gaps(gaps: Sequence[Gap]) -> list[GapGroup]:
     """`gaps` are newest first. What was asked most comes first, of equals what was asked last."""
     groups: list[GapGroup] = []
     for gap in gaps:
-        words = frozenset(word[:STEM_CHARS] for word in telling_words(gap.question))
+        words = _words(gap.question)
         group = next((each for each in groups if _alike(words, each.words)), None)
         if group is None:
             groups.append(GapGroup([gap], words))
         else:
             group.gaps.append(gap)
     return sorted(groups, key=lambda each: len(each.gaps), reverse=True)
+
+
+def asks_alike(one: str, other: str) -> bool:
+    """Whether two questions are one. What has no word that tells what it is about is like no other."""
+    words = _words(one)
+    return bool(words) and _alike(words, _words(other))
+
+
+def _words(question: str) -> frozenset[str]:
+    return frozenset(word[:STEM_CHARS] for word in telling_words(question))
 
 
 def _alike(words: frozenset[str], others: frozenset[str]) -> bool:

@@ -28,6 +28,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.delivery import Delivery
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
+from denizen.domain.proposal import Proposal
 from denizen.domain.tool import ToolCall
 from denizen.domain.turn import CallRecord, Turn
 from denizen.domain.verdict import Verdict
@@ -143,6 +144,15 @@ def of_approval(approval: Approval, now: datetime) -> AuditEvent:
         "voices": list(approval.voices), "requester": approval.requester, "args": _digest_args(approval.args),
     }  # fmt: skip
     return AuditEvent(AuditKind.APPROVAL, now, approval.decided_by or "nobody", approval.id, details)
+
+
+def of_review(proposal: Proposal, content: str, by: Principal, now: datetime) -> AuditEvent:
+    """What somebody decided about a proposed answer; `content` is the file that it became."""
+    details: dict[str, Json] = {
+        "status": proposal.status.value, "author": proposal.author, "proposer": proposal.proposer,
+        "post": proposal.post, "file": digest_text(proposal.file), "content": digest_text(content),
+    }  # fmt: skip
+    return AuditEvent(AuditKind.REVIEW, now, by.key, proposal.id, details)
 
 
 def of_delivery(delivery: Delivery, now: datetime) -> AuditEvent:

@@ -21,6 +21,7 @@ from denizen.domain.commands import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
+from denizen.domain.proposal import LearningPolicy
 from denizen.domain.snapshot import NOWHERE, Remote
 from denizen.domain.video import VideoAccess
 from denizen.engine.gate.policy import GatePolicy
@@ -60,6 +61,7 @@ class Generation:
     """For all agents, by the command line."""
     snapshot_remote: Remote = NOWHERE
     """Where what is read of sources is pushed to."""
+    learning: LearningPolicy = field(default_factory=LearningPolicy)
     read_own: ReadOwn = no_own_files
     """Knowledge of agents that comes from no source."""
     videos: VideoAccess | None = None

@@ -146,6 +146,22 @@ class Press:
     about: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Reacted:
+    """Somebody put a reaction on a message, or took it off (not `is_on`); never the account itself. `emoji` is written
+    as in a message. Of who took one off only the id is known.
+    """
+
+    emoji: str
+    message_id: str
+    room: Room
+    user_id: str
+    user_name: str = ""
+    roles: frozenset[str] = field(default_factory=frozenset[str])
+    is_bot: bool = False
+    is_on: bool = True
+
+
 class Listener(Protocol):
     """Hears of what happens on one account. The adapter calls these one after another for each room; what they raise
     is logged by the adapter, and never ends the account.
@@ -165,6 +181,10 @@ class Listener(Protocol):
         ...
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None: ...
+
+    async def on_reaction(self, reaction: Reacted) -> None:
+        """On any message, however old. One that was put while the account was away is not told of."""
+        ...
 
     async def on_room(self, room: Room) -> None:
         """A room is new, or has another name."""

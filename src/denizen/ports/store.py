@@ -24,7 +24,7 @@ from denizen.domain.principal import Principal
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.ports.answers import Citations, Gaps
+from denizen.ports.answers import Citations, Gaps, Proposals
 from denizen.ports.approvals import Approvals
 from denizen.ports.archive import Archive, PostMeanings
 from denizen.ports.assistant import AgentSettings
@@ -271,6 +271,8 @@ class Work(Protocol):
     def citations(self) -> Citations: ...
     @property
     def gaps(self) -> Gaps: ...
+    @property
+    def proposals(self) -> Proposals: ...
     @property
     def documents(self) -> Documents: ...
     @property

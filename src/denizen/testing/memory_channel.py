@@ -32,8 +32,8 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import Arrival, Listener, Names
-from denizen.testing.memory_platform import MemoryPlatform, Written, page_of
+from denizen.ports.channel import Arrival, Listener, Names, Reacted
+from denizen.testing.memory_platform import MemoryPlatform, Person, Written, page_of
 
 MAX_CHARS = 2000
 MAX_PAGE = 100
@@ -124,6 +124,15 @@ class MemoryChannel:
     def hear_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         if self._platform.may_read(room.id, self._user_id):
             self._tell(lambda listener: listener.on_delete(room, post_ids))
+
+    def hear_reaction(self, room: Room, post_id: str, person: Person, emoji: str, *, is_on: bool) -> None:
+        """Of who takes one off only the id is told, as on Discord."""
+        if not self._platform.may_read(room.id, self._user_id) or person.id == self._user_id:
+            return
+        told = Reacted(emoji, post_id, room, person.id, is_on=is_on)
+        if is_on:
+            told = replace(told, user_name=person.name, roles=person.roles, is_bot=person.is_bot)
+        self._tell(lambda listener: listener.on_reaction(told))
 
     def hear_room(self, room: Room) -> None:
         if self._platform.may_read(room.id, self._user_id):

@@ -59,6 +59,8 @@ class Account(Protocol):
 
     def hear_delete(self, room: Room, post_ids: Sequence[str]) -> None: ...
 
+    def hear_reaction(self, room: Room, post_id: str, person: Person, emoji: str, *, is_on: bool) -> None: ...
+
     def hear_room(self, room: Room) -> None: ...
 
     def hear_room_gone(self, room: Room) -> None: ...
@@ -200,6 +202,16 @@ class MemoryPlatform:
         for room_id in dict.fromkeys(post.room for post in gone):
             for account in self.accounts if tell else ():
                 account.hear_delete(self.rooms[room_id], [post.id for post in gone if post.room == room_id])
+
+    def react(self, user_id: str, post_id: str, emoji: str, *, on: bool = True) -> None:
+        """Somebody puts a reaction on a post, or takes it off."""
+        shown, theirs = self.reactions.setdefault(post_id, []), (user_id, emoji)
+        if on == (theirs in shown):
+            return
+        shown.append(theirs) if on else shown.remove(theirs)
+        room = self.rooms[self.posts[post_id].post.room]
+        for account in self.accounts:
+            account.hear_reaction(room, post_id, self.people[user_id], emoji, is_on=on)
 
     async def settled(self) -> None:
         """Until every connected account has dealt with all that it heard, and with what came of that."""

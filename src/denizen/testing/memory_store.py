@@ -24,6 +24,7 @@ from denizen.testing.memory_documents import MemoryDocuments
 from denizen.testing.memory_memories import MemoryMemories, MemoryVectors
 from denizen.testing.memory_outbox import MemoryOutbox
 from denizen.testing.memory_post_meanings import MemoryPostMeanings
+from denizen.testing.memory_proposals import MemoryProposals
 from denizen.testing.memory_reception import MemoryReception
 from denizen.testing.memory_reminders import MemoryReminders
 from denizen.testing.memory_settings import MemoryGenerations, MemoryUserSettings
@@ -60,6 +61,7 @@ class _Work:
         self.sources = MemorySources(unit)
         self.citations = MemoryCitations(unit)
         self.gaps = MemoryGaps(unit)
+        self.proposals = MemoryProposals(unit)
         self.documents = MemoryDocuments(unit)
         self.vectors = MemoryVectors(unit)
         self.reminders = MemoryReminders(unit)

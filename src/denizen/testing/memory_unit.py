@@ -19,6 +19,7 @@ from denizen.domain.errors import NotFound
 from denizen.domain.gap import Gap
 from denizen.domain.memory import Memory
 from denizen.domain.message import Message
+from denizen.domain.proposal import Proposal
 from denizen.domain.reminder import Reminder
 from denizen.domain.room import Post, PostVersion, Room
 from denizen.domain.source import Source, SourceState, SyncRun
@@ -90,6 +91,7 @@ class Tables:
     syncs: dict[str, SyncRun] = field(default_factory=dict[str, SyncRun])
     citations: dict[str, tuple[Citation, ...]] = field(default_factory=dict[str, tuple[Citation, ...]])
     gaps: dict[str, Gap] = field(default_factory=dict[str, Gap])
+    proposals: dict[str, Proposal] = field(default_factory=dict[str, Proposal])
     documents: dict[str, Document] = field(default_factory=dict[str, Document])
     indexed: dict[str, str] = field(default_factory=dict[str, str])
     vectors: dict[Triple, Vector] = field(default_factory=dict[Triple, Vector])

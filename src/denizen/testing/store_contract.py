@@ -21,6 +21,7 @@ from denizen.testing.store_contract_outbox import OutboxContract
 from denizen.testing.store_contract_post_meanings import PostMeaningContract
 from denizen.testing.store_contract_post_search import PostSearchContract
 from denizen.testing.store_contract_posts import PostContract
+from denizen.testing.store_contract_proposals import ProposalContract
 from denizen.testing.store_contract_reception import ReceptionContract
 from denizen.testing.store_contract_reminders import ReminderContract
 from denizen.testing.store_contract_rooms import RoomContract
@@ -61,6 +62,7 @@ class StoreContract(
     MemoriesContract,
     DocumentContract,
     AnswerContract,
+    ProposalContract,
     ReminderContract,
     SourceContract,
     StatisticsContract,

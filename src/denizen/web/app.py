@@ -15,6 +15,7 @@ from denizen.web.api.agent_config import AgentConfiguration
 from denizen.web.api.approvals import Approvals
 from denizen.web.api.chat import Chat
 from denizen.web.api.completions import Completions
+from denizen.web.api.gaps import Gaps
 from denizen.web.api.health import HealthCheck
 from denizen.web.api.inbound import TURN_HEADER
 from denizen.web.api.knowledge import Knowledge
@@ -42,6 +43,7 @@ def create_app(deps: WebDependencies) -> Starlette:
             *Approvals(deps).routes,
             *(Syncs(deps.knowledge, deps.timing).routes if deps.knowledge is not None else ()),
             *(Knowledge(deps.knowledge).routes if deps.knowledge is not None else ()),
+            *(Gaps(deps.gaps).routes if deps.gaps is not None else ()),
             *(Sandbox(deps.calls).routes if deps.calls is not None else ()),
             *([Route(path, deps.mcp, methods=["POST"]) for path in MCP_PATHS] if deps.mcp is not None else ()),
             *Statistics(deps.statistics, deps.clock).routes,

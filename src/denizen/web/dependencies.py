@@ -11,6 +11,8 @@ from denizen.domain.clock import Clock
 from denizen.domain.snapshot import Remote
 from denizen.engine.assistant import Assistant
 from denizen.engine.direct import DirectCalls
+from denizen.engine.knowledge.gaps import GapReport
+from denizen.engine.knowledge.learning import Learning
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync
@@ -67,10 +69,18 @@ class KnowledgeParts:
 
 
 @dataclass(frozen=True, slots=True)
+class GapParts:
+    """What no document answers, and the review of what people proposed as an answer."""
+
+    report: GapReport
+    learning: Learning
+
+
+@dataclass(frozen=True, slots=True)
 class WebDependencies:
     """`keys` is asked at every request, so that a key that was taken out of the configuration ends at once.
     `simulator` is the address of the page of a simulated platform, for a link to it; empty without one. Without
-    `knowledge`, or `assistant`, there are no routes for it, without `calls` none that call a tool;
+    `knowledge`, `gaps` or `assistant` there are no routes for them, without `calls` none that call a tool;
     `mcp` is the MCP server, which is called behind the guard.
     """
 
@@ -87,6 +97,7 @@ class WebDependencies:
     logins: Logins = field(default_factory=Logins)
     simulator: str = ""
     knowledge: KnowledgeParts | None = None
+    gaps: GapParts | None = None
     calls: DirectCalls | None = None
     mcp: ASGIApp | None = None
     assistant: Assistant | None = None

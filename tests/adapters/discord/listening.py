@@ -19,7 +19,7 @@ from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
+from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
 from denizen.testing.discord import Application, Channel, DiscordServer, Message
 
 Hook = Callable[..., Awaitable[None]]
@@ -60,6 +60,7 @@ class Heard:
         self.arrivals: list[Arrival] = []
         self.calls: list[CommandCall] = []
         self.presses: list[Press] = []
+        self.reactions: list[Reacted] = []
         self.rooms: list[Room] = []
         self.on: dict[str, Hook] = {}
         self.reply = CommandReply("Done.")
@@ -84,6 +85,10 @@ class Heard:
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         await self._note(f"delete {room.id} {' '.join(post_ids)}", room)
+
+    async def on_reaction(self, reaction: Reacted) -> None:
+        self.reactions.append(reaction)
+        await self._note(f"{'reaction' if reaction.is_on else 'unreaction'} {reaction.emoji}", reaction)
 
     async def on_room(self, room: Room) -> None:
         self.rooms.append(room)

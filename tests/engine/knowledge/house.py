@@ -120,14 +120,14 @@ class House:
         }
         self.snapshots = Snapshots(self.store, self.library, self.clock)
         self.privacy.tell_of_forgotten(self.snapshots.withdraw)
-        reading = Reading(self.store, self.clock, self.library, readers, sleep=self.clock.sleep)
+        self.reading = Reading(self.store, self.clock, self.library, readers, sleep=self.clock.sleep)
         pushing = Pushing(
             self.library,
             self.repository or GitRemote(Git(ENVIRONMENT), self.root / "pushing"),
             lambda: self.remote or Remote(""),
             sleep=self.clock.sleep,
         )
-        work = Work(reading, self.snapshots, pushing)
+        work = Work(self.reading, self.snapshots, pushing)
         self.sync = Sync(self.store, self.durable, self.clock, work, sleep=self.clock.sleep)
         self.sync.register()
         self.catalog = Catalog(self.store, self.clock, self.snapshots, readers)

@@ -81,6 +81,7 @@ def intents_of(application: Application, settings: AccountSettings) -> discord.I
     intents = discord.Intents.none()
     intents.guilds = True
     intents.guild_messages = True
+    intents.guild_reactions = True
     intents.dm_messages = True
     intents.message_content = application.content
     intents.members = application.members and settings.members_intent

@@ -112,6 +112,12 @@ class GatewayClient(discord.AutoShardedClient):
     async def on_raw_bulk_message_delete(self, event: discord.RawBulkMessageDeleteEvent) -> None:
         self._events.delete(event.channel_id, tuple(event.message_ids), event.guild_id)
 
+    async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
+        self._events.reaction(event, is_on=True)
+
+    async def on_raw_reaction_remove(self, event: discord.RawReactionActionEvent) -> None:
+        self._events.reaction(event, is_on=False)
+
     async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
         self._events.room_comes(channel)
 

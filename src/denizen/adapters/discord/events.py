@@ -1,4 +1,5 @@
-"""What the gateway tells, handed to the listener: messages, edits, deletions, rooms that come and go.
+"""What the gateway tells, handed to the listener: messages, edits, deletions, reactions, rooms that come
+and go.
 
 `client` calls the methods here as events arrive; each only puts a call into the queue of its room. Interactions are in
 `interactions`. Messages and deletions come raw: nothing is kept in memory to compare them with.
@@ -13,7 +14,7 @@ import anyio
 import discord
 
 from denizen.adapters.discord.hearing import Unheard, hear
-from denizen.adapters.discord.intake import list_arrivals, to_arrival, to_room
+from denizen.adapters.discord.intake import list_arrivals, to_arrival, to_reacted, to_room
 from denizen.adapters.discord.readiness import Readiness
 from denizen.adapters.discord.room_queues import RoomQueues
 from denizen.adapters.discord.rooms import get_channel, get_talk, is_readable, list_channels, list_readable
@@ -114,6 +115,17 @@ class Events:
             await self._listener.on_delete(await self._room_of(channel_id, guild_id), ids)
 
         self._queues.put(str(channel_id), lambda: hear("on_delete", call))
+
+    def reaction(self, event: discord.RawReactionActionEvent, *, is_on: bool) -> None:
+        """What the account puts on messages itself is no news."""
+        if self._client.user is not None and event.user_id == self._client.user.id:
+            return
+
+        async def call() -> None:
+            room = await self._room_of(event.channel_id, event.guild_id)
+            await self._listener.on_reaction(to_reacted(event, room, is_on=is_on))
+
+        self._queues.put(str(event.channel_id), lambda: hear("on_reaction", call))
 
     def room_comes(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
         """It is new, or has another name."""

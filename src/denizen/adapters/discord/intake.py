@@ -28,7 +28,7 @@ from denizen.adapters.discord.wording import (
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.ports.channel import Arrival
+from denizen.ports.channel import Arrival, Reacted
 
 _DOING = "read the channel's messages"
 _FORUMS = frozenset({discord.ChannelType.forum, discord.ChannelType.media})
@@ -118,6 +118,21 @@ def to_arrival(message: discord.Message, me: discord.ClientUser, *, is_edit: boo
         replies_to=_answered(message),
         is_mine=message.author.id == me.id,
         is_edit=is_edit,
+    )
+
+
+def to_reacted(event: discord.RawReactionActionEvent, room: Room, *, is_on: bool) -> Reacted:
+    """Who puts one comes along with the event in guilds; who takes one off does not."""
+    member = event.member
+    return Reacted(
+        emoji=str(event.emoji),
+        message_id=str(event.message_id),
+        room=room,
+        user_id=str(event.user_id),
+        user_name=member.display_name if member is not None else "",
+        roles=roles_of(member) if member is not None else frozenset(),
+        is_bot=member is not None and member.bot,
+        is_on=is_on,
     )
 
 

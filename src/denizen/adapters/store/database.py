@@ -21,6 +21,7 @@ from denizen.adapters.store.memories import SqlMemories
 from denizen.adapters.store.messages import SqlMessages
 from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.post_meanings import SqlPostMeanings
+from denizen.adapters.store.proposals import SqlProposals
 from denizen.adapters.store.reception import SqlReception
 from denizen.adapters.store.reminders import SqlReminders
 from denizen.adapters.store.sessions import SqlSessions
@@ -123,6 +124,10 @@ class SqlWork:
     @property
     def gaps(self) -> SqlGaps:
         return SqlGaps(self._unit)
+
+    @property
+    def proposals(self) -> SqlProposals:
+        return SqlProposals(self._unit)
 
     @property
     def documents(self) -> SqlDocuments:

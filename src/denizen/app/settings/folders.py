@@ -15,6 +15,8 @@ from denizen.app.settings.schema_folders import CONTEXT_FOLDER, KNOWLEDGE_FOLDER
 
 LIBRARY_FOLDER = "knowledge-snapshots"
 """In the home folder: what was read of the sources of knowledge."""
+LEARNED_FOLDER = "learned"
+"""In the home folder: answers of people that were accepted."""
 MAX_CONTEXT_BYTES = 128 * 1024
 """Of all files of one agent together, the shared ones included. They are sent with every request."""
 

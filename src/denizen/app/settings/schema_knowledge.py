@@ -7,12 +7,15 @@ from datetime import timedelta
 from pydantic import Field, field_validator
 
 from denizen.app.settings.fields import HttpUrl, Language, Name, Secret, Section, SomeText, Text, Whole, refuse
+from denizen.app.settings.schema_discord import Emoji, Ids
 from denizen.domain.errors import InvalidInput
+from denizen.domain.proposal import PROPOSED, REFUSED, LearningPolicy, is_same_emoji
 from denizen.domain.snapshot import Remote
 from denizen.domain.source import WEEK_MINUTES, SourceKind, is_branch, read_location
 from denizen.domain.video import VideoAccess
 
 _NORMAL = VideoAccess("")
+_LEARNING = LearningPolicy()
 
 
 class RemoteSection(Section):
@@ -67,6 +70,29 @@ class YoutubeSection(Section):
         return VideoAccess(api_key, self.api_url, self.site_url, self.languages) if api_key else None
 
 
+class LearningSection(Section):
+    """Learning an answer of a member with one reaction; an owner or admin accepts it with `denizen gaps accept`."""
+
+    enabled: bool = Field(
+        default=_LEARNING.enabled, description="Whether a reaction proposes a message as an answer for the documents."
+    )
+    emoji: Emoji = Field(default=_LEARNING.emoji, description="That reaction.")
+    roles: Ids = Field(
+        default=(), description="Ids of roles whose members may propose an answer, beside owners and admins."
+    )
+
+    @field_validator("emoji")
+    @classmethod
+    def _is_free(cls, emoji: str) -> str:
+        if not emoji or is_same_emoji(emoji, PROPOSED) or is_same_emoji(emoji, REFUSED):
+            raise refuse(f"this emoji has another meaning, or none: {emoji}", "Choose another one, such as 📚.")
+        return emoji
+
+    @property
+    def policy(self) -> LearningPolicy:
+        return LearningPolicy(self.enabled, self.emoji, frozenset(self.roles))
+
+
 class KnowledgeSection(Section):
     """Sources of knowledge are added with `denizen sources add`."""
 
@@ -85,6 +111,7 @@ class KnowledgeSection(Section):
         description="By the id of a source: the secret with which `POST /api/sync/webhook/ID` has it read.",
     )
 
+    learning: LearningSection = Field(default_factory=LearningSection)
     remote: RemoteSection = Field(default_factory=RemoteSection)
 
     @property

@@ -1,9 +1,9 @@
 """What people and operators take out of the archive: a user's posts, a channel's, from now on or altogether.
 
 Deletion reaches the posts, their earlier versions, the index, the copies in sessions and the summaries of those; that
-of a user also what agents remember of them, what they told agents for all, their reminders, and their questions that no
-document answers; and the statistics of usage do not name them any more. Called by commands, the web and the command
-line, which decide who may ask for what.
+of a user also what agents remember of them, what they told agents for all, their reminders, their questions that no
+document answers, and the answers that were learned from them; and the statistics of usage do not name them any more.
+Called by commands, the web and the command line, which decide who may ask for what.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Privacy:
             await self._forget_usage(work, platform, user_id)
             await work.reminders.forget_asker(_key_of(platform, user_id))
             await work.gaps.forget_asker(_key_of(platform, user_id))
+            await _forget_answers(work, platform, user_id)
             gone = await work.archive.forget_author(platform, user_id)
         await self._tell(platform)
         return gone
@@ -50,6 +51,7 @@ class Privacy:
             await self._mirror.set_forgotten(work, platform, user_id)
             await _forget_memories(work, platform, user_id)
             await work.gaps.forget_asker(_key_of(platform, user_id))
+            await _forget_answers(work, platform, user_id)
             await self._forget_usage(work, platform, user_id)
             gone = await work.archive.forget_author(platform, user_id)
         await self._tell(platform)
@@ -68,6 +70,7 @@ class Privacy:
         """The posts of the channel and of its threads go, and none are kept from now on."""
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_out(platform, OptOutKind.CHANNEL, channel, now=self._clock.now())
+            await work.proposals.forget_room(platform, channel)
             gone = await work.archive.forget_room(platform, channel)
         await self._tell(platform)
         return gone
@@ -98,6 +101,12 @@ class Privacy:
 
 async def _forget_memories(work: Work, platform: str, user_id: str) -> None:
     await work.memories.forget_teller(_key_of(platform, user_id))
+
+
+async def _forget_answers(work: Work, platform: str, user_id: str) -> None:
+    """Those that they gave go; of those that others gave them their question."""
+    await work.proposals.forget_author(_key_of(platform, user_id))
+    await work.proposals.forget_asker(_key_of(platform, user_id))
 
 
 def _key_of(platform: str, user_id: str) -> str:

@@ -11,8 +11,9 @@ from datetime import timedelta
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NotFound
-from denizen.domain.gap import Gap, GapGroup, group_gaps
-from denizen.ports.store import Store
+from denizen.domain.gap import Gap, GapGroup, asks_alike, group_gaps
+from denizen.domain.proposal import Proposal
+from denizen.ports.store import Store, Work
 
 MAX_GAPS = 5000
 
@@ -40,14 +41,27 @@ class GapReport:
         told = [gap for gap in gaps if with_private or not gap.is_private]
         return Coverage(group_gaps(told), len(gaps), len(gaps) - len(told))
 
-    async def close(self, gap_id: str) -> Sequence[Gap]:
-        """Closes it with all that ask the same: somebody has seen to it. Raises NotFound."""
+    async def close(self, gap_id: str, *, with_private: bool = True) -> Sequence[Gap]:
+        """Closes it with all that ask the same: somebody has seen to it. Raises NotFound, without `with_private` also
+        for what was asked in private.
+        """
         async with self._store.work() as work:
             groups = group_gaps(await work.gaps.list_gaps(limit=MAX_GAPS))
-            found = next((group for group in groups if any(gap.id == gap_id for gap in group.gaps)), None)
-            if found is None:
+            asked = [(gap, group) for group in groups for gap in group.gaps if gap.id == gap_id]
+            if not asked or (asked[0][0].is_private and not with_private):
                 raise NotFound(
                     f"There is no open gap '{gap_id}'.", code="gap_not_found", fix="`denizen gaps` lists them."
                 )
-            await work.gaps.close([gap.id for gap in found.gaps])
-        return found.gaps
+            found = asked[0][1].gaps
+            await work.gaps.close([gap.id for gap in found])
+        return found
+
+
+async def close_answered(work: Work, proposal: Proposal) -> int:
+    """Closes the gap that the accepted answer is for, and all that ask the same. How many were open."""
+    asked = [
+        gap.id
+        for gap in await work.gaps.list_gaps(limit=MAX_GAPS)
+        if gap.id == proposal.gap_id or asks_alike(proposal.question, gap.question)
+    ]
+    return await work.gaps.close(asked)

@@ -19,7 +19,8 @@ from denizen.ports.channel import Channel, Names
 @dataclass(frozen=True, slots=True)
 class Said:
     """`about` is the message that it replies to, `sign` an emoji to put on that. `is_first`: only when nothing was
-    decided about the message before; `refusal` is what is remembered of it.
+    decided about the message before; `refusal` is what is remembered of it. With a `key` it is one of several things
+    said about that message, and that is what names it.
     """
 
     place: Place
@@ -28,11 +29,12 @@ class Said:
     sign: str = ""
     refusal: str = "said"
     is_first: bool = False
+    key: str = ""
 
 
 def plan_said(said: Said, channel: Channel, manners: Manners, *, now: datetime) -> list[Delivery]:
     """The text in pieces, of which the first is a reply, and the sign."""
-    turn = turn_id(channel.agent, channel.platform, f"said:{said.about}")
+    turn = turn_id(channel.agent, channel.platform, f"said:{said.key or said.about}")
     owed = [(DeliveryKind.NOTICE, at, piece) for at, piece in enumerate(plan_contents(said.text, Names(), manners))]
     owed += [(DeliveryKind.REACTION, 0, Content(said.sign))] if said.sign else []
     return [

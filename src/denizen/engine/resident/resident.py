@@ -40,12 +40,13 @@ from denizen.engine.resident.asking import Asking
 from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.engine.resident.missed import Missed
 from denizen.engine.resident.positions import Positions, before
+from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.receiver import Begun, Desk, Receiver
 from denizen.engine.resident.showing import Showing, Shown
 from denizen.engine.resident.typed import TypedCommands
 from denizen.engine.services import Services
 from denizen.engine.turn import RESUME_LIMIT
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
+from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
 
 STORE_PAUSE_S = 1.0
 
@@ -61,6 +62,7 @@ class Household:
     mirror: Mirror
     backfiller: Backfiller
     privacy: Privacy
+    proposing: Proposing
     arbiter: Arbiter = field(default_factory=Arbiter)
 
 
@@ -341,6 +343,7 @@ class Resident:
         for post_id in post_ids:
             self._waiting.pop(post_id, None)
         await self._household.mirror.delete(platform, post_ids)
+        await self._household.proposing.forget_posts(desk, post_ids)
         async with desk.store.work(write=False) as work:
             claims = await work.reception.find_claims(desk.account, platform, post_ids)
         for post_id in claims:
@@ -351,6 +354,9 @@ class Resident:
             if opened.owed is None or set(opened.owed.answers) <= set(post_ids):
                 desk.turns.cancel(opened.turn.id)
                 await desk.outbox.withdraw(desk.channel, opened.turn.id)
+
+    async def on_reaction(self, reaction: Reacted) -> None:
+        await self._household.proposing.hear(self._receiver, reaction)
 
     # --- turns -------------------------------------------------------------------------------------------------------
 

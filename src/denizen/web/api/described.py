@@ -94,6 +94,15 @@ _REPORT = fields(
     durationMs={"type": "integer", "minimum": 0, "maximum": MAX_DURATION_MS},
     metadata=FREE,
 )
+_GAP = fields(
+    "id", "question", "questions", "times", "askers", "agent", "kind", "last_at", id=TEXT, question=TEXT,
+    questions=list_of(TEXT), times=NUMBER, askers=NUMBER, agent=TEXT, kind=TEXT, last_at=TIME,
+)  # fmt: skip
+_PROPOSAL = fields(
+    "id", "question", "answer", "author", "proposed_by", "link", "file", "content", "diff", id=TEXT, question=TEXT,
+    answer=TEXT, author=TEXT, author_id=TEXT, proposed_by=TEXT, link=TEXT, said_at=TIME, created_at=TIME, gap=TEXT,
+    file=TEXT, content=TEXT, diff=TEXT,
+)  # fmt: skip
 _PART: Schema = {
     "anyOf": [
         fields("type", "text", type={"const": "text"}, text=TEXT),
@@ -195,6 +204,19 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         fields(date={"type": "string", "format": "date"}),
         wire.DayComputed,
         needs_body=False,
+    ),
+    ("GET", "/api/gaps"): Operation(
+        "What was asked and no document answers, the most asked first",
+        answer=fields("days", "total", "hidden", days=NUMBER, total=NUMBER, hidden=NUMBER, gaps=list_of(_GAP)),
+    ),
+    ("POST", "/api/gaps/{gap}/close"): Operation(
+        "Take a question off the list, with all that ask the same", answer=fields("closed", closed=NUMBER)
+    ),
+    ("GET", "/api/gaps/proposals"): Operation("Answers that people proposed", answer=list_of(_PROPOSAL)),
+    ("POST", "/api/gaps/proposals/{proposal}"): Operation(
+        "Accept a proposed answer, or reject it",
+        fields("decision", decision={"type": "string", "enum": ["accept", "reject"]}, text=TEXT, reason=TEXT),
+        fields("status", "sync", status=TEXT, sync=TEXT),
     ),
     ("GET", "/v1/models"): Operation(
         "The agents, as models", answer=fields("object", "data", object=TEXT, data=list_of(_OPENAI_MODEL))

@@ -6,7 +6,7 @@ a unique key may be NULL, since NULLs never equal each other (inventory CW11): "
 key of open sessions is a partial index.
 """
 
-from denizen.adapters.store.tables.answers import citations, gaps
+from denizen.adapters.store.tables.answers import citations, gaps, proposals
 from denizen.adapters.store.tables.approvals import approvals, grants
 from denizen.adapters.store.tables.archive import (
     POST,
@@ -82,6 +82,7 @@ __all__ = [
     "posts",
     "prompt_texts",
     "prompts",
+    "proposals",
     "reminders",
     "reservations",
     "reworded",

@@ -1,0 +1,140 @@
+"""Answers that people proposed for the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from denizen.adapters.store.columns import EscapedText, UtcTime
+from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.tables import proposals
+from denizen.adapters.store.unit import Unit
+from denizen.domain.conversation import Place
+from denizen.domain.proposal import Proposal, ProposalStatus
+
+_FIND = sa.select(proposals).where(proposals.c.id == sa.bindparam("which"))
+_NEWEST = (
+    sa.select(proposals)
+    .where(proposals.c.status == sa.bindparam("wanted"))
+    .order_by(proposals.c.created_at.desc(), proposals.c.position.desc())
+    .limit(sa.bindparam("most"))
+)
+_ONE = proposals.c.id == sa.bindparam("which")
+_WHOSE = sa.bindparam("whose", type_=EscapedText())
+_WITHDRAWN = ProposalStatus.WITHDRAWN.value
+_TEXTS = ("answer", "author_name", "link", "question", "asker", "gap_id", "reason", "text", "file")
+"""What a withdrawn proposal does not have any more."""
+
+_DECIDE = (
+    sa.update(proposals)
+    .where(_ONE, proposals.c.status == ProposalStatus.OPEN.value)
+    .where(proposals.c.asker == sa.bindparam("asked_by", type_=EscapedText()))
+    .values(
+        status=sa.bindparam("to"),
+        decided_by=sa.bindparam("by", type_=EscapedText()),
+        decided_at=sa.bindparam("at", type_=UtcTime()),
+        reason=sa.bindparam("why", type_=EscapedText()),
+        text=sa.bindparam("edited", type_=EscapedText()),
+        file=sa.bindparam("name", type_=EscapedText()),
+        is_filed=False,
+    )
+)
+_WITHDRAW = (
+    sa.update(proposals)
+    .where(_ONE, proposals.c.status != _WITHDRAWN)
+    .values({**dict.fromkeys(_TEXTS, ""), "status": _WITHDRAWN, "is_filed": False})
+)
+_FILE = (
+    sa.update(proposals)
+    .where(_ONE, proposals.c.status == ProposalStatus.ACCEPTED.value)
+    .values(file=sa.bindparam("name", type_=EscapedText()), is_filed=sa.bindparam("filed", type_=sa.Boolean()))
+)
+_FORGET_AUTHOR = sa.delete(proposals).where(proposals.c.author == _WHOSE)
+_FORGET_ASKER = (
+    sa.update(proposals)
+    .where(proposals.c.asker == _WHOSE, proposals.c.asker != sa.literal_column("''"))
+    .values(question="", asker="", gap_id="", file="", is_filed=False)
+)
+_ROOM = sa.bindparam("room", type_=EscapedText())
+_FORGET_ROOM = sa.delete(proposals).where(
+    proposals.c.platform == sa.bindparam("of_platform", type_=EscapedText()),
+    sa.or_(proposals.c.channel == _ROOM, proposals.c.thread == _ROOM),
+    sa.literal_column("''") != _ROOM,
+)
+
+
+@cache
+def _add(insert: InsertInto) -> sa.Executable:
+    given: dict[str, Any] = {c.name: sa.bindparam(c.name) for c in proposals.c if c.name != "position"}
+    return insert(proposals).values(given).on_conflict_do_nothing().returning(proposals.c.position)
+
+
+@cache
+def _remove(dialect: Dialect) -> sa.Delete:
+    return sa.delete(proposals).where(dialect.among(proposals.c.id, "chosen"))
+
+
+class SqlProposals:
+    """`denizen.ports.answers.Proposals`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def add(self, proposal: Proposal) -> bool:
+        add, row = _add(self._unit.dialect.insert), _row(proposal)
+        return await self._unit.write(lambda connection: connection.execute(add, row).scalar() is not None)
+
+    async def find(self, proposal_id: str) -> Proposal | None:
+        def job(connection: sa.Connection) -> Proposal | None:
+            row = connection.execute(_FIND, {"which": proposal_id}).first()
+            return None if row is None else _proposal(row)
+
+        return await self._unit.read(job)
+
+    async def list_proposals(self, status: ProposalStatus, *, limit: int = 1000) -> Sequence[Proposal]:
+        bounds = {"wanted": status.value, "most": max(limit, 0)}
+        return await self._unit.read(lambda connection: [_proposal(row) for row in connection.execute(_NEWEST, bounds)])
+
+    async def decide(self, proposal: Proposal) -> bool:
+        values = {
+            "which": proposal.id, "asked_by": proposal.asker, "to": proposal.status.value, "by": proposal.decided_by,
+            "at": proposal.decided_at, "why": proposal.reason, "edited": proposal.text, "name": proposal.file,
+        }  # fmt: skip
+        return await self._change(_DECIDE, values) > 0
+
+    async def withdraw(self, proposal_id: str) -> bool:
+        return await self._change(_WITHDRAW, {"which": proposal_id}) > 0
+
+    async def set_file(self, proposal_id: str, file: str, *, is_filed: bool) -> None:
+        await self._change(_FILE, {"which": proposal_id, "name": file, "filed": is_filed})
+
+    async def remove(self, proposal_ids: Collection[str]) -> int:
+        dialect = self._unit.dialect
+        return await self._change(_remove(dialect), {"chosen": dialect.list_of(sorted(proposal_ids))})
+
+    async def forget_author(self, author: str) -> int:
+        return await self._change(_FORGET_AUTHOR, {"whose": author})
+
+    async def forget_asker(self, asker: str) -> int:
+        return await self._change(_FORGET_ASKER, {"whose": asker})
+
+    async def forget_room(self, platform: str, room: str) -> int:
+        return await self._change(_FORGET_ROOM, {"of_platform": platform, "room": room})
+
+    async def _change(self, statement: sa.Update | sa.Delete, values: dict[str, Any]) -> int:
+        return await self._unit.write(lambda connection: connection.execute(statement, values).rowcount)
+
+
+def _row(proposal: Proposal) -> dict[str, Any]:
+    place = proposal.place
+    named = {name: getattr(proposal, name) for name in Proposal.__slots__ if name != "place"}
+    where = {"platform": place.platform, "channel": place.channel, "thread": place.thread}
+    return named | where | {"status": proposal.status.value}
+
+
+def _proposal(row: sa.Row[Any]) -> Proposal:
+    plain = {name: getattr(row, name) for name in Proposal.__slots__ if name not in ("place", "status")}
+    return Proposal(place=Place(row.platform, row.channel, row.thread), status=ProposalStatus(row.status), **plain)

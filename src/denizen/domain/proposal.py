@@ -1,0 +1,174 @@
+"""Proposed answers: what a member said in reply to a question, on its way into the documents of all. Pure.
+
+Somebody who is trusted puts a reaction on the message; an owner or admin reviews it, and only then it becomes a file.
+What people wrote stays a quotation in it: no heading, front matter or fence of theirs has an effect on the rest.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from denizen.domain.conversation import Place
+from denizen.domain.gap import Gap, asks_alike
+
+PROPOSED = "✅"
+"""What the agent puts on a message that was proposed."""
+REFUSED = "❌"
+"""With it on their own message authors take it back, whatever became of it."""
+SOURCE = "learned"
+"""The id of the source that has the files."""
+NEAR = timedelta(hours=24)
+"""A gap is about a message that comes so long after it."""
+EARLY = timedelta(minutes=10)
+"""Likewise so long before: people may be faster than the agent, whose gap is kept when its turn has ended."""
+MAX_ANSWER_CHARS = 10_000
+MAX_QUESTION_CHARS = 500
+
+_SLUG_CHARS = 50
+_NO_SLUG = re.compile(r"[^a-z0-9]+")
+_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_BREAK = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_OWN_EMOJI = re.compile(r"<a?:\w+:(\d+)>")
+_ID_LINE = re.compile(r"^id: (prop_\w+)$")
+_HEAD_LINES = 10
+
+
+class ProposalStatus(StrEnum):
+    OPEN = "open"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+    """Its author does not want it; nothing of what they wrote is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearningPolicy:
+    """`emoji` is the reaction that proposes; owners and admins may put it, and whoever has one of `roles`, which are
+    ids of the platform.
+    """
+
+    enabled: bool = False
+    emoji: str = "📚"
+    roles: frozenset[str] = field(default_factory=frozenset[str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """`author`, `asker` and `proposer` are keys of principals; without `question` nobody knows what was asked, and
+    `asker` is empty. `said_at` is when the message was written. `text` is what the reviewer made of the answer, empty
+    when it was taken as it is. `file` is the name of the accepted file, `is_filed` whether it was written.
+    """
+
+    id: str
+    place: Place
+    post: str
+    answer: str
+    author: str
+    author_name: str
+    proposer: str
+    link: str
+    said_at: datetime
+    created_at: datetime
+    question: str = ""
+    asker: str = ""
+    gap_id: str = ""
+    status: ProposalStatus = ProposalStatus.OPEN
+    decided_by: str = ""
+    decided_at: datetime | None = None
+    reason: str = ""
+    text: str = ""
+    file: str = ""
+    is_filed: bool = False
+
+    def withdrawn(self) -> Proposal:
+        """As its author leaves it: that they said no is all that is known."""
+        return replace(
+            self, status=ProposalStatus.WITHDRAWN, answer="", question="", asker="", gap_id="", link="",
+            author_name="", reason="", text="", file="", is_filed=False,
+        )  # fmt: skip
+
+
+def is_same_emoji(one: str, other: str) -> bool:
+    """Of a server's own emoji the id counts, of others all but how they are drawn."""
+    return _bare(one) == _bare(other)
+
+
+def nearest_gap(gaps: Iterable[Gap], place: Place, at: datetime, *, asker: str = "", question: str = "") -> Gap | None:
+    """The gap to which a message of that place and time is an answer; with `asker` and `question` one that is theirs
+    and asks the same. Never what was asked in private.
+    """
+    near = [
+        gap
+        for gap in gaps
+        if gap.place == place
+        and not gap.is_private
+        and -EARLY <= at - gap.created_at <= NEAR
+        and (not asker or gap.asker == asker)
+        and (not question or asks_alike(gap.question, question))
+    ]
+    return min(near, key=lambda gap: abs(at - gap.created_at), default=None)
+
+
+def clean(text: str, limit: int) -> str:
+    """Without what nobody sees, and with one kind of line break."""
+    return _UNSEEN.sub("", _BREAK.sub("\n", text)).strip()[:limit]
+
+
+def name_file(proposal: Proposal, taken: Collection[str]) -> str:
+    """`2026-11-22-how-much-is-a-berth.md`; one that is taken gets a part of the id."""
+    words = proposal.question or proposal.text or proposal.answer
+    plain = unicodedata.normalize("NFKD", words).encode("ascii", "ignore").decode().lower()
+    slug = _NO_SLUG.sub("-", plain).strip("-")[:_SLUG_CHARS].strip("-") or "answer"
+    name = f"{proposal.said_at:%Y-%m-%d}-{slug}"
+    return f"{name}.md" if f"{name}.md" not in taken else f"{name}-{proposal.id.removeprefix('prop_')[:6]}.md"
+
+
+def render(proposal: Proposal, accepted_by: str) -> str:
+    """The whole file."""
+    head = {
+        "question": proposal.question, "author": proposal.author_name, "link": proposal.link,
+        "accepted_by": accepted_by,
+    }  # fmt: skip
+    lines = [f"{name}: {json.dumps(clean(_line(text), 300), ensure_ascii=False)}" for name, text in head.items()]
+    told = proposal.text or proposal.answer
+    quoted = [f"> {line}".rstrip() for line in clean(told, MAX_ANSWER_CHARS).split("\n")]
+    title = _line(proposal.question) or f"What {_line(proposal.author_name)} said"
+    said = f"Said by {_line(proposal.author_name)} on {proposal.said_at:%Y-%m-%d}"
+    return "\n".join([
+        "---", f"id: {proposal.id}", f"date: {proposal.said_at:%Y-%m-%d}", *lines, "---", "",
+        f"# {_escaped(title)}", "", *quoted, "", f"{_escaped(said)}{f': {proposal.link}' if proposal.link else ''}", "",
+    ])  # fmt: skip
+
+
+def id_in(text: str) -> str:
+    """The id of the proposal that a file was made of; empty for a file of somebody else."""
+    lines = text.split("\n", _HEAD_LINES)[:_HEAD_LINES]
+    if lines[0] != "---":
+        return ""
+    return next((found[1] for line in lines[1:] if (found := _ID_LINE.fullmatch(line))), "")
+
+
+def diff(before: str, after: str, name: str) -> str:
+    """What accepting changes, as `diff -u` shows it."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(old, new, name if before else "/dev/null", name))
+
+
+def _bare(emoji: str) -> str:
+    own = _OWN_EMOJI.fullmatch(emoji)
+    return own[1] if own else emoji.replace("\ufe0f", "")
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text, MAX_ANSWER_CHARS).split())
+
+
+def _escaped(line: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", line)

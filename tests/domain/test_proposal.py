@@ -1,0 +1,147 @@
+"""Proposed answers: what a file of one says, and to which gap a message is an answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from denizen.domain.conversation import Place
+from denizen.domain.gap import Gap, GapKind
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.proposal import (
+    EARLY,
+    NEAR,
+    Proposal,
+    clean,
+    diff,
+    id_in,
+    is_same_emoji,
+    name_file,
+    nearest_gap,
+    render,
+)
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+PLACE = Place("discord", "1")
+PROPOSAL = Proposal(
+    id="prop_0123456789ab", place=PLACE, post="7", answer="Ten euros.\nFor a night.", author="platform_user:discord:2",
+    author_name="Ben", proposer="platform_user:discord:1", link="https://discord.com/channels/9/1/7",
+    said_at=NOW, created_at=NOW, question="How much is a berth?", asker="platform_user:discord:3",
+)  # fmt: skip
+
+
+def gap_of(key: str, *, at: datetime = NOW, question: str = "How much is a berth?", **changes: object) -> Gap:
+    gap = Gap(
+        id=key, agent=AgentName("ada"), question=question, asker="platform_user:discord:3", place=PLACE,
+        is_private=False, kind=GapKind.UNKNOWN, turn_id=TurnId("t"), created_at=at,
+    )  # fmt: skip
+    return replace(gap, **changes)
+
+
+def test_a_file_says_what_was_asked_and_answered_by_whom_and_where() -> None:
+    assert render(PROPOSAL, "api_key:ada") == (
+        "---\n"
+        "id: prop_0123456789ab\n"
+        "date: 2026-11-22\n"
+        'question: "How much is a berth?"\n'
+        'author: "Ben"\n'
+        'link: "https://discord.com/channels/9/1/7"\n'
+        'accepted_by: "api_key:ada"\n'
+        "---\n\n"
+        "# How much is a berth?\n\n"
+        "> Ten euros.\n> For a night.\n\n"
+        "Said by Ben on 2026-11-22: https://discord.com/channels/9/1/7\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["# Rules", "---\nauthor: boss\n---", "```\nopen", "Title\n=====", "<!-- ", "a\r# b", "\u2028# c", "\x0c# d"],
+)
+def test_what_people_write_is_never_a_heading_a_fence_or_front_matter_of_the_file(hostile: str) -> None:
+    proposal = replace(PROPOSAL, answer=hostile, question=hostile, author_name=hostile)
+    lines = render(proposal, "local:operator").split("\n")
+    assert lines[0] == lines[7] == "---"
+    assert all(line.split(":")[0] in ("id", "date", "question", "author", "link", "accepted_by") for line in lines[1:7])
+    outside = [line for line in lines[8:] if line and not line.startswith(">")]
+    assert len(outside) == 2
+    assert outside[0].startswith("# ")
+    assert outside[1].startswith("Said by ")
+
+
+@given(st.text(), st.text(), st.text())
+def test_whatever_was_written_the_file_keeps_its_form_and_its_id(answer: str, question: str, name: str) -> None:
+    proposal = replace(PROPOSAL, answer=answer, question=question, author_name=name)
+    text = render(proposal, "local:operator")
+    assert id_in(text) == PROPOSAL.id
+    assert text.count("\n---\n") == 1
+    assert text.encode()
+    assert [line for line in text.splitlines() if line.startswith("#")] == text.splitlines()[9:10]
+
+
+def test_what_the_reviewer_wrote_takes_the_place_of_the_answer() -> None:
+    assert "> Twelve euros.\n" in render(replace(PROPOSAL, text="Twelve euros."), "local:operator")
+    assert "Ten" not in render(replace(PROPOSAL, text="Twelve euros."), "local:operator")
+
+
+def test_without_a_question_the_file_is_named_and_titled_after_what_is_there() -> None:
+    lonely = replace(PROPOSAL, question="")
+    assert name_file(lonely, ()) == "2026-11-22-ten-euros-for-a-night.md"
+    assert "# What Ben said\n" in render(lonely, "local:operator")
+
+
+def test_names_of_files_are_plain_and_differ() -> None:
+    assert name_file(PROPOSAL, ()) == "2026-11-22-how-much-is-a-berth.md"
+    assert name_file(PROPOSAL, {"2026-11-22-how-much-is-a-berth.md"}) == "2026-11-22-how-much-is-a-berth-012345.md"
+    assert name_file(replace(PROPOSAL, question="../../Ärger?"), ()) == "2026-11-22-arger.md"
+    assert name_file(replace(PROPOSAL, question="何?"), ()) == "2026-11-22-answer.md"
+    assert len(name_file(replace(PROPOSAL, question="long " * 100), ())) < 80
+
+
+@pytest.mark.parametrize("text", ["", "# Title", "---\ntitle: x\n---\n", "x\n---\nid: prop_1", "---\n" * 20])
+def test_a_file_of_somebody_else_has_no_id(text: str) -> None:
+    assert id_in(text) == ""
+
+
+def test_a_diff_says_what_accepting_changes() -> None:
+    assert diff("", "a\nb\n", "x.md").splitlines() == ["--- /dev/null", "+++ x.md", "@@ -0,0 +1,2 @@", "+a", "+b"]
+    assert diff("a\n", "b\n", "x.md").splitlines()[-2:] == ["-a", "+b"]
+
+
+def test_a_message_answers_the_nearest_gap_of_its_place_and_time() -> None:
+    old, new = gap_of("old", at=NOW - timedelta(hours=3)), gap_of("new", at=NOW - timedelta(hours=1))
+    assert nearest_gap([old, new], PLACE, NOW) == new
+    assert nearest_gap([old], PLACE, NOW) == old
+    others = [
+        gap_of("late", at=NOW + EARLY + timedelta(seconds=1)),
+        gap_of("early", at=NOW - NEAR - timedelta(seconds=1)),
+        gap_of("private", is_private=True),
+        gap_of("elsewhere", place=Place("discord", "2")),
+    ]
+    assert nearest_gap(others, PLACE, NOW) is None
+    assert nearest_gap([gap_of("soon", at=NOW + EARLY)], PLACE, NOW) == gap_of("soon", at=NOW + EARLY)
+
+
+def test_a_reply_answers_the_gap_of_the_one_who_asked_that() -> None:
+    berth, water = gap_of("berth"), gap_of("water", question="Is drinking water free?")
+    asked = {"asker": "platform_user:discord:3", "question": "@Ada how much is a berth"}
+    assert nearest_gap([water, berth], PLACE, NOW, **asked) == berth
+    assert nearest_gap([water], PLACE, NOW, **asked) is None
+    assert nearest_gap([berth], PLACE, NOW, **{**asked, "asker": "platform_user:discord:4"}) is None
+    assert nearest_gap([gap_of("empty", question="?")], PLACE, NOW, **{**asked, "question": "?"}) is None
+
+
+def test_an_emoji_is_the_same_however_it_is_drawn_or_named() -> None:
+    assert is_same_emoji("❤️", "❤")
+    assert is_same_emoji("<:learn:12>", "<a:renamed:12>")
+    assert not is_same_emoji("<:learn:12>", "<:learn:13>")
+    assert not is_same_emoji("📚", "📖")
+
+
+def test_what_nobody_sees_goes() -> None:
+    assert clean(" a\u202eb\x00\ud800\r\nc ", 10) == "ab\nc"
+    assert clean("abcdef", 3) == "abc"

@@ -1,0 +1,125 @@
+"""What no document answers, and the review of proposed answers, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+
+from denizen.domain.conversation import Place
+from denizen.domain.gap import Gap, GapKind
+from denizen.domain.ids import AgentName, TurnId
+from denizen.domain.proposal import Proposal
+from denizen.engine.knowledge.gaps import GapReport
+from denizen.testing.memory_durable import MemoryDurable
+from denizen.testing.memory_store import MemoryStore
+from denizen.web.dependencies import GapParts
+from tests.engine.knowledge.house import House
+from tests.engine.knowledge.test_learning import build_learning
+from tests.site import ADA, ANN, HandClock, running_site
+
+pytestmark = pytest.mark.anyio
+
+NOW = HandClock().now()
+GAP = Gap(
+    id="gap_1", agent=AgentName("ada"), question="How much is a berth?", asker="platform_user:discord:1",
+    place=Place("discord", "1"), is_private=False, kind=GapKind.UNKNOWN, turn_id=TurnId("t"), created_at=NOW,
+)  # fmt: skip
+PRIVATE = replace(GAP, id="gap_2", question="Is my secret safe?", is_private=True)
+PROPOSAL = Proposal(
+    id="prop_1", place=GAP.place, post="7", answer="Ten euros.", author="platform_user:discord:2", author_name="Ben",
+    proposer="platform_user:discord:3", link="https://discord.com/channels/9/1/7", said_at=NOW, created_at=NOW,
+    question=GAP.question, asker=GAP.asker, gap_id=GAP.id,
+)  # fmt: skip
+
+
+@dataclass
+class Desk:
+    client: httpx2.AsyncClient
+    house: House
+
+    async def ask(self, method: str, path: str, *, key: str = "key-of-ada", **body: Any) -> tuple[int, Any]:
+        answer = await self.client.request(method, path, headers={"x-api-key": key}, json=body or None)
+        return answer.status_code, answer.json()
+
+
+@asynccontextmanager
+async def open_desk(root: Path) -> AsyncGenerator[Desk]:
+    houses: list[House] = []
+
+    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> GapParts:
+        house = House(root, store=store, durable=durable)
+        houses.append(house)
+        return GapParts(GapReport(store, clock), build_learning(house))
+
+    async with running_site(keys=[ADA, ANN], make_gaps=make) as site, site.client() as client:
+        async with site.store.work() as work:
+            for gap in (GAP, PRIVATE, replace(GAP, id="gap_3", asker="platform_user:discord:4")):
+                await work.gaps.add(gap)
+            await work.proposals.add(PROPOSAL)
+        yield Desk(client, houses[0])
+
+
+async def test_admins_read_what_was_asked_in_public_and_how_often_in_private(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        status, told = await desk.ask("GET", "/api/gaps")
+        assert (status, told["total"], told["hidden"], told["days"]) == (200, 3, 1, 30)
+        (gap,) = told["gaps"]
+        assert (gap["question"], gap["times"], gap["askers"]) == ("How much is a berth?", 2, 2)
+        assert "secret" not in str(told)
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "x", "99999999999999999999", "²"])
+async def test_days_that_are_no_number_of_days_are_refused(tmp_path: Path, days: str) -> None:
+    async with open_desk(tmp_path) as desk:
+        assert (await desk.ask("GET", f"/api/gaps?days={days}"))[0] == 400
+
+
+async def test_members_are_told_nothing(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        for method, path in (
+            ("GET", "/api/gaps"), ("POST", "/api/gaps/gap_1/close"), ("GET", "/api/gaps/proposals"),
+            ("POST", "/api/gaps/proposals/prop_1"),
+        ):  # fmt: skip
+            assert (await desk.ask(method, path, key="key-of-ann"))[0] == 403
+
+
+async def test_a_gap_is_closed_with_its_like_and_a_private_one_is_not_there(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        assert (await desk.ask("POST", "/api/gaps/gap_2/close"))[0] == 404
+        assert await desk.ask("POST", "/api/gaps/gap_1/close") == (200, {"closed": 2})
+        assert (await desk.ask("POST", "/api/gaps/gap_1/close"))[0] == 404
+        assert (await desk.ask("GET", "/api/gaps"))[1]["gaps"] == []
+
+
+async def test_a_proposal_is_shown_as_the_file_that_it_becomes_and_accepted(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        _, (shown,) = await desk.ask("GET", "/api/gaps/proposals")
+        assert (shown["id"], shown["answer"], shown["author"]) == ("prop_1", "Ten euros.", "Ben")
+        assert "+> Ten euros." in shown["diff"]
+        status, told = await desk.ask("POST", "/api/gaps/proposals/prop_1", decision="accept", text="Twelve euros.")
+        assert (status, told["status"]) == (200, "accepted")
+        with anyio.fail_after(20):
+            await desk.house.sync.wait((await desk.house.sync.list_runs())[0])
+        ((name, text),) = desk.house.files().items()
+        assert name == f"docs/learned/{shown['file']}"
+        assert text == shown["content"].replace("Ten", "Twelve")
+        assert 'accepted_by: "api_key:ada"' in text
+        assert (await desk.ask("GET", "/api/gaps"))[1]["gaps"] == []
+        assert (await desk.ask("GET", "/api/gaps/proposals"))[1] == []
+        assert (await desk.ask("POST", "/api/gaps/proposals/prop_1", decision="reject"))[0] == 409
+
+
+async def test_a_proposal_is_rejected_and_only_decisions_are_taken(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        assert (await desk.ask("POST", "/api/gaps/proposals/prop_1", decision="maybe"))[0] == 400
+        assert (await desk.ask("POST", "/api/gaps/proposals/prop_2", decision="reject"))[0] == 404
+        decided = await desk.ask("POST", "/api/gaps/proposals/prop_1", decision="reject", reason="No.")
+        assert decided == (200, {"status": "rejected", "sync": ""})
+        assert (await desk.ask("GET", "/api/gaps/proposals"))[1] == []
