@@ -38,7 +38,7 @@ from denizen.web import errors
 from denizen.web.api.listings import create_listings
 from denizen.web.api.on_demand import Listings
 from denizen.web.app import create_app
-from denizen.web.dependencies import KnowledgeParts, WebDependencies
+from denizen.web.dependencies import GapParts, KnowledgeParts, WebDependencies
 from denizen_sdk import wire
 from scripts.docs.table import format_table
 
@@ -112,6 +112,7 @@ def _open_dependencies() -> WebDependencies:
         knowledge=KnowledgeParts(
             knowledge.catalog, knowledge.sync, knowledge.snapshots, lambda: NOWHERE, _change_nothing, dict
         ),
+        gaps=GapParts(knowledge.gaps, knowledge.learning),
         calls=calls,
         assistant=Assistant(store, clock),
         mcp=McpEndpoint(OutsideDesk(runtime, turns, calls), __version__),

@@ -10,14 +10,16 @@ from typing import cast
 from denizen.domain.json import Json
 from denizen.domain.snapshot import NOWHERE, Remote
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.engine.knowledge.gaps import GapReport
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen.web.auth import ApiKey
-from denizen.web.dependencies import KnowledgeParts
+from denizen.web.dependencies import GapParts, KnowledgeParts
 from tests.engine.knowledge.house import House
+from tests.engine.knowledge.test_learning import build_learning
 from tests.site import ADA, ANN, HandClock, Site, running_site
 
 OWNER = ApiKey.of("olga", "key-of-olga", ("owner",))
@@ -56,14 +58,21 @@ class Parrot:
 
 @asynccontextmanager
 async def open_town(root: Path) -> AsyncGenerator[Site]:
+    houses: list[House] = []
+
     def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
         house = House(root, store=store, durable=durable)
+        houses.append(house)
 
         async def change(remote: Remote) -> None:
             house.remote = remote
 
         return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote or NOWHERE, change, dict)
 
+    def make_gaps(store: MemoryStore, _: MemoryDurable, clock: HandClock) -> GapParts:
+        return GapParts(GapReport(store, clock), build_learning(houses[0]))
+
     model = ScriptedModel(otherwise=Say("Hello."))
-    async with running_site(model, keys=[ADA, ANN, OWNER], make_knowledge=make, more=[Parrot()]) as site:
+    keys = [ADA, ANN, OWNER]
+    async with running_site(model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[Parrot()]) as site:
         yield site

@@ -343,7 +343,6 @@ class Resident:
         for post_id in post_ids:
             self._waiting.pop(post_id, None)
         await self._household.mirror.delete(platform, post_ids)
-        await self._household.proposing.forget_posts(desk, post_ids)
         async with desk.store.work(write=False) as work:
             claims = await work.reception.find_claims(desk.account, platform, post_ids)
         for post_id in claims:
@@ -354,6 +353,7 @@ class Resident:
             if opened.owed is None or set(opened.owed.answers) <= set(post_ids):
                 desk.turns.cancel(opened.turn.id)
                 await desk.outbox.withdraw(desk.channel, opened.turn.id)
+        await self._household.proposing.forget_posts(desk, post_ids)
 
     async def on_reaction(self, reaction: Reacted) -> None:
         await self._household.proposing.hear(self._receiver, reaction)
