@@ -361,6 +361,25 @@ async def test_what_a_process_that_was_killed_had_begun_is_done_by_the_next_one(
         assert len(await desk.house.sync.list_runs()) == 1
 
 
+async def test_two_answers_that_were_accepted_at_once_under_one_name_are_two_files(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        first, second = await desk.talk(), await desk.talk()
+        await desk.react("olga", first)
+        await desk.react("olga", second)
+        found = await desk.open()
+        async with desk.town.store.work() as work:
+            for each in found:
+                decided = replace(each, status=ProposalStatus.ACCEPTED, file="2026-11-01-how-much-is-a-berth.md")
+                assert await work.proposals.decide(replace(decided, decided_by=OPERATOR.key))
+        run = await desk.learning.settle()
+        assert run is not None
+        await desk.house.sync.wait(run)
+        assert len(desk.house.files()) == 2
+        assert await desk.learning.settle() is None
+        await desk.react("ben", first, NO)
+        assert len(desk.house.files()) == 1
+
+
 async def test_files_that_somebody_else_put_into_the_folder_stay_as_they_are(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         desk.folder.mkdir(parents=True)
@@ -414,3 +433,16 @@ async def test_of_an_asker_who_is_forgotten_the_question_goes_and_the_answer_sta
         assert "berth" not in text
         await desk.learning.catch_up()
         assert list(desk.house.files()) == [name]
+
+
+async def test_what_the_operator_puts_into_the_folder_is_read_with_the_next_start(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.accept(await desk.propose())
+        (desk.folder / "own.md").write_text("# Mine\n")
+        kept = {each: each.read_bytes() for each in desk.folder.iterdir()}
+        (desk.folder / "deep").mkdir()
+        (desk.folder / "deep" / "more.md").write_text("# More\n")
+        await desk.learning.catch_up()
+        assert "docs/learned/deep/more.md" in desk.house.files()
+        assert {each: each.read_bytes() for each in desk.folder.iterdir() if each.is_file()} == kept
+        assert (await desk.house.catalog.get(SOURCE)).state is not None

@@ -119,13 +119,12 @@ class Learning:
             written, has_removed = await self._arrange()
             if not await self._find_source():
                 return
-            is_empty = not await shelf.files.list_files()
-            # What cannot be read anew is rather not there than as somebody took it back.
-            if is_empty or (await shelf.reading.read(SOURCE, report_nothing)).error:
-                await shelf.catalog.remove(SOURCE)
+            read = await shelf.reading.read(SOURCE, report_nothing)
+            if read.error and (has_removed or not await shelf.files.list_files()):
+                await shelf.catalog.remove(SOURCE)  # rather nothing than what somebody took back
             else:
                 await shelf.snapshots.publish()
-                await self._note_filed(written)
+                await self._note_filed([] if read.error else written)
             if has_removed:
                 await shelf.snapshots.drop_older()
             await shelf.indexing.catch_up()
@@ -185,19 +184,21 @@ class Learning:
         files = self._shelf.files
         async with self._store.work(write=False) as work:
             accepted = await work.proposals.list_proposals(ProposalStatus.ACCEPTED, limit=_ALL)
-        wanted = {each.file: each.id for each in accepted if each.file}
+        wanted: dict[str, str] = {}
+        due: list[Proposal] = []
+        for each in reversed(accepted):
+            named = each
+            if not each.file or each.file in wanted:  # its asker was forgotten, or two were accepted at once
+                named = replace(each, file=name_file(each, wanted), is_filed=False)
+            wanted[named.file] = named.id
+            due += [] if named.is_filed else [named]
         there = await files.list_files()
         stale = [name for name, made_of in there.items() if made_of and wanted.get(name) != made_of]
         for name in stale:
             await files.remove(name)
-        written: list[Proposal] = []
-        for each in reversed(accepted):
-            if not each.is_filed:
-                named = each if each.file else replace(each, file=name_file(each, wanted))
-                wanted[named.file] = named.id
-                await files.write(named.file, render(named, named.decided_by))
-                written.append(named)
-        return written, bool(stale)
+        for named in due:
+            await files.write(named.file, render(named, named.decided_by))
+        return due, bool(stale)
 
     async def _note_filed(self, written: Sequence[Proposal]) -> None:
         async with self._store.work() as work:
