@@ -22,8 +22,6 @@ PROPOSED = "✅"
 """What the agent puts on a message that was proposed."""
 REFUSED = "❌"
 """With it on their own message authors take it back, whatever became of it."""
-SOURCE = "learned"
-"""The id of the source that has the files."""
 NEAR = timedelta(hours=24)
 """A gap is about a message that comes so long after it."""
 EARLY = timedelta(minutes=10)

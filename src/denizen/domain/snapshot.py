@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from denizen.domain.ids import derive
-from denizen.domain.source import Source, SourceKind, SourceState
+from denizen.domain.source import LEARNED, Source, SourceKind, SourceState
 
 KEEP = timedelta(days=7)
 """How long a snapshot is kept after it was made; the current one, and one that is read, are kept longer."""
@@ -32,6 +32,11 @@ class SnapshotPart:
     revision: str
     manifest: str
     files: int
+
+    @property
+    def is_talk(self) -> bool:
+        """Whether it is what people said, who may take it back: it is nowhere but here, and gone when they do."""
+        return self.kind == SourceKind.ARCHIVE or self.source_id == LEARNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ def plan_parts(sources: Sequence[Source], states: Mapping[str, SourceState], now
 
 def is_outdated(snapshot: Snapshot, manifests: Collection[str]) -> bool:
     """Whether it holds talk that is not as it was last read, and so perhaps what somebody took back since."""
-    return any(part.kind == SourceKind.ARCHIVE and part.manifest not in manifests for part in snapshot.parts)
+    return any(part.is_talk and part.manifest not in manifests for part in snapshot.parts)
 
 
 def snapshot_id(parts: Sequence[SnapshotPart]) -> str:

@@ -16,6 +16,8 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
 from denizen.domain.location import SourceKind, read_location
 
+LEARNED = "learned"
+"""The id of the source that has answers of people, which they may take back."""
 TEXT_SUFFIXES = frozenset({".md", ".mdx", ".rst", ".txt", ".yml", ".yaml", ".json"})
 HTML_SUFFIXES = frozenset({".html", ".htm"})
 PDF_SUFFIXES = frozenset({".pdf"})

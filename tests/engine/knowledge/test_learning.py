@@ -20,8 +20,9 @@ from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from denizen.domain.gap import Gap, GapKind
 from denizen.domain.ids import TurnId
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.proposal import SOURCE, LearningPolicy, Proposal, ProposalStatus
+from denizen.domain.proposal import LearningPolicy, Proposal, ProposalStatus
 from denizen.domain.room import Post, Room, RoomKind
+from denizen.domain.source import LEARNED
 from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.learning import Learning, Shelf
 from denizen.engine.meaning import Meaning
@@ -286,7 +287,7 @@ async def test_an_accepted_answer_becomes_a_document_as_it_was_shown(tmp_path: P
         await desk.accept(proposal)
         assert desk.house.files() == {NAME: review.content}
         assert review.file == NAME.rpartition("/")[2]
-        assert (await desk.house.catalog.get(SOURCE)).source.label == "Learned from the community"
+        assert (await desk.house.catalog.get(LEARNED)).source.label == "Learned from the community"
         file = desk.folder / review.file
         assert (file.stat().st_mode & 0o777, desk.folder.stat().st_mode & 0o777) == (0o600, 0o700)
         async with desk.town.store.work(write=False) as work:
@@ -339,7 +340,7 @@ async def test_a_rejected_answer_is_not_written_nor_proposed_again(tmp_path: Pat
 async def test_a_source_of_that_name_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         (tmp_path / "mine").mkdir()
-        await desk.house.add(tmp_path / "mine", SOURCE)
+        await desk.house.add(tmp_path / "mine", LEARNED)
         proposal = await desk.propose()
         with pytest.raises(Conflict):
             await desk.learning.accept(proposal.id, OPERATOR)
@@ -445,4 +446,4 @@ async def test_what_the_operator_puts_into_the_folder_is_read_with_the_next_star
         await desk.learning.catch_up()
         assert "docs/learned/deep/more.md" in desk.house.files()
         assert {each: each.read_bytes() for each in desk.folder.iterdir() if each.is_file()} == kept
-        assert (await desk.house.catalog.get(SOURCE)).state is not None
+        assert (await desk.house.catalog.get(LEARNED)).state is not None

@@ -17,7 +17,6 @@ from denizen.adapters.git.program import Git
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.ids import fresh
 from denizen.domain.snapshot import Remote, Snapshot
-from denizen.domain.source import SourceKind
 
 MARKER = ".denizen-snapshot"
 """The file that says that a repository may be overwritten."""
@@ -114,7 +113,7 @@ class GitRemote:
         index = self._place / "snapshot.index"
         await to_thread.run_sync(partial(index.unlink, missing_ok=True))
         writer = self._git.having({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
-        talk = [part.folder for part in snapshot.parts if part.kind == SourceKind.ARCHIVE]
+        talk = [part.folder for part in snapshot.parts if part.is_talk]
         left_out = [f":(top,literal,exclude){each}" for each in talk]
         await writer.run(
             "add", "--all", "--force", "--", ":(top)", *left_out, folder=self._place, timeout_s=PUSH_TIMEOUT_S

@@ -29,7 +29,7 @@ from denizen.adapters.library.shelf import Shelf
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
-from denizen.domain.source import SourceKind, Taken, is_plain_path
+from denizen.domain.source import Taken, is_plain_path
 from denizen.ports.source import DocumentText, File, KeptFile, Report
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ class FileLibrary:
         if gone:
             kept = {*manifests, *(part.manifest for each in self._shelf.list_snapshots() for part in each.parts)}
             wanted = kept.union(*map(self._objects.list_digests, kept))
-            talk = {part.manifest for each in gone for part in each.parts if part.kind == SourceKind.ARCHIVE}
+            talk = {part.manifest for each in gone for part in each.parts if part.is_talk}
             # Not after a while, as other files: somebody may have taken back what stands there.
             self._objects.erase(talk.union(*map(self._objects.list_digests, talk)) - wanted)
             self._objects.sweep(wanted, before)

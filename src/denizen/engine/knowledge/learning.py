@@ -16,7 +16,6 @@ from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.principal import Principal
 from denizen.domain.proposal import (
     MAX_ANSWER_CHARS,
-    SOURCE,
     Proposal,
     ProposalStatus,
     clean,
@@ -24,7 +23,7 @@ from denizen.domain.proposal import (
     name_file,
     render,
 )
-from denizen.domain.source import SourceKind, SyncRun
+from denizen.domain.source import LEARNED, SourceKind, SyncRun
 from denizen.engine.audit import of_review
 from denizen.engine.knowledge.gaps import close_answered
 from denizen.engine.knowledge.indexing import Indexing, report_nothing
@@ -107,27 +106,28 @@ class Learning:
                 return None
             if await self._find_source() is False:
                 given = Change(kind=SourceKind.FOLDER, label=LABEL)
-                await self._shelf.catalog.add(self._shelf.files.location, given, source_id=SOURCE)
-            run = await self._shelf.sync.start([SOURCE])
+                await self._shelf.catalog.add(self._shelf.files.location, given, source_id=LEARNED)
+            run = await self._shelf.sync.start([LEARNED])
             await self._note_filed(written)  # only now: until then the next process does all of it again
         return run
 
-    async def withdraw(self) -> None:
-        """What was forgotten or taken back is neither in the folder nor in what agents read when this returns."""
+    async def withdraw(self) -> bool:
+        """When this returns, what was forgotten or taken back is neither in the folder nor in any snapshot. Whether
+        there was such a thing.
+        """
         async with self._lock:
             shelf = self._shelf
             written, has_removed = await self._arrange()
             if not await self._find_source():
-                return
-            read = await shelf.reading.read(SOURCE, report_nothing)
+                return has_removed
+            read = await shelf.reading.read(LEARNED, report_nothing)
             if read.error and (has_removed or not await shelf.files.list_files()):
-                await shelf.catalog.remove(SOURCE)  # rather nothing than what somebody took back
+                await shelf.catalog.remove(LEARNED)  # rather nothing than what somebody took back
             else:
                 await shelf.snapshots.publish()
                 await self._note_filed([] if read.error else written)
-            if has_removed:
-                await shelf.snapshots.drop_older()
             await shelf.indexing.catch_up()
+        return has_removed
 
     async def catch_up(self) -> None:
         """Once for each process that stays: what an earlier one had begun."""
@@ -168,12 +168,12 @@ class Learning:
 
     async def _find_source(self) -> bool:
         """Whether it is there. Raises Conflict when another one has its id."""
-        known = {each.source.id: each.source for each in await self._shelf.catalog.list_known()}.get(SOURCE)
+        known = {each.source.id: each.source for each in await self._shelf.catalog.list_known()}.get(LEARNED)
         if known is not None and (known.kind, known.location) != (SourceKind.FOLDER, self._shelf.files.location):
             raise Conflict(
-                f"There is a source '{SOURCE}' that is something else.",
+                f"There is a source '{LEARNED}' that is something else.",
                 code="learned_taken",
-                fix=f"Give that one another id: `denizen sources remove {SOURCE}`, and add it anew.",
+                fix=f"Give that one another id: `denizen sources remove {LEARNED}`, and add it anew.",
             )
         return known is not None
 
