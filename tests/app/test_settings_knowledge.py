@@ -6,6 +6,7 @@ import pytest
 
 from denizen.app.knowledge import read_video_access, read_webhooks
 from denizen.domain.errors import NeedsAttention
+from denizen.domain.proposal import LearningPolicy
 from denizen.domain.snapshot import NOWHERE, Remote
 from denizen.domain.video import VideoAccess
 from tests.app.home_folder import Home
@@ -53,3 +54,15 @@ def test_a_secret_that_could_be_guessed_is_refused_without_being_repeated(home: 
 def test_a_secret_in_the_file_itself_is_refused(home: Home, text: str) -> None:
     problem = home.refuse(text).explain()
     assert "in-the-file" not in problem and "${" in problem
+
+
+def test_learning_is_off_until_it_is_switched_on_and_then_for_owners_and_these_roles(home: Home) -> None:
+    assert home.load("").config.knowledge.learning.policy == LearningPolicy()
+    text = "knowledge: {learning: {enabled: true, emoji: '<:learn:12>', roles: [810]}}"
+    policy = home.load(text).config.knowledge.learning.policy
+    assert policy == LearningPolicy(enabled=True, emoji="<:learn:12>", roles=frozenset({"810"}))
+
+
+@pytest.mark.parametrize("emoji", ["", "✅", "❌", "books"])
+def test_an_emoji_that_means_something_else_is_refused(home: Home, emoji: str) -> None:
+    assert "emoji" in home.refuse(f"knowledge: {{learning: {{emoji: '{emoji}'}}}}").explain()
