@@ -21,7 +21,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
-from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press
+from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
 from denizen.testing.github import App, GitHubServer, Repository, User, World
 from denizen.testing.github.hooks import Delivery, payload_of
 from denizen.testing.github.state import Installation
@@ -128,6 +128,9 @@ class Heard:
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         self.deleted += post_ids
+
+    async def on_reaction(self, reaction: Reacted) -> None:
+        self.deleted.append(reaction.emoji)  # GitHub tells of none
 
     async def on_room(self, room: Room) -> None:
         self.told_rooms.append(room)
