@@ -130,7 +130,7 @@ class Heard:
         self.deleted += post_ids
 
     async def on_reaction(self, reaction: Reacted) -> None:
-        self.deleted.append(reaction.emoji)  # GitHub tells of none
+        raise AssertionError(f"GitHub tells of no reactions, but of {reaction.emoji}")
 
     async def on_room(self, room: Room) -> None:
         self.told_rooms.append(room)
