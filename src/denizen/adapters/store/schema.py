@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0019"
+HEAD = "0018"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

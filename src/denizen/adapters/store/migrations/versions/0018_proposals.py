@@ -1,6 +1,6 @@
 """Answers that people proposed for the documents.
 
-Revision ID: 0019
+Revision ID: 0018
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0019"
+revision = "0018"
 down_revision = "0017"
 branch_labels = None
 depends_on = None
