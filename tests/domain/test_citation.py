@@ -129,6 +129,13 @@ def test_pages_and_videos_are_linked_to_as_wholes() -> None:
     assert link_of(replace(PART, kind="folder", location="/srv"), Ref("docs/guide/a.md", 3, 9)) == ""
 
 
+@pytest.mark.parametrize("style", [CitationFormat.INLINE, CitationFormat.FOOTNOTE])
+def test_what_stands_behind_a_proved_place_does_not_become_its_link(style: CitationFormat) -> None:
+    for evil in ("(https://evil.example/(x))", "(http://e)(http://evil.example)", "[x]: http://evil.example"):
+        shown = told(f"So it is [docs/a.md:1]{evil}", style)
+        assert "](https://evil" not in shown and "](http://evil" not in shown and "][" not in shown
+
+
 @given(st.lists(st.sampled_from(["[[", "[", "unknown", "]]", "]", "un", "known", "text ", "[[unknown]]"])))
 def test_a_stream_shows_everything_but_the_mark_for_what_is_unknown(pieces: list[str]) -> None:
     unmarked = Unmarked()

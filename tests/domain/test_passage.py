@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.passage import MAX_CHARS, MAX_PASSAGES, key_of, split_passages
+from denizen.domain.passage import MAX_CHARS, MAX_PASSAGES, MAX_TITLE_CHARS, key_of, split_passages
 
 GUIDE = """---
 title: Harbour
@@ -108,3 +108,11 @@ def test_every_line_that_says_something_is_in_a_passage_and_none_twice(lines: li
     starts = [each.last_line for each in found]
     assert starts == sorted(starts)
     assert [each.number for each in found] == list(range(len(found)))
+
+
+def test_a_long_heading_stands_above_its_passages_in_a_few_words_and_costs_no_more_than_its_length() -> None:
+    """Looked for with one pass: a heading of blanks and marks once took time that grew with its square."""
+    text = "# " + "word " * 2000 + "\n\n" + "# a" + " #" * 200_000 + "b\n\ntext\n"
+    found = split_passages("a.md", text)
+    assert all(len(title) <= MAX_TITLE_CHARS for each in found for title in each.headings)
+    assert found[-1].text.endswith("text")

@@ -62,3 +62,10 @@ def test_an_excerpt_finds_another_form_of_a_word_when_the_word_itself_is_not_the
 def test_an_excerpt_without_any_of_the_words_is_the_beginning() -> None:
     assert excerpt_of("one two " * 50, ["zebra"], limit_chars=20) == "one two one two one…"
     assert excerpt_of("short", ["zebra"]) == "short"
+
+
+def test_a_mountain_of_marks_on_one_letter_counts_as_a_few() -> None:
+    """Ordering them takes time that grows with the square of their number."""
+    assert words_of("e" + "\u0316\u0301" * 50_000 + " b") == ["e"]
+    assert words_of("e" + "\u0316\u0301" * 500 + " b")[1:] == ["b"]
+    assert words_of("\u1e69") == words_of("s\u0323\u0307") == ["s"]

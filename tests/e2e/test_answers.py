@@ -44,7 +44,7 @@ def test_an_answer_shows_where_it_comes_from_and_the_trace_what_was_taken_out(
     told = json.loads(asked.out)
     assert told["answer"] == "Ten euros [docs/guide/harbour.md:3], and dogs are welcome [source not confirmed]."
     found = next(body for body in provider.server.bodies[-1]["messages"] if body["role"] == "tool")["content"]
-    assert "[docs/guide/harbour.md:1-3] (Harbour)\n# Harbour\n\nA berth is ten euros a night." in found
+    assert "[docs/guide/harbour.md:1-3] (Harbour)\n1: # Harbour\n2: \n3: A berth is ten euros a night." in found
     trace = home.do("trace", told["turn"]).out
     for words in (
         r"documents cited: 2",

@@ -68,8 +68,8 @@ async def test_a_file_is_read_by_its_name_and_quoted_as_data(library: Library):
 async def test_a_search_finds_passages_of_the_folders_headed_as_they_are_cited(library: Library):
     found = (await library.ask("search_docs", query="Where is SUN wanted?")).text
     assert found.splitlines()[1:-1] == [
-        "[own/diary.md:1-1]", "I like the sun.", "",
-        "[shared/plants/rose.md:1-3] (Roses)", "# Roses", "Roses want sun.", "And water.",
+        "[own/diary.md:1-1]", "1: I like the sun.", "",
+        "[shared/plants/rose.md:1-3] (Roses)", "1: # Roses", "2: Roses want sun.", "3: And water.",
     ]  # fmt: skip
     assert (await library.ask("search_docs", query="zebra")).text.startswith("Nothing was found")
     assert (await library.ask("search_docs", query="zebra")).data == {"found": 0}

@@ -240,6 +240,8 @@ async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_
         for body, code in (
             ({"repository": "/srv/mirror"}, "owner_only"),
             ({"repository": "http://127.0.0.1/x.git"}, "owner_only"),
+            ({"repository": "git@git.example:operator/private.git"}, "owner_only"),
+            ({"repository": "ssh://git@git.example/operator/private.git"}, "owner_only"),
             ({"repository": "https://git.example/${OPENAI_API_KEY}.git"}, "remote_invalid"),
             ({"repository": "https://git.example/x.git", "branch": "--force"}, "remote_invalid"),
             ({"repository": "ext::sh"}, "source_invalid"),

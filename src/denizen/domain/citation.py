@@ -42,6 +42,7 @@ class Doubt(StrEnum):
 
     NO_FILE = "there is no such file"
     NO_LINES = "the file has no such lines"
+    TOO_MANY = "so many places or lines are no proof"
     NOT_READ = "the agent has not read it"
     NOT_SAID = "the quoted words do not stand there"
 
@@ -109,8 +110,10 @@ def find_marks(text: str) -> list[Mark]:
     code = list(_code(text))
     marks: list[Mark] = []
     for found in _BRACKETS.finditer(text):
+        while code and code[0][1] <= found.start():
+            code.pop(0)
         refs = _read_refs(found.group("inside"))
-        if refs and not any(start <= found.start() < end for start, end in code):
+        if refs and not (code and code[0][0] <= found.start()):
             begin = marks[-1].end if marks else 0
             marks.append(Mark(found.start(), found.end(), refs, _quoted_before(text[begin : found.start()])))
     return marks
@@ -133,6 +136,8 @@ def show(text: str, marks: Sequence[Mark], find: Callable[[Mark, Ref], Citation]
         elif style is CitationFormat.FOOTNOTE:
             pieces.append(space + "".join(f"[{notes.setdefault(each, len(notes) + 1)}]" for each in proved))
         at = mark.end
+        if text[at : at + 1] in ("(", "[") and proved and style is not CitationFormat.NONE:
+            pieces.append(" ")  # else what the model wrote behind a proved place would be its link
     shown = "".join([*pieces, text[at:]])
     if notes:
         lines = (f"[{number}] {_linked(each)}" for each, number in notes.items())

@@ -16,13 +16,15 @@ MAX_CHARS = 1200
 """About what a small embedding model reads (256 tokens), and what a search result can show."""
 MIN_CHARS = 300
 """A passage that is full is cut behind a paragraph, if that leaves at least so much of it."""
+MAX_TITLE_CHARS = 200
+"""Of a heading as it stands above its passages; each of them carries it."""
 MAX_PASSAGES = 5000
 """Of one document; what follows is not found by search, only by the shell."""
 
 CUT_AS = "1"
 """Part of every passage's key: raised when the same text would be cut or described differently."""
 
-_MARKED = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
+_MARKED = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINES = re.compile(r"([=\-~^\"'`*+#.:_<>])\1{2,}[ \t]*$")
 _MARKDOWN = frozenset({".md", ".mdx"})
@@ -101,10 +103,12 @@ def _read_lines(text: str, suffix: str) -> Iterator[_Line]:
             continue
         heading = _MARKED.match(line) if suffix in _MARKDOWN else None
         if heading:
-            yield _Line(number, line, heading.group(2).strip(), len(heading.group(1)), is_heading=True)
+            title = heading.group(2).rstrip(" \t#").strip()[:MAX_TITLE_CHARS]
+            yield _Line(number, line, title, len(heading.group(1)), is_heading=True)
         elif suffix in _TITLED and number < len(lines) and _is_title(line, lines[number], suffix):
             is_underline = True
-            yield _Line(number, line, line.strip(), _level(lines[number][0], suffix, underlines), is_heading=True)
+            title = line.strip()[:MAX_TITLE_CHARS]
+            yield _Line(number, line, title, _level(lines[number][0], suffix, underlines), is_heading=True)
         else:
             yield _Line(number, line, breaks=not line.strip())
 

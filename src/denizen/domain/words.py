@@ -16,6 +16,9 @@ SEARCHED_CHARS = 100_000
 WORD_CHARS = 64
 """Longer words are cut, in texts and in what is looked for alike."""
 
+MAX_MARKS = 30
+"""On one character; further ones say nothing."""
+
 STEM_CHARS = 4
 """An excerpt counts words that begin alike as the same one: a store may find `deployed` for `deploy`."""
 
@@ -29,6 +32,8 @@ def words_of(text: str) -> list[str]:
     text = text[:SEARCHED_CHARS]
     if text.isascii():
         return [word[:WORD_CHARS] for word in _ASCII_WORD.findall(text.lower())]
+    # Sorting a long run of marks takes time that grows with its square; no script needs more (UAX 15, stream-safe).
+    text = _stream_safe(text)
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     folded = unicodedata.normalize("NFC", plain).casefold()
     return [word[:WORD_CHARS] for word in "".join(c if _is_part(c) else " " for c in folded).split()]
@@ -47,6 +52,16 @@ def excerpt_of(text: str, words: Iterable[str], *, limit_chars: int = 240) -> st
     start = max(0, min(place - limit_chars // 3, len(line) - limit_chars))
     end = start + limit_chars
     return ("…" if start else "") + line[start:end].strip() + ("…" if end < len(line) else "")
+
+
+def _stream_safe(text: str) -> str:
+    kept: list[str] = []
+    marks = 0
+    for char in text:
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        if marks <= MAX_MARKS:
+            kept.append(char)
+    return "".join(kept)
 
 
 def _is_part(char: str) -> bool:

@@ -79,7 +79,7 @@ async def search_docs(
     chosen = [each for pair in zip_longest(found, own) for each in pair if each is not None][:limit]
     if not chosen:
         return ToolResult("Nothing was found. Try other words, or look around with other tools.", data={"found": 0})
-    text = "\n\n".join(f"{_cited(each)}\n{each.passage.text}" for each in chosen)
+    text = "\n\n".join(f"{_cited(each)}\n{_numbered(each)}" for each in chosen)
     return ToolResult(quote_untrusted(text, source="documents"), data={"found": len(chosen)})
 
 
@@ -99,6 +99,12 @@ def _cited(found: IndexedPassage) -> str:
     passage = found.passage
     title = f" ({passage.title})" if passage.title else ""
     return f"[{found.path}:{passage.first_line}-{passage.last_line}]{title}"
+
+
+def _numbered(found: IndexedPassage) -> str:
+    """So that no line of a document can pass for the head of another passage, and lines can be cited."""
+    first = found.passage.first_line
+    return "\n".join(f"{number}: {line}" for number, line in enumerate(found.passage.text.split("\n"), start=first))
 
 
 def _folders(context: ToolContext) -> list[tuple[str, Shelf]]:

@@ -22,15 +22,18 @@ from typing import Protocol
 from denizen.domain.approval import ApprovalRule, has_role
 from denizen.domain.clock import Clock
 from denizen.domain.taint import find_risk, in_words
-from denizen.domain.tool import Tier, ToolCall, ToolSpec
+from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.gate.limits import SlidingWindow
-from denizen.engine.gate.policy import GatePolicy, Mode, Rule
+from denizen.engine.gate.policy import GatePolicy, Mode, RateLimit, Rule
 from denizen.engine.gate.verdicts import Opined, Opinion
 from denizen.ports.toolset import CallScope
 
 MAX_DEPTH = 5
 """Skill-internal calls may nest this deep (inventory V23)."""
+
+OF_PROGRAMS = RateLimit(calls=1200, window_s=60.0)
+"""For calls without a tier's own limit that a program makes by itself: a turn has an end, a program need not."""
 
 RATE_LIMIT = "rate-limit"
 """Who decided about a call that came too often."""
@@ -105,7 +108,9 @@ class Judge:
             return _deny(case, f"'{tool}' may not send to {foreign}", "destination")
         limit = policy.find_rate_limit(tool)
         if limit is None and case.tier is Tier.HARMLESS:
-            return None
+            if case.asked.origin is not Origin.API:
+                return None
+            limit = OF_PROGRAMS
         wait_s = self._window.take(f"{asker.key}\x00{tool}", limit or policy.default_rate_limit)
         if wait_s > 0:
             return _deny(case, f"'{tool}' was used too often; free again in {wait_s:.0f} s", RATE_LIMIT)

@@ -19,6 +19,8 @@ from denizen.ports.source import DocumentText, Library
 
 MAX_CITED = 50
 """Of one answer; further ones are not looked up, and so not proved."""
+MAX_CITED_LINES = 300
+"""Of one place."""
 SEEN_SHARE = 0.5
 """Of the cited lines that say something, so many must have been read: tools cut what they show."""
 
@@ -41,7 +43,14 @@ class Seen:
     calls: Sequence[str] = ()
 
     def has_path(self, path: str) -> bool:
-        return any(path in text for text in (*self.results, *self.calls))
+        """In a call, or at the beginning of a line of a result, where tools put it: text of another document that names
+        the path proves nothing.
+        """
+        heads = (f"{path}:", f"[{path}:", f"./{path}:")
+        if any(path in text for text in self.calls):
+            return True
+        lines = (line for text in self.results for line in text.split("\n"))
+        return any(line.startswith(heads) or line in (path, f"./{path}") for line in lines)
 
     def has_lines(self, lines: Iterable[str]) -> bool:
         told = [line.strip() for line in lines if line.strip()]
@@ -73,8 +82,16 @@ class Prover:
         marks = find_marks(plain)
         if not marks:
             return Answer(plain, is_unknown=is_unknown)
-        texts = await self._load({ref.path for mark in marks[:MAX_CITED] for ref in mark.refs}, agent, read_own)
-        told = {(mark, ref): _judge(ref, mark, texts.get(ref.path), seen) for mark in marks for ref in mark.refs}
+        cited = [(mark, ref) for mark in marks for ref in mark.refs]
+        texts = await self._load({ref.path for _, ref in cited[:MAX_CITED]}, agent, read_own)
+        lines = {path: document.text.split("\n") for path, document in texts.items()}
+        told = await to_thread.run_sync(
+            lambda: {
+                (mark, ref): _judge(ref, mark, texts.get(ref.path), lines.get(ref.path, ()), seen)
+                for mark, ref in cited[:MAX_CITED]
+            }
+        )
+        told |= {each: Citation(each[1], doubt=Doubt.TOO_MANY) for each in cited[MAX_CITED:]}
         shown = show(plain, marks, lambda mark, ref: told[mark, ref], style)
         return Answer(shown, tuple(dict.fromkeys(told.values())), is_unknown)
 
@@ -91,15 +108,17 @@ class Prover:
         return found
 
 
-def _judge(ref: Ref, mark: Mark, document: DocumentText | None, seen: Seen) -> Citation:
+def _judge(ref: Ref, mark: Mark, document: DocumentText | None, lines: Sequence[str], seen: Seen) -> Citation:
     if document is None:
         return Citation(ref, doubt=Doubt.NO_FILE)
     part = document.part
     known = (part.source_id, part.revision, link_of(part, ref)) if part else ("", "", "")
-    return Citation(ref, *known, doubt=_doubt(ref, mark, document.text.split("\n"), seen))
+    return Citation(ref, *known, doubt=_doubt(ref, mark, lines, seen))
 
 
 def _doubt(ref: Ref, mark: Mark, lines: Sequence[str], seen: Seen) -> Doubt | None:
+    if ref.last_line - ref.first_line >= MAX_CITED_LINES:
+        return Doubt.TOO_MANY
     cited = lines[ref.first_line - 1 : ref.last_line] if ref.first_line else lines
     if ref.last_line > len(lines) or not any(line.strip() for line in cited):
         return Doubt.NO_LINES

@@ -9,13 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from anyio import to_thread
+
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NotFound
 from denizen.domain.gap import Gap, GapGroup, asks_alike, group_gaps
 from denizen.domain.proposal import Proposal
 from denizen.ports.store import Store, Work
 
-MAX_GAPS = 5000
+MAX_GAPS = 1000
+"""The newest: each is compared with the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +42,16 @@ class GapReport:
         async with self._store.work(write=False) as work:
             gaps = await work.gaps.list_gaps(since=since, limit=MAX_GAPS)
         told = [gap for gap in gaps if with_private or not gap.is_private]
-        return Coverage(group_gaps(told), len(gaps), len(gaps) - len(told))
+        return Coverage(await to_thread.run_sync(group_gaps, told), len(gaps), len(gaps) - len(told))
 
     async def close(self, gap_id: str, *, with_private: bool = True) -> Sequence[Gap]:
         """Closes it with all that ask the same: somebody has seen to it. Raises NotFound, without `with_private` also
         for what was asked in private.
         """
+        async with self._store.work(write=False) as work:
+            gaps = await work.gaps.list_gaps(limit=MAX_GAPS)
+        groups = await to_thread.run_sync(group_gaps, gaps)
         async with self._store.work() as work:
-            groups = group_gaps(await work.gaps.list_gaps(limit=MAX_GAPS))
             asked = [(gap, group) for group in groups for gap in group.gaps if gap.id == gap_id]
             if not asked or (asked[0][0].is_private and not with_private):
                 raise NotFound(

@@ -118,11 +118,17 @@ class Knowledge:
 
 
 def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:
-    """Addresses without TLS are those of its own services: `domain/source` refuses all others."""
-    is_local = kind is SourceKind.FOLDER or location.strip().lower().startswith(("/", "file:", "http:"))
+    """Addresses without TLS are those of its own services: `domain/source` refuses all others. Over ssh git shows the
+    keys of whoever runs the server.
+    """
+    given = location.strip().lower()
+    is_local = kind is SourceKind.FOLDER or given.startswith(("/", "file:", "http:"))
+    if given and not is_local:
+        found, address = read_location(location, kind)
+        is_local = found is SourceKind.GIT and not address.startswith("https:")
     if is_local and RoleName.OWNER not in principal_of(request).roles:
         raise NotAllowed(
-            "Only an owner may name a path or a service of the server's machine.",
+            "Only an owner may name a path, a service or a key of the server's machine.",
             code="owner_only",
             fix="Use a key with the role owner, or `denizen sources add` on that machine.",
         )

@@ -14,11 +14,12 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any, cast
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from denizen.domain.errors import NotAllowed
+from denizen.domain.errors import NotAllowed, Unavailable
 from denizen.domain.source import SyncRun
 from denizen.engine.knowledge.following import Stand, follow
 from denizen.ports.source import Progress
@@ -30,7 +31,10 @@ from denizen.web.event_stream import Chunks, Conduct, EventStream
 from denizen.web.guard import SYNC_WEBHOOKS
 from denizen_sdk.wire import SyncStarted
 
-MAX_PAYLOAD_BYTES = 25 * 1024 * 1024
+MAX_PAYLOAD_BYTES = 2 * 1024 * 1024
+READ_AT_ONCE = 4
+READ_S = 20.0
+"""Who has not shown the secret yet may hold so much memory for so long."""
 """As much as GitHub sends at most."""
 
 
@@ -41,6 +45,7 @@ class Syncs:
         self._sync = parts.sync
         self._webhooks = parts.webhooks
         self._timing = timing
+        self._places = anyio.Semaphore(READ_AT_ONCE)
 
     @property
     def routes(self) -> list[Route]:
@@ -93,9 +98,18 @@ class Syncs:
                     yield chunk
                 told = stand.progress
 
+    async def _read(self, request: Request) -> bytes:
+        try:
+            async with self._places:
+                with anyio.fail_after(READ_S):
+                    return await read_bytes(request, limit=MAX_PAYLOAD_BYTES)
+        except TimeoutError as error:
+            raise Unavailable("The body took too long.", code="body_slow", fix="Send it again.") from error
+
     async def hear(self, request: Request) -> Response:
         """Raises NotAllowed (401) whatever is wrong: nobody learns which sources there are, or have a webhook."""
-        source, payload = request.path_params["source"], await read_bytes(request, limit=MAX_PAYLOAD_BYTES)
+        source = request.path_params["source"]
+        payload = await self._read(request) if self._webhooks() else b""
         if not is_signed(self._webhooks().get(source, ""), request.headers, payload):
             raise NotAllowed(
                 "This webhook is not known, or its secret is wrong.",
