@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from anyio import to_thread
@@ -19,15 +22,20 @@ HERON, CRANE = "heron-42", "crane-43"
 def agents_see(harbour: Harbour) -> str:
     """All documents of the current snapshot, one after the other."""
     library = harbour.home.folder / "knowledge-snapshots"
-    if not (library / "current.json").exists():
-        return ""
-    root = library / "kept" / json.loads((library / "current.json").read_text())["id"]
-    return "\n".join(path.read_text() for path in sorted(root.rglob("*.md")))
+    with suppress(FileNotFoundError):  # what is being removed meanwhile may be gone
+        root = library / "kept" / json.loads((library / "current.json").read_text())["id"]
+        return "\n".join(path.read_text() for path in sorted(root.rglob("*.md")))
+    return ""
 
 
 def on_disk(harbour: Harbour, text: str) -> list[str]:
-    files = (path for path in (harbour.home.folder / "knowledge-snapshots").rglob("*") if path.is_file())
-    return [path.name for path in files if text.encode() in path.read_bytes()]
+    """The names of the files that hold the text; what is being removed meanwhile may be gone."""
+    found: list[str] = []
+    for folder, _, names in os.walk(harbour.home.folder / "knowledge-snapshots"):
+        for name in names:
+            with suppress(FileNotFoundError):
+                found += [name] if text.encode() in (Path(folder) / name).read_bytes() else []
+    return found
 
 
 async def sync(denizen: Denizen) -> None:

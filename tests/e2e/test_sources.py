@@ -120,7 +120,8 @@ def test_a_sync_of_a_server_that_was_killed_is_finished_by_the_next_one(
         with home.serve() as second:
             eventually(lambda: second.get("/api/sync").body[0]["ended_at"] is not None)
             [ended] = second.get("/api/sync").body
-    assert (ended["id"], ended["status"], ended["changed"]) == (run, "partial", ["site"])
+    assert (ended["id"], ended["status"]) == (run, "partial")
+    assert ended["changed"] in ([], ["site"])  # read and not noted yet, it is found unchanged
     assert list(ended["failed"]) == ["slow"]
     assert agents_see(home) == {"docs/site/guide/a.md": "# Roses"}
 
