@@ -15,7 +15,7 @@ from denizen.domain.audit import AuditEvent
 from denizen.domain.citation import Unmarked
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
-from denizen.domain.ids import CallId, MessageId, derive
+from denizen.domain.ids import MessageId, derive
 from denizen.domain.json import Json
 from denizen.domain.message import (
     Author,
@@ -36,6 +36,7 @@ from denizen.engine.arguments import ArgumentsError, check_arguments
 from denizen.engine.audit import of_record
 from denizen.engine.beside import Beside, beside_of
 from denizen.engine.budgets import Budgets, Payer, Payment, scopes_of
+from denizen.engine.call_records import CallPlace, inner_records, record_of
 from denizen.engine.kept_route import ROUTE, kept_with
 from denizen.engine.knowledge.evidence import Evidence
 from denizen.engine.prompt.caps import to_store, without_payloads
@@ -51,16 +52,12 @@ from denizen.engine.step_record import (
     refusal,
     reply_from_json,
     reply_to_json,
-    verdict_from_json,
 )
 from denizen.engine.toolbox import Toolbox
 from denizen.ports.durable import Stepping
 from denizen.ports.model import ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Work
 from denizen.ports.toolset import Trail
-
-MAX_INNER = 1000
-"""Calls from within one call that are recorded; their positions begin behind those of any step."""
 
 
 class Steps:
@@ -208,21 +205,22 @@ class Steps:
             self._cache[p.key] = answer_from_json(row)
             self.usage += usage_from_json(row.get("observed") or {})
             self.taint |= from_json(row.get("taint"))
-            self._data[p.call.id] = without_payloads(row.get("data"))
-            self.evidence.add(p.call.args, self._cache[p.key].text, row.get("data"))
+            self._data[p.asked.id] = without_payloads(row.get("data"))
+            self.evidence.add(p.asked.args, self._cache[p.key].text, row.get("data"))
             if row.get("data") and not row["is_error"]:
                 self.shown.append(row["data"])
-            self._record_inner(p, row.get("inner") or ())
+            self._calls += inner_records(row.get("inner") or (), self._place(p))
         answers = [(p, p.refused or self._cache[p.key]) for p in prepared]
         self.call_count += len(answers)
         for p, answer in answers:
-            if p.refused is not None and toolbox.find(p.call.tool) is not None:
+            if p.refused is not None and toolbox.find(p.asked.tool) is not None:
                 self._tell_refused(p, p.refused)
-            self._record_call(p, answer, cached=p.refused is None and fresh.get(p.key) is not p)
+            cached = p.refused is None and fresh.get(p.key) is not p
+            self._calls.append(record_of(p.asked, answer, self._place(p), cached=cached))
         if any(not p.reusable for p in waiting):
             # Something may have changed: what was read before may be read anew.
             self._cache.clear()
-        return tuple(ToolResultPart(p.call.id, p.call.tool, a.text, a.is_error) for p, a in answers)
+        return tuple(ToolResultPart(p.asked.id, p.asked.tool, a.text, a.is_error) for p, a in answers)
 
     def _prepare(self, call: ToolCallPart, toolbox: Toolbox, position: int) -> _Prepared:
         bound = toolbox.find(call.tool)
@@ -261,7 +259,7 @@ class Steps:
 
     def _tell_refused(self, prepared: _Prepared, answer: Answer) -> None:
         """Whoever watches sees it like a call that failed; nothing ran."""
-        call, turn, live = prepared.call, self._context.turn, self._services.live
+        call, turn, live = prepared.asked, self._context.turn, self._services.live
         live.publish(turn.id, ToolStarted(call.id, call.tool, call.args))
         live.publish(turn.id, ToolFinished(call.id, call.tool, answer.text, answer.is_error, 0))
 
@@ -344,49 +342,8 @@ class Steps:
         """What was streamed so far was not the answer."""
         self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
 
-    def _record_call(self, prepared: _Prepared, answer: Answer, *, cached: bool) -> None:
-        call = prepared.call
-        self._calls.append(
-            CallRecord(
-                self._context.turn.id,
-                self.number,
-                prepared.position,
-                call.id,
-                call.tool,
-                call.args,
-                Origin.MODEL,
-                answer.verdict.tier,
-                answer.verdict,
-                answer.text,
-                answer.is_error,
-                answer.duration_ms,
-                cached,
-                self._services.clock.now(),
-            )
-        )
-
-    def _record_inner(self, prepared: _Prepared, rows: Sequence[Mapping[str, Any]]) -> None:
-        """The calls that a skill made on the way, behind those of the step (X-internal-calls)."""
-        for number, row in enumerate(rows[:MAX_INNER]):
-            verdict = verdict_from_json(row)
-            self._calls.append(
-                CallRecord(
-                    self._context.turn.id,
-                    self.number,
-                    (prepared.position + 1) * MAX_INNER + number,
-                    CallId(row["id"]),
-                    row["tool"],
-                    row["args"],
-                    Origin.SKILL,
-                    verdict.tier,
-                    verdict,
-                    row["text"],
-                    row["is_error"],
-                    row["duration_ms"],
-                    cached=False,
-                    created_at=self._services.clock.now(),
-                )
-            )
+    def _place(self, prepared: _Prepared) -> CallPlace:
+        return CallPlace(self._context.turn.id, self.number, prepared.position, self._services.clock.now())
 
 
 def _budgets_of(context: TurnContext, services: Services) -> Budgets:
@@ -401,7 +358,7 @@ def _budgets_of(context: TurnContext, services: Services) -> Budgets:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    call: ToolCallPart
+    asked: ToolCallPart
     position: int
     key: str
     action: Callable[[], Awaitable[Json]] | None = None
