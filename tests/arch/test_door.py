@@ -12,7 +12,6 @@ DOOR = ("engine/gate/door.py", "tool.toolset")
 OTHER_CALLS = {
     ("engine/loop.py", "steps"): "Steps.call: each call of a step goes through the gate",
     ("engine/planning.py", "steps"): "Steps.call, likewise",
-    ("engine/steps.py", "prepared"): "the call that was asked for, a record",
     ("adapters/models/convert.py", "state"): "the id of a call in a provider's own state, a text",
     ("adapters/models/opaque.py", "state"): "likewise",
 }
