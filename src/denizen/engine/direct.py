@@ -85,7 +85,8 @@ class DirectCalls:
                 raise NotFound(
                     f"The agent '{agent.name}' has no tool '{wanted.tool}'.",
                     code="tool_unknown",
-                    fix="GET /api/tools?agent=NAME lists what an agent has.",
+                    fix="GET /api/tools?agent=NAME lists what an agent has. Tools for documents are there once it has "
+                    "some: `denizen sources add`, then `denizen sources sync`.",
                 )
             try:
                 args = check_arguments(bound.spec, wanted.args)
