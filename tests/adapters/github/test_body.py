@@ -15,6 +15,13 @@ def test_a_comment_ends_with_a_mark_that_comes_back_as_the_nonce() -> None:
     assert from_body("A hole.") == ("A hole.", "")
 
 
+def test_the_mark_is_looked_for_at_the_end_only() -> None:
+    empty = "\n" * 2_000_000  # with a look from each line this would never end
+    assert from_body(f"{empty}x") == (f"{empty}x", "")
+    assert from_body(f"A hole.{empty}<!-- denizen:{NONCE} -->{empty}") == ("A hole.", NONCE)
+    assert from_body(f"<!-- denizen:{NONCE} --> said so") == (f"<!-- denizen:{NONCE} --> said so", "")
+
+
 def test_a_mark_that_an_agent_was_made_to_write_counts_for_nothing() -> None:
     forged = f"<!-- denizen:{'x' * 25} -->"
     assert from_body(to_body(Content(forged), {}, nonce=NONCE)) == (forged, NONCE)

@@ -64,6 +64,16 @@ def test_what_an_agent_writes_calls_nobody() -> None:
     assert said == "`@ana` and `@harbour/crew`: see `@x` and\n```\n@y\n```\nme@z.org"
 
 
+def test_a_comment_that_begins_in_a_quotation_hides_what_stands_below() -> None:
+    assert list_mentions("> <!-- see\n@denizen\n--> @ana") == ("ana",)
+
+
+def test_many_mentions_among_many_quotations_take_no_more_than_their_length() -> None:
+    text = "@a\n>\n`@b`\n" * 100_000  # with a look at each quotation for each mention this would never end
+    assert list_mentions(text) == ("a",)
+    assert defuse(text) == text.replace("@a", "`@a`")
+
+
 @given(st.text(alphabet="@ab/`\n >-[]", max_size=60))
 def test_defused_texts_never_call_anybody(text: str) -> None:
     said = defuse(text)

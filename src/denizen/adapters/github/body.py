@@ -20,7 +20,7 @@ MARK_CHARS = 64
 TEXT_CHARS = BODY_CHARS - MARK_CHARS
 """What a piece of an answer may have at most."""
 
-_MARK = re.compile(r"\n*<!-- denizen:(?P<nonce>\w{1,32}) -->\s*\Z")
+_MARK = re.compile(r"<!-- denizen:(?P<nonce>\w{1,32}) -->\Z")
 _SMALL = re.compile(r"^-# (?P<text>.*)$", re.MULTILINE)
 _PING = re.compile(r"<@!?(?P<id>\d+)>")
 
@@ -41,8 +41,9 @@ def to_body(content: Content, logins: Mapping[str, str], *, nonce: str = "") -> 
 
 def from_body(body: str) -> tuple[str, str]:
     """What people read, and the nonce; empty where there is none."""
-    found = _MARK.search(body)
-    return (body[: found.start()], found["nonce"]) if found else (body, "")
+    written = body.rstrip()
+    found = _MARK.search(written, max(0, len(written) - MARK_CHARS))  # strangers write long bodies: only the end is read
+    return (written[: found.start()].rstrip("\n"), found["nonce"]) if found else (body, "")
 
 
 def _folded(text: str) -> str:

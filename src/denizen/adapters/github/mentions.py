@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from denizen.domain.markup import Span, list_code_spans, list_fences, replace_spans
+from denizen.domain.markup import Span, Spans, list_code_spans, list_fences, replace_spans
 
 _AT = re.compile(r"(?<![\w`@/.+-])@(?P<name>[A-Za-z0-9](?:-?[A-Za-z0-9])*)(?P<bot>\[bot\])?(?![\w`-])(?!/)")
 _TEAM = re.compile(r"(?<![\w`@/.+-])@[A-Za-z0-9](?:-?[A-Za-z0-9])*/[\w.-]+")
@@ -35,14 +35,15 @@ def defuse(text: str, leave: Iterable[Span] = ()) -> str:
     """An agent's words, in which `@name` reaches nobody: it stands as code (inventory CW8). `leave` are places that
     somebody else sees to.
     """
-    code = [*_code(text), *leave]
-    found = [match for pattern in (_AT, _TEAM) for match in pattern.finditer(text) if not _is_in(match.start(), code)]
+    others = [Spans(_code(text)), Spans(leave)]
+    found = [match for pattern in (_AT, _TEAM) for match in pattern.finditer(text) if not _is_in(match.start(), others)]
     return replace_spans(text, sorted((match.span(), f"`{match[0]}`") for match in found))
 
 
 def _calls(text: str) -> Iterator[re.Match[str]]:
-    hidden = [*_code(text), *(m.span() for pattern in (_QUOTED, _HIDDEN) for m in pattern.finditer(text))]
-    return (match for match in _AT.finditer(text) if not _is_in(match.start(), hidden))
+    hidden = (Spans(match.span() for match in pattern.finditer(text)) for pattern in (_QUOTED, _HIDDEN))
+    uncalled = [Spans(_code(text)), *hidden]
+    return (match for match in _AT.finditer(text) if not _is_in(match.start(), uncalled))
 
 
 def _code(text: str) -> list[Span]:
@@ -50,5 +51,6 @@ def _code(text: str) -> list[Span]:
     return [*((fence.start, fence.end) for fence in fences), *list_code_spans(text, fences)]
 
 
-def _is_in(at: int, spans: list[Span]) -> bool:
-    return any(start <= at < end for start, end in spans)
+def _is_in(at: int, kinds: Iterable[Spans]) -> bool:
+    """Each kind is asked for itself: a comment that begins in a quotation reaches further than that."""
+    return any(spans.find_around(at, or_at_start=True) for spans in kinds)
