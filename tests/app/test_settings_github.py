@@ -79,6 +79,10 @@ def test_the_key_may_be_a_file_of_the_home_folder(home: Home):
         ("{token: '${T}', repositories: [boats]}", "this is not a repository"),
         ("{token: '${T}', owners: [ana]}", "this is not an id of GitHub"),
         ("{token: '${T}', answers: [friend]}", "answers"),
+        ("{token: '${T}', answers: [owner]}", "everybody is `owner`"),
+        ("{token: '${T}', admin_associations: [owner]}", "everybody is `owner`"),
+        ("{token: '${T}', admin_associations: [owner], repositories: ['*/boats']}", "everybody is `owner`"),
+        ("{token: '${T}', answers: [owner], repositories: [harbour/*, 'harbour*/boats']}", "everybody is `owner`"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(home: Home, account: str, says: str):
@@ -86,6 +90,23 @@ def test_what_cannot_work_is_refused_by_name(home: Home, account: str, says: str
         home.load(f"channels: {{github: {{accounts: {{denizen: {account}}}}}}}", T="ghp_token")
     assert says in str(refused.value)
     assert "ghp_literal" not in refused.value.explain()
+
+
+def test_what_all_share_needs_repositories_at_each_account(home: Home):
+    text = """\
+agents: {ada: {}, bert: {}}
+default_agent: ada
+channels:
+  github:
+    admin_associations: [owner]
+    accounts:
+      ada: {token: "${T}", repositories: [harbour/boats, harbour/docs-*]}
+      bert: {token: "${T}"}
+"""
+    with pytest.raises(InvalidInput) as refused:
+        home.load(text, T="ghp_token")
+    assert "'bert'" in refused.value.explain() and "'ada'" not in refused.value.explain()
+    assert len(home.load(text.replace('bert: {token: "${T}"}', ""), T="ghp_token").github_accounts) == 1
 
 
 def test_an_account_for_an_unknown_agent_is_refused(home: Home):

@@ -132,7 +132,7 @@ async def test_a_failure_is_told_in_the_thread_as_a_safe_sentence_with_a_referen
 
 
 async def test_strangers_are_left_without_a_word_where_only_some_are_answered(yard: Yard) -> None:
-    yard.configure(conduct=["answers: [owner]"])
+    yard.configure(conduct=["answers: [owner]", "repositories: [harbour/*]"])
     issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks")
     async with yard.run():
         yard.world.comment(yard.ben, issue, "@denizen why?")

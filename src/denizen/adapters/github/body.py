@@ -42,7 +42,9 @@ def to_body(content: Content, logins: Mapping[str, str], *, nonce: str = "") -> 
 def from_body(body: str) -> tuple[str, str]:
     """What people read, and the nonce; empty where there is none."""
     written = body.rstrip()
-    found = _MARK.search(written, max(0, len(written) - MARK_CHARS))  # strangers write long bodies: only the end is read
+    found = _MARK.search(
+        written, max(0, len(written) - MARK_CHARS)
+    )  # strangers write long bodies: only the end is read
     return (written[: found.start()].rstrip("\n"), found["nonce"]) if found else (body, "")
 
 

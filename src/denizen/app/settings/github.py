@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,27 @@ def build_github_logins(section: GitHubSection, secrets: FileSecrets) -> tuple[G
 def is_github_login(path: KeyPath) -> bool:
     """Whether a secret stands at this key path without which an account does nothing."""
     return path[:3] == ACCOUNTS and len(path) > 3 and path[4:] in ((), ("token",), ("private_key",))
+
+
+def find_github_problems(document: Document, section: GitHubSection) -> Iterator[Problem]:
+    """Trust in what somebody is to a repository, wherever that is: in a repository of their own everybody is `owner`,
+    and anybody can install an App or invite a user there. Asks the accounts that `implied` filled in.
+    """
+    for name, account in section.accounts.items() if section.enabled else ():
+        for key in ("answers", "admin_associations"):
+            if getattr(account, key) and not _names_owners(account.repositories):
+                own = key in account.model_fields_set
+                yield document.problem(
+                    (*ACCOUNTS, name, key) if own else ("channels", "github", key),
+                    f"counts wherever the login of '{name}' can read, and in a repository of their own everybody is "
+                    "`owner`: strangers could make their own repository one of yours.",
+                    "Write repositories, each with its owner in full, such as harbour/*; or name people by id in "
+                    "admins.",
+                )
+
+
+def _names_owners(repositories: Sequence[str]) -> bool:
+    return bool(repositories) and not any("*" in each.partition("/")[0] for each in repositories)
 
 
 def find_github_left_out(document: Document, section: GitHubSection, secrets: FileSecrets) -> Iterator[Problem]:

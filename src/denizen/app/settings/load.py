@@ -36,6 +36,7 @@ from denizen.app.settings.github import (
     GitHubLogin,
     build_github_logins,
     find_github_left_out,
+    find_github_problems,
     is_github_login,
 )
 from denizen.app.settings.implied import add_implied
@@ -295,6 +296,7 @@ def examine(home: Path, text: str, secrets: FileSecrets, known_tools: Collection
         *personas.problems,
         *contexts.problems,
         *find_account_problems(document, config.channels.discord, secrets),
+        *find_github_problems(document, config.channels.github),
     ]
     if problems:
         return Finding(None, tuple(problems))

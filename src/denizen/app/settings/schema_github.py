@@ -107,12 +107,14 @@ class GitHubConductSection(Section):
     answers: tuple[Association, ...] = Field(
         default=(),
         description="Whom it answers, by what they are to the repository: `owner`, `member` (of the organisation), "
-        "`collaborator`, `contributor`, `first_time_contributor`, `first_timer`, `none`; empty: everybody.",
+        "`collaborator`, `contributor`, `first_time_contributor`, `first_timer`, `none`; empty: everybody. "
+        "Needs `repositories`.",
     )
     owners: tuple[GitHubId, ...] = Field(default=(), description="Ids of users who may do everything.")
     admins: tuple[GitHubId, ...] = Field(default=(), description="Ids of users who may give administrative commands.")
     admin_associations: tuple[Association, ...] = Field(
-        default=(), description="Who may, too, by what they are to the repository; empty: nobody."
+        default=(),
+        description="Who may, too, by what they are to the repository; empty: nobody. Needs `repositories`.",
     )
     max_exchanges: Whole = Field(
         default=0,
