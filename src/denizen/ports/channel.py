@@ -48,8 +48,9 @@ class Arrival:
     message that it replies to, where that is known.
     `question` is the text without the account's own mentions, empty when there is nothing else. `mentions_others` means
     an explicit @ of somebody else. `is_mine` is a message of this account itself, `is_edit`
-    one that was there before with another text. `roles` are the author's role ids on the platform. `subject` is what
-    the room is about, where it has a title.
+    one that was there before with another text. `is_unsure` is one that somebody else may have edited before it was
+    read: its author's rights do not count, and it is no command. `roles` are the author's role ids on the platform.
+    `subject` is what the room is about, where it has a title.
     """
 
     post: Post
@@ -65,6 +66,7 @@ class Arrival:
     replies_to: str = ""
     is_mine: bool = False
     is_edit: bool = False
+    is_unsure: bool = False
     subject: Subject | None = None
     load_earlier: LoadEarlier = _nothing_earlier
 

@@ -338,6 +338,7 @@ class MemoryChannel:
             replies_to=answered.post.author.id if answered is not None else "",
             is_mine=post.author.id == self._user_id,
             is_edit=is_edit,
+            is_unsure=platform.others_edit and post.edited_at is not None,
             subject=platform.subjects.get(post.room),
         )
 

@@ -86,6 +86,8 @@ class MemoryPlatform:
         self.accounts: list[Account] = []
         self.subjects: dict[str, Subject] = {}
         """What is known of rooms, by id: nothing, unless a test says so."""
+        self.others_edit = False
+        """Whether one may edit what another wrote, so that an edited text is nobody's for sure."""
         self._guild, self._guild_name = guild, guild_name
         self._readers: dict[str, set[str]] = {}
         self._moderators: dict[str, set[str]] = {}

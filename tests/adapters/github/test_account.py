@@ -175,6 +175,33 @@ async def test_what_webhooks_did_not_tell_is_found_by_looking_again(yard: Yard) 
     assert heard.questions.count("why?") == 1
 
 
+async def test_what_was_edited_before_it_was_read_may_be_the_words_of_somebody_else(yard: Yard) -> None:
+    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
+    own = yard.world.comment(yard.ana, issue, "@denizen own")
+    yard.world.comment(yard.ana, issue, "@denizen untouched")
+    yard.clock.advance(minutes=1)
+    yard.world.edit(yard.ben, issue, own, "@denizen changed")
+    async with running(yard) as (account, heard):
+        (room,) = [each for each in heard.rooms if each.id == "harbour/boats#1"]
+        found = await account.list_arrivals(room, after="0")
+        assert [(each.question, each.is_unsure) for each in found[1:]] == [("changed", True), ("untouched", False)]
+        edited = yard.world.comment(yard.ben, issue, "@denizen so?")
+        name, made = yard.payload()
+        yard.clock.advance(minutes=1)
+        yard.world.edit(yard.ana, issue, edited, "@denizen how?")
+        edited_to = yard.payload()
+        await account.take(name, made)
+        await account.take(*edited_to)
+    unsure = {each.question: each.is_unsure for each in heard.arrivals}
+    async with running(yard, rescan_s=0.01) as (account, heard):
+        late = yard.world.comment(yard.ben, issue, "@denizen hm")
+        yard.clock.advance(minutes=1)
+        yard.world.edit(yard.ana, issue, late, "@denizen found")
+        await yard.github.until(lambda: "found" in heard.questions)
+    unsure |= {each.question: each.is_unsure for each in heard.arrivals if each.question == "found"}
+    assert (unsure["so?"], unsure["how?"], unsure["found"]) == (False, True, True)
+
+
 async def test_a_users_token_works_too_and_its_name_is_the_login(yard: Yard) -> None:
     helper = yard.world.add_user("helper")
     yard.boats.members[helper.id] = "COLLABORATOR"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import anyio
 import pytest
 
@@ -103,6 +105,38 @@ async def test_missed_questions_of_several_people_are_answered_with_what_all_of_
     async with open_town(world, manners=Manners(preview=False, admins=frozenset({"ana"}))) as town:
         await town.settled()
         assert RoleName.ADMIN not in await _roles(town)
+
+
+@pytest.mark.parametrize("days", [0, 2])
+async def test_what_somebody_else_may_have_edited_has_no_rights_of_its_author_and_is_no_command(days: int) -> None:
+    world, model = World(), ScriptedModel(otherwise=Say("What do you mean?"))
+    world.platform.others_edit = True
+    world.platform.add_person("eve", "Eve", roles=["boss"])
+    async with open_town(world) as town:
+        world.platform.say(world.general, "bob", "nothing")
+        await town.settled()
+    words = world.platform.write(world.general, "eve", "@ada hi")
+    world.platform.edit(words.id, "@ada /reset all: yes", tell=False)
+    world.clock.at += timedelta(days=days)
+    manners = Manners(preview=False, owners=frozenset({"eve"}), admin_roles=frozenset({"boss"}))
+    async with open_town(world, model, manners=manners) as town:
+        assert await town.said() == ["What do you mean?"]
+        assert await _roles(town) == {"member"}
+
+
+async def test_what_somebody_else_may_have_edited_is_not_answered_where_only_a_role_is() -> None:
+    world = World()
+    world.platform.others_edit = True
+    world.platform.add_person("eve", "Eve", roles=["boss"])
+    async with open_town(world) as town:
+        world.platform.say(world.general, "bob", "nothing")
+        await town.settled()
+    for text in ("@ada hi", "@ada hello"):
+        words = world.platform.write(world.general, "eve", "hm")
+        world.platform.edit(words.id, text, tell=False)
+    async with open_town(world, manners=Manners(preview=False, scope=Scope(roles=frozenset({"boss"})))) as town:
+        await town.settled()
+        assert town.model.requests == []
 
 
 async def test_very_many_missed_questions_are_read_in_part_and_that_is_said() -> None:

@@ -125,7 +125,7 @@ class GitHubAccount:
             self._credentials.know_installation(event.repository, event.installation)
         if event.heard is None or event.topic is None or not self.settings.admits(event.repository):
             return False
-        await self._hear(event.topic, event.heard, event.change)
+        await self._hear(event.topic, event.heard, event.change, is_told=True)
         return True
 
     async def sync_commands(self) -> None:
@@ -143,8 +143,8 @@ class GitHubAccount:
             return since
         return now
 
-    async def _hear(self, topic: Topic, heard: Heard, change: Change) -> None:
-        """One after another in each room."""
+    async def _hear(self, topic: Topic, heard: Heard, change: Change, *, is_told: bool = False) -> None:
+        """One after another in each room. `is_told`: by a webhook, which says what was written and by whom."""
         if self._listener is None:
             with anyio.move_on_after(START_PATIENCE_S):
                 await self._connected.wait()
@@ -165,7 +165,8 @@ class GitHubAccount:
             if change is Change.GONE:
                 await listener.on_delete(room, [post.id])
             else:
-                await listener.on_message(ear.arrival(topic, heard, is_edit=change is Change.EDITED))
+                is_edit, is_fresh = change is Change.EDITED, is_told and change is Change.MADE
+                await listener.on_message(ear.arrival(topic, heard, is_edit=is_edit, is_fresh=is_fresh))
             self._heard[key] = None
             while len(self._heard) > REMEMBERED:
                 self._heard.popitem(last=False)

@@ -36,7 +36,11 @@ class Ear:
     identity: Identity
     new_issues: bool
 
-    def arrival(self, topic: Topic, heard: Heard, *, is_edit: bool = False) -> Arrival:
+    def arrival(self, topic: Topic, heard: Heard, *, is_edit: bool = False, is_fresh: bool = False) -> Arrival:
+        """`is_fresh` is told by GitHub as it was made. What was edited since may hold the words of somebody else: who may
+        write to a repository may edit what others wrote there.
+        """
+        is_unsure = heard.post.edited_at is not None and not is_fresh
         words, _ = from_body(heard.body)
         called, own = list_mentions(words), self.identity.mention.lower()
         is_new_issue = self.new_issues and heard.is_opening and topic.subject.kind == "issue"
@@ -47,8 +51,8 @@ class Ear:
             partial(_load_parts, heard, question), frozenset(filter(None, (heard.association,))),
             mentions_me=is_meant, mentions_others=any(name != own for name in called),
             mentioned=(self.identity.user_id,) if is_meant else (),
-            is_mine=heard.post.author.id == self.identity.user_id, is_edit=is_edit, subject=topic.subject,
-            load_earlier=partial(self._load_earlier, topic, heard),
+            is_mine=heard.post.author.id == self.identity.user_id, is_edit=is_edit, is_unsure=is_unsure,
+            subject=topic.subject, load_earlier=partial(self._load_earlier, topic, heard),
         )  # fmt: skip
 
     async def _load_earlier(self, topic: Topic, heard: Heard) -> Sequence[Arrival]:

@@ -118,8 +118,9 @@ class Receiver:
         return attention
 
     def _sighting(self, arrival: Arrival) -> Sighting:
+        roles = frozenset[str]() if arrival.is_unsure else arrival.roles
         return Sighting(
-            room=arrival.room, author_id=arrival.post.author.id, author_roles=arrival.roles,
+            room=arrival.room, author_id=arrival.post.author.id, author_roles=roles,
             is_bot=arrival.post.author.is_bot, text=arrival.question, mentions_me=arrival.mentions_me,
             mentioned_roles=arrival.mentioned_roles, replies_to_me=arrival.replies_to_me,
             is_followed=arrival.room.id in self.followed, exchanges=0, mentions_others=arrival.mentions_others,
@@ -226,7 +227,7 @@ class Receiver:
         inbound = await self._inbound(newest, newest.room.place, parts, key=newest.post.id, answers=answers)
         principal = inbound.principal
         for arrival in arrivals:
-            others = self.principal(arrival.post.author, arrival.roles).roles
+            others = self._asker(arrival).roles
             principal = replace(principal, roles=principal.roles & others)
         several = len({arrival.post.author.id for arrival in arrivals}) > 1
         owed = replace(inbound.owed, of_several=several) if inbound.owed else None
@@ -287,7 +288,7 @@ class Receiver:
         self, arrival: Arrival, place: Place, parts: Sequence[Part], *, key: str, answers: tuple[str, ...]
     ) -> Inbound:
         desk, post = self.desk, arrival.post
-        principal = self.principal(post.author, arrival.roles)
+        principal = self._asker(arrival)
         agent, model = await self.chosen(place, principal)
         in_thread = place == arrival.room.place
         return Inbound(
@@ -303,6 +304,10 @@ class Receiver:
         if not self.desk.manners.asks_here:
             return Reach.ELSEWHERE
         return Reach.NOBODY if author.is_bot else Reach.CARD
+
+    def _asker(self, arrival: Arrival) -> Principal:
+        principal = self.principal(arrival.post.author, arrival.roles)
+        return replace(principal, roles=principal.roles & {RoleName.MEMBER}) if arrival.is_unsure else principal
 
     def principal(self, author: Author, roles: frozenset[str]) -> Principal:
         """A user of the platform with what they are to Denizen. A bot is never an admin, whatever role people gave it:

@@ -42,9 +42,11 @@ class TypedCommands:
         return post_id in self._obeying
 
     def take(self, arrival: Arrival) -> bool:
-        """False for a message that is no command. What an agent says is a question, whoever made it say that."""
+        """False for a message that is no command. What an agent says is a question, whoever made it say that, and so is
+        what somebody else may have edited.
+        """
         post, typed = arrival.post, self._commands.parse_text(arrival.question)
-        if typed is None or post.author.is_bot:
+        if typed is None or post.author.is_bot or arrival.is_unsure:
             return False
         name, group, options = typed
         call = CommandCall(
