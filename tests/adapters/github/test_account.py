@@ -112,6 +112,18 @@ async def test_the_same_webhook_again_is_heard_once_and_edits_and_deletions_are_
     assert heard.deleted == [heard.arrivals[0].post.id]
 
 
+async def test_an_edit_back_to_what_was_there_before_is_told_too(yard: Yard) -> None:
+    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
+    async with running(yard) as (account, heard):
+        comment = yard.world.comment(yard.ben, issue, "one")
+        for text in ("two", "one", "two"):
+            yard.clock.advance(seconds=2)
+            yard.world.edit(yard.ben, issue, comment, text)
+            for _ in range(2):
+                await account.take(*yard.payload())
+    assert heard.questions == ["two", "one", "two"]
+
+
 async def test_other_repositories_and_other_events_are_nothing_for_it(yard: Yard) -> None:
     issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
     async with running(yard, repositories=("harbour/docs-*",)) as (account, heard):
@@ -329,3 +341,23 @@ async def test_what_the_app_cannot_see_is_not_there(yard: Yard) -> None:
     with pytest.raises(NotFound):
         await yard.account().list_posts("harbour/vault#1")
     assert [each.name for each in await yard.account().list_repositories()] == ["harbour/boats"]
+
+
+async def test_however_often_repositories_are_asked_for_github_is_asked_once_a_minute(yard: Yard) -> None:
+    account = yard.account()
+
+    def asked() -> int:
+        return len(yard.github.requests_to("GET", "/installation/repositories"))
+
+    yard.github.fail("GET", "/installation/repositories", status=404)
+    with pytest.raises(NotFound):
+        await account.list_repositories()
+    before = asked()
+    async with anyio.create_task_group() as group:
+        for _ in range(5):
+            group.start_soon(account.list_repositories)
+    assert [each.name for each in await account.list_repositories()] == ["harbour/boats"]
+    assert asked() == before + 1
+    yard.clock.advance(seconds=61)
+    await account.list_repositories()
+    assert asked() == before + 2

@@ -26,7 +26,7 @@ from denizen.adapters.github.heard import Heard, Topic
 from denizen.adapters.github.news import MAX_REPOSITORIES, read_news, rooms_of
 from denizen.adapters.github.payload import Payload
 from denizen.adapters.github.people import People
-from denizen.adapters.github.repositories import list_repositories
+from denizen.adapters.github.repositories import Repositories
 from denizen.adapters.github.requests import Client
 from denizen.adapters.github.settings import PLATFORM, AccountSettings
 from denizen.adapters.github.threads import Thread, thread_of
@@ -61,6 +61,7 @@ class GitHubAccount:
         self._client = Client(settings.api_url, clock)
         self._credentials = credentials_of(self._client, settings, clock)
         self._api = Api(self._client, self._credentials)
+        self._repositories = Repositories(self._client, self._credentials, settings, clock)
         self._people = People(self._api)
         self._identity: Identity | None = None
         self._ear: Ear | None = None
@@ -96,7 +97,7 @@ class GitHubAccount:
             self._identity = identity = await self._credentials.identify()
             self._ear = Ear(self._api, identity, self.settings.reply_to_new_issues)
             now = self._clock.now()
-            names = [each.name for each in await self.list_repositories()]
+            names = [each.name for each in await self._repositories.load()]
             news = await read_news(self._api, names, now - LOOK_BACK)
             await listener.on_ready(rooms_of(news, names[:MAX_REPOSITORIES], now))
             self._listener, self._since = listener, now.replace(microsecond=0)
@@ -135,7 +136,7 @@ class GitHubAccount:
         """Looks for messages whose webhook never came; what was heard already is passed over."""
         now = self._clock.now()
         try:
-            names = [each.name for each in await self.list_repositories()]
+            names = [each.name for each in await self._repositories.load()]
             for news in await read_news(self._api, names, max(since - OVERLAP, self._since)):
                 await self._hear(news.topic, news.heard, Change.MADE)
         except DenizenError as error:
@@ -155,7 +156,7 @@ class GitHubAccount:
                 fix="Wait; what was missed is read when it is.",
             )  # fmt: skip
         # One that was heard before it was edited is not heard anew because it reads differently now.
-        key = (post.id, change, 0 if change is Change.MADE else hash(post.text))
+        key = (post.id, change, 0 if change is Change.MADE else hash((post.edited_at, post.text)))
         async with self._locks.setdefault(post.room, anyio.Lock()):
             if key in self._heard:
                 return
@@ -232,8 +233,8 @@ class GitHubAccount:
         return [self._ear.arrival(topic, each) for each in found]
 
     async def list_repositories(self) -> Sequence[HostedRepository]:
-        """Those that it can read and may answer in."""
-        return await list_repositories(self._client, self._credentials, self.settings)
+        """Those that it can read and may answer in, as they were within the last minute."""
+        return await self._repositories.show()
 
     async def find_names(self, place: Place, text: str) -> Names:
         """Nobody is called by an agent's words: who takes part in a thread hears of them anyway."""

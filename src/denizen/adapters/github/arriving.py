@@ -37,8 +37,8 @@ class Ear:
     new_issues: bool
 
     def arrival(self, topic: Topic, heard: Heard, *, is_edit: bool = False, is_fresh: bool = False) -> Arrival:
-        """`is_fresh` is told by GitHub as it was made. What was edited since may hold the words of somebody else: who may
-        write to a repository may edit what others wrote there.
+        """`is_fresh` is told by GitHub as it was made. What was edited since may hold the words of somebody else: those
+        who may write to a repository may edit what others wrote there.
         """
         is_unsure = heard.post.edited_at is not None and not is_fresh
         words, _ = from_body(heard.body)
