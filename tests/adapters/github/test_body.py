@@ -39,6 +39,16 @@ def test_names_call_nobody_but_whom_the_content_names() -> None:
     assert to_body(content, {}) == "`@ana` somebody and somebody"
 
 
+def test_an_answer_commands_no_other_program() -> None:
+    said = "/lgtm\n \t/merge now\r/close\u2028/hold\n1/2 and /approve\n/ alone\n```\n/etc/fstab\n```\n/retest"
+    assert to_body(Content(said), {}) == (
+        "\\/lgtm\n \t\\/merge now\r\\/close\u2028\\/hold\n1/2 and /approve\n/ alone\n```\n/etc/fstab\n```\n\\/retest"
+    )
+    card = Content("", embeds=(Embed("", "/close"),))
+    assert to_body(card, {}) == "\\/close"
+    assert to_body(Content(reasoning_text("So:\n/close", limit_chars=500)), {}).count("\\/close") == 1
+
+
 def test_small_print_is_small_outside_of_code() -> None:
     assert to_body(Content("Sorry.\n-# Reference: t1"), {}) == "Sorry.\n<sub>Reference: t1</sub>"
     assert to_body(Content("```\n-# a comment\n```"), {}) == "```\n-# a comment\n```"

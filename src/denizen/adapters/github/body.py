@@ -1,7 +1,8 @@
 """Our content as the Markdown of one comment, and a comment of ours as what it was sent with. Pure.
 
 GitHub has neither nonces nor replies, so a comment ends with a mark that is not shown: by it a piece is found again
-after a crash (docs/adr/0018). Nobody is called by an agent's words but whom the content names.
+after a crash (docs/adr/0018). Nobody is called by an agent's words but whom the content names, and no
+other program is commanded by them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ TEXT_CHARS = BODY_CHARS - MARK_CHARS
 
 _MARK = re.compile(r"<!-- denizen:(?P<nonce>\w{1,32}) -->\Z")
 _SMALL = re.compile(r"^-# (?P<text>.*)$", re.MULTILINE)
+_ENDS = r"\r\u2028\u2029"
+"""Where a line ends, too, for programs that read comments."""
+_COMMAND = re.compile(rf"(?:^|(?<=[{_ENDS}]))[^\S\n{_ENDS}]*+(?P<slash>/)(?=\w)", re.MULTILINE)
 _PING = re.compile(r"<@!?(?P<id>\d+)>")
 
 
@@ -35,7 +39,7 @@ def to_body(content: Content, logins: Mapping[str, str], *, nonce: str = "") -> 
     if content.files:
         names = ", ".join(f"`{file.name}`" for file in content.files)
         parts.append(f"<sub>GitHub takes no files from programs; left out: {names}</sub>")
-    body = "\n\n".join(part for part in parts if part.strip())[:TEXT_CHARS]
+    body = _uncommanding("\n\n".join(part for part in parts if part.strip()))[:TEXT_CHARS]
     return f"{body}\n\n<!-- denizen:{nonce} -->" if nonce else body
 
 
@@ -56,6 +60,13 @@ def _folded(text: str) -> str:
     code = Spans((fence.start, fence.end) for fence in list_fences(text))
     small = [match for match in _SMALL.finditer(text) if code.find_around(match.start(), or_at_start=True) is None]
     return replace_spans(text, [(match.span(), f"<sub>{match['text']}</sub>") for match in small])
+
+
+def _uncommanding(text: str) -> str:
+    """Other bots obey lines such as `/merge`, if the login may write. Escaped it looks the same, and is none."""
+    code = Spans((fence.start, fence.end) for fence in list_fences(text))
+    found = [match.span("slash") for match in _COMMAND.finditer(text)]
+    return replace_spans(text, [(span, "\\/") for span in found if code.find_around(span[0], or_at_start=True) is None])
 
 
 def _called(user_id: str, content: Content, logins: Mapping[str, str]) -> str:
