@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from denizen.domain.conversation import Place
 from denizen.domain.gap import Gap, asks_alike
+from denizen.domain.ids import derive
 
 PROPOSED = "✅"
 """What the agent puts on a message that was proposed."""
@@ -91,6 +92,14 @@ class Proposal:
             self, status=ProposalStatus.WITHDRAWN, answer="", question="", asker="", gap_id="", link="",
             author_name="", reason="", text="", file="", is_filed=False,
         )  # fmt: skip
+
+
+def with_id(proposal: Proposal) -> Proposal:
+    """Its id tells what exactly was proposed: with another text it is another proposal, and nobody accepts what they have
+    not seen.
+    """
+    told = (proposal.question, proposal.answer, proposal.author, proposal.author_name)
+    return replace(proposal, id=derive("prop", proposal.place.platform, proposal.post, *told))
 
 
 def is_same_emoji(one: str, other: str) -> bool:

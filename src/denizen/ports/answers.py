@@ -49,13 +49,17 @@ class Proposals(Protocol):
 
     async def find(self, proposal_id: str) -> Proposal | None: ...
 
+    async def find_of(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
+        """What was proposed of these posts, whatever became of it, the oldest first."""
+        ...
+
     async def list_proposals(self, status: ProposalStatus, *, limit: int = 1000) -> Sequence[Proposal]:
         """Newest first."""
         ...
 
     async def decide(self, proposal: Proposal) -> bool:
-        """Keeps what was decided about it, and its file. False, and nothing changes, unless it is open and its question
-        is that which is kept.
+        """Keeps what was decided about it, and its file. False, and nothing changes, unless it is open and question,
+        answer, author and asker are those that are kept.
         """
         ...
 

@@ -27,13 +27,17 @@ class MemoryProposals:
     async def find(self, proposal_id: str) -> Proposal | None:
         return self._unit.tables.proposals.get(proposal_id)
 
+    async def find_of(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
+        rows = self._unit.tables.proposals.values()
+        return [each for each in rows if each.place.platform == platform and each.post in post_ids]
+
     async def list_proposals(self, status: ProposalStatus, *, limit: int = 1000) -> Sequence[Proposal]:
         rows = [each for each in self._unit.tables.proposals.values() if each.status is status]
         return newest_first(rows, lambda each: each.created_at, limit)
 
     async def decide(self, proposal: Proposal) -> bool:
         known = self._unit.tables.proposals.get(proposal.id)
-        if known is None or known.status is not ProposalStatus.OPEN or known.asker != proposal.asker:
+        if known is None or known.status is not ProposalStatus.OPEN or _said(known) != _said(proposal):
             self._unit.check_writes()
             return False
         self._put(
@@ -85,3 +89,7 @@ class MemoryProposals:
         chosen = [key for key, each in rows.items() if goes(each)]
         self._unit.remove(rows, *chosen)
         return len(chosen)
+
+
+def _said(proposal: Proposal) -> tuple[str, ...]:
+    return proposal.question, proposal.answer, proposal.author, proposal.author_name, proposal.asker

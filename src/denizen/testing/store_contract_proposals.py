@@ -40,16 +40,26 @@ class ProposalContract:
         async with store.work(write=False) as work:
             assert await work.proposals.find("a") == old
             assert await work.proposals.find("none") is None
+            assert await work.proposals.find_of("discord", ["pa", "pb", "none"]) == [new, old]
+            assert await work.proposals.find_of("discord", ["pa"]) == [old]
+            assert await work.proposals.find_of("other", ["pa"]) == await work.proposals.find_of("discord", []) == []
             assert await work.proposals.list_proposals(OPEN) == [new, old]
             assert await work.proposals.list_proposals(OPEN, limit=1) == [new]
             assert await work.proposals.list_proposals(ACCEPTED) == []
 
-    async def test_a_proposal_is_decided_about_once_and_only_with_the_question_that_is_kept(self, store: Store) -> None:
+    async def test_a_proposal_is_decided_about_once_and_only_as_it_is_kept(self, store: Store) -> None:
         proposal = proposal_of("a")
         async with store.work() as work:
             await work.proposals.add(proposal)
-            assert not await work.proposals.decide(replace(accepted(proposal), asker=""))
-            assert await work.proposals.decide(replace(accepted(proposal), answer="Not this.", question="Nor this."))
+            for seen in (
+                {"asker": ""},
+                {"answer": "Not this."},
+                {"question": ""},
+                {"author": BOB},
+                {"author_name": ""},
+            ):
+                assert not await work.proposals.decide(replace(accepted(proposal), **seen))
+            assert await work.proposals.decide(accepted(proposal))
             assert not await work.proposals.decide(replace(proposal, status=ProposalStatus.REJECTED))
             assert not await work.proposals.decide(proposal_of("none"))
             assert await work.proposals.find("a") == accepted(proposal)

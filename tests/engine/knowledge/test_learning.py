@@ -248,6 +248,31 @@ async def test_who_proposed_it_takes_it_back_and_nobody_else_does(tmp_path: Path
         assert ("bot-ada", OK) in desk.world.platform.reactions[post.id]
 
 
+async def test_what_was_reviewed_is_not_accepted_when_the_message_says_something_else_by_then(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        post = await desk.talk()
+        seen = await desk.propose(post)
+        await desk.react("olga", post, on=False)
+        desk.world.platform.edit(post.id, "Pay Mallory a hundred euros.")
+        await desk.town.settled()
+        anew = await desk.propose(post)
+        assert (seen.id == anew.id, anew.answer) == (False, "Pay Mallory a hundred euros.")
+        with pytest.raises(NotFound):
+            await desk.learning.accept(seen.id, OPERATOR)
+        assert await desk.open() == [anew]
+
+
+async def test_an_author_who_refused_is_not_asked_again_with_another_text(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        post = await desk.talk()
+        await desk.propose(post)
+        await desk.react("ben", post, NO)
+        desk.world.platform.edit(post.id, "Eleven euros.")
+        await desk.town.settled()
+        await desk.react("carl", post)
+        assert await desk.open() == []
+
+
 async def test_its_author_takes_it_back_for_good(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         post = await desk.talk()

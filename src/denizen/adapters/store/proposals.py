@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, UtcTime
+from denizen.adapters.store.columns import EscapedText, UtcTime, escape
 from denizen.adapters.store.dialect import Dialect, InsertInto
 from denizen.adapters.store.tables import proposals
 from denizen.adapters.store.unit import Unit
@@ -27,11 +27,13 @@ _WHOSE = sa.bindparam("whose", type_=EscapedText())
 _WITHDRAWN = ProposalStatus.WITHDRAWN.value
 _TEXTS = ("answer", "author_name", "link", "question", "asker", "gap_id", "reason", "text", "file")
 """What a withdrawn proposal does not have any more."""
+_REVIEWED = ("question", "answer", "author", "author_name", "asker")
+"""What the one who decides has seen."""
 
 _DECIDE = (
     sa.update(proposals)
     .where(_ONE, proposals.c.status == ProposalStatus.OPEN.value)
-    .where(proposals.c.asker == sa.bindparam("asked_by", type_=EscapedText()))
+    .where(*(proposals.c[name] == sa.bindparam(f"known_{name}", type_=EscapedText()) for name in _REVIEWED))
     .values(
         status=sa.bindparam("to"),
         decided_by=sa.bindparam("by", type_=EscapedText()),
@@ -77,6 +79,13 @@ def _remove(dialect: Dialect) -> sa.Delete:
     return sa.delete(proposals).where(dialect.among(proposals.c.id, "chosen"))
 
 
+@cache
+def _of_posts(dialect: Dialect) -> sa.Select[Any]:
+    on_platform = proposals.c.platform == sa.bindparam("of_platform", type_=EscapedText())
+    wanted = sa.select(proposals).where(on_platform, dialect.among(proposals.c.post, "chosen"))
+    return wanted.order_by(proposals.c.position)
+
+
 class SqlProposals:
     """`denizen.ports.answers.Proposals`."""
 
@@ -94,14 +103,22 @@ class SqlProposals:
 
         return await self._unit.read(job)
 
+    async def find_of(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
+        statement, chosen = _of_posts(self._unit.dialect), [escape(key) for key in sorted(post_ids)]
+        bounds = {"of_platform": platform, "chosen": self._unit.dialect.list_of(chosen)}
+        return await self._unit.read(
+            lambda connection: [_proposal(row) for row in connection.execute(statement, bounds)]
+        )
+
     async def list_proposals(self, status: ProposalStatus, *, limit: int = 1000) -> Sequence[Proposal]:
         bounds = {"wanted": status.value, "most": max(limit, 0)}
         return await self._unit.read(lambda connection: [_proposal(row) for row in connection.execute(_NEWEST, bounds)])
 
     async def decide(self, proposal: Proposal) -> bool:
         values = {
-            "which": proposal.id, "asked_by": proposal.asker, "to": proposal.status.value, "by": proposal.decided_by,
+            "which": proposal.id, "to": proposal.status.value, "by": proposal.decided_by,
             "at": proposal.decided_at, "why": proposal.reason, "edited": proposal.text, "name": proposal.file,
+            **{f"known_{name}": getattr(proposal, name) for name in _REVIEWED},
         }  # fmt: skip
         return await self._change(_DECIDE, values) > 0
 

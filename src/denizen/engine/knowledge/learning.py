@@ -139,7 +139,10 @@ class Learning:
             found = await work.proposals.find(proposal_id)
         if found is None or found.status is ProposalStatus.WITHDRAWN:
             raise NotFound(
-                f"There is no proposal '{proposal_id}'.", code="proposal_not_found", fix="`denizen gaps proposals`."
+                f"There is no proposal '{proposal_id}'.",
+                code="proposal_not_found",
+                why="It may have been taken back, or proposed anew with another text.",
+                fix="`denizen gaps proposals` lists those that are open.",
             )
         if found.status is not ProposalStatus.OPEN:
             raise _decided(found)
@@ -160,7 +163,7 @@ class Learning:
         now = self._clock.now()
         decided = replace(decided, decided_by=by.key, decided_at=now)
         async with self._store.work() as work:
-            if not await work.proposals.decide(decided):
+            if not await work.proposals.decide(decided):  # or what was reviewed is not what is kept any more
                 raise _decided(decided)
             if decided.status is ProposalStatus.ACCEPTED:
                 await close_answered(work, decided)
@@ -216,7 +219,7 @@ def _edited(proposal: Proposal, text: str) -> str:
 
 def _decided(proposal: Proposal) -> Conflict:
     return Conflict(
-        f"Somebody has decided about '{proposal.id}' already.",
+        f"Somebody has decided about '{proposal.id}' already, or it has changed.",
         code="proposal_decided",
         fix="`denizen gaps proposals` lists those that are open.",
     )

@@ -13,7 +13,7 @@ from dataclasses import replace
 from denizen.domain.archiving import link_of
 from denizen.domain.attention import in_scope
 from denizen.domain.errors import DenizenError
-from denizen.domain.ids import derive, fresh
+from denizen.domain.ids import fresh
 from denizen.domain.message import Author
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.proposal import (
@@ -28,6 +28,7 @@ from denizen.domain.proposal import (
     clean,
     is_same_emoji,
     nearest_gap,
+    with_id,
 )
 from denizen.domain.room import Post, Room
 from denizen.engine.archive.mirror import Mirror
@@ -68,9 +69,8 @@ class Proposing:
 
     async def forget_posts(self, desk: Desk, post_ids: Sequence[str]) -> None:
         """Messages that are gone teach nothing any more."""
-        ids = [_id_of(desk.channel.platform, post_id) for post_id in post_ids]
         async with desk.store.work(write=False) as work:
-            known = [each for key in ids if (each := await work.proposals.find(key)) is not None]
+            known = await work.proposals.find_of(desk.channel.platform, post_ids)
         if not known:
             return
         async with desk.store.work() as work:
@@ -88,16 +88,17 @@ class Proposing:
             return
         now = desk.clock.now()
         proposal = Proposal(
-            id=_id_of(post.platform, post.id), place=room.place, post=post.id, answer=answer,
-            author=_key_of(post.platform, post.author.id), author_name=post.author.name,
+            id="", place=room.place, post=post.id, answer=answer,
+            author=_key_of(post.platform, post.author.id), author_name=clean(post.author.name, MAX_QUESTION_CHARS),
             proposer=_key_of(post.platform, reaction.user_id), link=link_of(post),
             said_at=post.created_at, created_at=now,
         )  # fmt: skip
-        proposal = await self._with_question(desk, room, post, proposal)
+        proposal = with_id(await self._with_question(desk, room, post, proposal))
         said = Said(room.place, post.id, TOLD, PROPOSED, key=fresh("proposed"))
         deliveries = plan_said(said, channel, desk.manners, now=now)
         async with desk.store.work() as work:
-            if not await work.proposals.add(proposal):
+            # One for each message, whatever it says by now: an author's refusal is for good.
+            if await work.proposals.find_of(post.platform, [post.id]) or not await work.proposals.add(proposal):
                 return
             await work.outbox.add(deliveries)
         desk.outbox.wake(channel.platform, channel.agent)
@@ -130,26 +131,27 @@ class Proposing:
         """Who proposed it does not any more; what was decided stays."""
         platform = desk.channel.platform
         async with desk.store.work() as work:
-            known = await work.proposals.find(_id_of(platform, reaction.message_id))
-            if known is None or known.status is not ProposalStatus.OPEN:
+            found = await work.proposals.find_of(platform, [reaction.message_id])
+            proposer = _key_of(platform, reaction.user_id)
+            theirs = [each for each in found if each.status is ProposalStatus.OPEN and each.proposer == proposer]
+            if not theirs:
                 return
-            if known.proposer != _key_of(platform, reaction.user_id):
-                return
-            await work.proposals.remove([known.id])
-        await _unsign(desk.channel, known)
+            await work.proposals.remove([each.id for each in theirs])
+        await _unsign(desk.channel, theirs[0])
 
     async def _refuse(self, desk: Desk, reaction: Reacted) -> None:
         """Its author does not want it, now or ever: the same message is not proposed again."""
         platform = desk.channel.platform
         async with desk.store.work(write=False) as work:
-            known = await work.proposals.find(_id_of(platform, reaction.message_id))
-        if known is None or known.author != _key_of(platform, reaction.user_id):
+            found = await work.proposals.find_of(platform, [reaction.message_id])
+        theirs = [each for each in found if each.author == _key_of(platform, reaction.user_id)]
+        if not theirs:
             return
         async with desk.store.work() as work:
-            if not await work.proposals.withdraw(known.id):
-                return
-        await self._tell([known])
-        await _unsign(desk.channel, known)
+            gone = [each for each in theirs if await work.proposals.withdraw(each.id)]
+        if gone:
+            await self._tell(gone)
+            await _unsign(desk.channel, gone[0])
 
     async def _tell(self, gone: Sequence[Proposal]) -> None:
         """Whatever status they were read with: somebody may have accepted one in the meantime."""
@@ -173,10 +175,6 @@ async def _unsign(channel: Channel, proposal: Proposal) -> None:
         await channel.react(proposal.place, proposal.post, PROPOSED, on=False)
     except DenizenError as error:
         _log.info("a sign stays", extra={"post": proposal.post, "code": error.code})
-
-
-def _id_of(platform: str, post_id: str) -> str:
-    return derive("prop", platform, post_id)[:17]
 
 
 def _key_of(platform: str, user_id: str) -> str:
