@@ -145,3 +145,21 @@ def test_an_emoji_is_the_same_however_it_is_drawn_or_named() -> None:
 def test_what_nobody_sees_goes() -> None:
     assert clean(" a\u202eb\x00\ud800\r\nc ", 10) == "ab\nc"
     assert clean("abcdef", 3) == "abc"
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        "\U000e0041\U000e007f", "\U000e0100", "\u200b", "\u200c", "\u200e", "\u200f", "\u202a", "\u2060", "\u206f",
+        "\u2064", "\xad", "\u034f", "\u061c", "\u115f", "\u1160", "\u180b", "\u180e", "\u3164", "\uffa0", "\ufe00",
+        "\ufe0e", "\u200d", "\ufe0f", "\ufe0f\u200d", "\u200d\ufe0f\u200d",
+    ],
+)  # fmt: skip
+def test_no_words_are_hidden_from_the_one_who_reviews_them(unseen: str) -> None:
+    assert clean(f"a{unseen}b{unseen}\n{unseen} \u4f55{unseen}", 20) == "ab\n \u4f55"
+
+
+@pytest.mark.parametrize("emoji", ["❤️", "👩‍🚀", "🏴‍☠️", "👩🏽‍⚕️", "❤️‍🔥"])
+def test_emoji_stay_as_they_are(emoji: str) -> None:
+    assert clean(f"a {emoji} {emoji}", 40) == f"a {emoji} {emoji}"
+    assert clean(f"{emoji}\u200d\u200d\ufe0f\ufe0f", 40) == emoji

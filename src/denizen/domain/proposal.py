@@ -32,7 +32,16 @@ MAX_QUESTION_CHARS = 500
 
 _SLUG_CHARS = 50
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
-_UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u200b\u200c\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Controls, and what takes no room: a reviewer would accept words that only a model reads."""
+_SIGN = r"[^\x00-\x7f\w\s\u200d\ufe0f]"
+_LONE_STYLE = re.compile(rf"(?<!{_SIGN})\ufe0f")
+_LONE_JOINER = re.compile(rf"(?<!{_SIGN})(?<!\ufe0f)\u200d|\u200d(?!{_SIGN})")
+"""Only emoji are drawn and joined with them."""
 _BREAK = re.compile(r"\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _OWN_EMOJI = re.compile(r"<a?:\w+:(\d+)>")
 _ID_LINE = re.compile(r"^id: (prop_\w+)$")
@@ -95,8 +104,8 @@ class Proposal:
 
 
 def with_id(proposal: Proposal) -> Proposal:
-    """Its id tells what exactly was proposed: with another text it is another proposal, and nobody accepts what they have
-    not seen.
+    """Its id tells what exactly was proposed: with another text it is another proposal, and nobody accepts what they
+    have not seen.
     """
     told = (proposal.question, proposal.answer, proposal.author, proposal.author_name)
     return replace(proposal, id=derive("prop", proposal.place.platform, proposal.post, *told))
@@ -125,7 +134,8 @@ def nearest_gap(gaps: Iterable[Gap], place: Place, at: datetime, *, asker: str =
 
 def clean(text: str, limit: int) -> str:
     """Without what nobody sees, and with one kind of line break."""
-    return _UNSEEN.sub("", _BREAK.sub("\n", text)).strip()[:limit]
+    seen = _UNSEEN.sub("", _BREAK.sub("\n", text))
+    return _LONE_JOINER.sub("", _LONE_STYLE.sub("", seen)).strip()[:limit]
 
 
 def name_file(proposal: Proposal, taken: Collection[str]) -> str:
