@@ -42,6 +42,21 @@ async def test_a_deletion_that_comes_before_its_post_deletes_it() -> None:
     assert await house.listed(house.general) == []
 
 
+async def test_a_room_that_is_deleted_takes_its_posts_and_those_of_its_threads_along_also_late_ones() -> None:
+    house = Archived()
+    thread = house.platform.add_room("Roses", RoomKind.THREAD, parent=house.general)
+    posts = [house.platform.write(room, "ana", "Here.") for room in (house.general, thread, house.plans)]
+    late = house.platform.write(thread, "kim", "Me too.")
+    await house.mirror.keep(posts)
+    assert await house.mirror.delete_room(DISCORD, house.general.id) == 2
+    assert await house.mirror.keep([late]) == 0
+    assert await house.listed(house.general) == await house.listed(thread) == []
+    assert await house.listed(house.plans) == ["Here."]
+    gone = await house.find(posts[1])
+    assert gone is not None
+    assert gone.deleted_at == house.clock.now()
+
+
 async def test_an_old_page_does_not_undo_an_edit() -> None:
     house = Archived()
     old = house.platform.write(house.general, "ana", "old")

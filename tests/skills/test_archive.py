@@ -255,7 +255,7 @@ class Mirroring:
     async def on_room(self, room: Room) -> None:
         await self.mirror.rooms([room])
 
-    async def on_room_gone(self, platform: str, room_id: str) -> None:
+    async def on_room_gone(self, platform: str, room_id: str, *, is_deleted: bool) -> None:
         self.heard.append(room_id)
 
     async def on_command(self, call: CommandCall) -> CommandReply:

@@ -54,7 +54,7 @@ class Ears:
     async def on_room(self, room: Room) -> None:
         self.told.append(f"room {room.name}")
 
-    async def on_room_gone(self, platform: str, room_id: str) -> None:
+    async def on_room_gone(self, platform: str, room_id: str, *, is_deleted: bool) -> None:
         self.told.append(f"gone {room_id}")
 
     async def on_command(self, call: CommandCall) -> CommandReply:

@@ -112,6 +112,10 @@ class Archive(Protocol):
         """Returns how many of them were here and not deleted yet."""
         ...
 
+    async def mark_room_deleted(self, platform: str, room_id: str, *, at: datetime, limit: int) -> int:
+        """At most `limit` posts of the room and of its threads, likewise: a piece at a time, until none is left."""
+        ...
+
     async def find(self, platform: str, post_id: str) -> Post | None:
         """Deleted ones too (`deleted_at` says so)."""
         ...

@@ -50,6 +50,10 @@ class MemoryArchive:
         drop_vectors(self._unit, platform, post_ids)
         return len(marked)
 
+    async def mark_room_deleted(self, platform: str, room_id: str, *, at: datetime, limit: int) -> int:
+        left = [post.id for post in self._of_room(platform, room_id) if post.deleted_at is None]
+        return await self.mark_deleted(platform, left[: max(limit, 0)], at=at)
+
     async def find(self, platform: str, post_id: str) -> Post | None:
         return self._unit.tables.posts.get((platform, post_id))
 
@@ -119,13 +123,7 @@ class MemoryArchive:
 
     async def forget_room(self, platform: str, room_id: str) -> int:
         self._unit.check_writes()
-        if not room_id:  # which would be the parent of every channel
-            return 0
-        rooms = self._unit.tables.rooms.values()
-        gone = {room_id} | {room.id for room in rooms if (room.platform, room.parent) == (platform, room_id)}
-        return self._forget(
-            platform, [post for post in self._all(platform) if post.parent == room_id or post.room in gone]
-        )
+        return self._forget(platform, self._of_room(platform, room_id))
 
     async def forget_posts(self, platform: str, post_ids: Sequence[str]) -> int:
         self._unit.check_writes()
@@ -188,6 +186,14 @@ class MemoryArchive:
 
     def _all(self, platform: str) -> list[Post]:
         return [post for post in self._unit.tables.posts.values() if post.platform == platform]
+
+    def _of_room(self, platform: str, room_id: str) -> list[Post]:
+        """With its threads."""
+        if not room_id:  # which would be the parent of every channel
+            return []
+        rooms = self._unit.tables.rooms.values()
+        within = {room_id} | {room.id for room in rooms if (room.platform, room.parent) == (platform, room_id)}
+        return [post for post in self._all(platform) if post.parent == room_id or post.room in within]
 
     def _visible(self, platform: str, rooms: Collection[str] | None = None) -> Iterable[Post]:
         chosen = None if rooms is None else set(rooms)

@@ -140,7 +140,7 @@ class MemoryChannel:
 
     def hear_room_gone(self, room: Room) -> None:
         if self._platform.may_read(room.id, self._user_id):
-            self._tell(lambda listener: listener.on_room_gone(room.platform, room.id))
+            self._tell(lambda listener: listener.on_room_gone(room.platform, room.id, is_deleted=True))
 
     # The channel
 

@@ -85,6 +85,23 @@ class ForgettingContract:
         assert [message.sequence for message in tail] == [1, 2, 3, 4, 5, 6]
         assert await kept(store, *POSTS) == ["2", "3", "5"]
 
+    async def test_a_deleted_room_takes_its_posts_and_those_of_its_threads_along_in_pieces(self, store: Store) -> None:
+        await mirror(store, *POSTS)
+        async with store.work() as work:
+            await work.archive.put_room(replace(room_of("40"), parent="10"))
+            for room in ("", "none"):
+                assert await work.archive.mark_room_deleted(PLATFORM, room, at=at(9), limit=9) == 0
+            assert await work.archive.mark_room_deleted("other", "10", at=at(9), limit=9) == 0
+            assert await work.archive.mark_room_deleted(PLATFORM, "10", at=at(9), limit=0) == 0
+            marked = 0
+            while piece := await work.archive.mark_room_deleted(PLATFORM, "10", at=at(9), limit=2):
+                assert piece <= 2
+                marked += piece
+            assert marked == 4
+            found = [await work.archive.find(PLATFORM, post.id) for post in POSTS]
+            assert [post and post.deleted_at for post in found] == [at(9), at(9), at(9), at(9), None]
+            assert await work.archive.total(PLATFORM) == 1
+
     async def test_an_author_is_forgotten_also_where_their_words_were_not_archived(self, store: Store) -> None:
         session = await mirror(store, *POSTS)
         _, elsewhere = await open_talk(store, Place("web", "here"))

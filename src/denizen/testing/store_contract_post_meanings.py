@@ -59,6 +59,7 @@ Act = Callable[[Work], Awaitable[object]]
 
 GOING: dict[str, Act] = {
     "deleted": lambda work: work.archive.mark_deleted(PLATFORM, ["1", "none"], at=at(3)),
+    "of a deleted room": lambda work: work.archive.mark_room_deleted(PLATFORM, "10", at=at(3), limit=9),
     "told of as deleted": lambda work: work.archive.put([replace(talk("1"), deleted_at=at(3))]),
     "edited": lambda work: work.archive.put([replace(talk("1", "ok"), edited_at=at(3))]),
     "moved": lambda work: work.archive.put([replace(talk("1", room="20"), edited_at=at(3))]),

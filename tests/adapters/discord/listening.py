@@ -94,8 +94,8 @@ class Heard:
         self.rooms.append(room)
         await self._note(f"room {room.name}", room)
 
-    async def on_room_gone(self, platform: str, room_id: str) -> None:
-        await self._note(f"gone {room_id}", room_id)
+    async def on_room_gone(self, platform: str, room_id: str, *, is_deleted: bool) -> None:
+        await self._note(f"{'deleted' if is_deleted else 'gone'} {room_id}", room_id)
 
     async def on_command(self, call: CommandCall) -> CommandReply:
         self.calls.append(call)

@@ -78,9 +78,9 @@ async def test_rooms_that_come_change_and_go_are_heard(harbour: Harbour) -> None
         thread = harbour.world.open_thread(harbour.ana, garden, "Roses")
         await heard.until(lambda: "room Roses" in heard.log)
         harbour.world.delete_channel(thread)
-        await heard.until(lambda: f"gone {thread.id}" in heard.log)
+        await heard.until(lambda: f"deleted {thread.id}" in heard.log)
         harbour.world.delete_channel(garden)
-        await heard.until(lambda: f"gone {garden.id}" in heard.log)
+        await heard.until(lambda: f"deleted {garden.id}" in heard.log)
     assert "room secret" not in heard.log
     assert heard.rooms[-1].parent == str(garden.id)
 

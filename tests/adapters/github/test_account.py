@@ -124,6 +124,16 @@ async def test_an_edit_back_to_what_was_there_before_is_told_too(yard: Yard) -> 
     assert heard.questions == ["two", "one", "two"]
 
 
+async def test_an_issue_that_is_deleted_takes_its_room_along(yard: Yard) -> None:
+    issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
+    name, opened = yard.payload()
+    async with running(yard) as (account, heard):
+        yard.world.comment(yard.ben, issue, "@denizen why?")
+        await account.take(*yard.payload())
+        await account.take(name, {**opened, "action": "deleted"})
+    assert heard.gone == [heard.arrivals[0].room.id]
+
+
 async def test_other_repositories_and_other_events_are_nothing_for_it(yard: Yard) -> None:
     issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
     async with running(yard, repositories=("harbour/docs-*",)) as (account, heard):

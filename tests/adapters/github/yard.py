@@ -113,6 +113,7 @@ class Heard:
         self.arrivals: list[Arrival] = []
         self.told_rooms: list[Room] = []
         self.deleted: list[str] = []
+        self.gone: list[str] = []
         self.ready = anyio.Event()
 
     @property
@@ -135,7 +136,9 @@ class Heard:
     async def on_room(self, room: Room) -> None:
         self.told_rooms.append(room)
 
-    async def on_room_gone(self, platform: str, room_id: str) -> None: ...
+    async def on_room_gone(self, platform: str, room_id: str, *, is_deleted: bool) -> None:
+        if is_deleted:
+            self.gone.append(room_id)
 
     async def on_command(self, call: CommandCall) -> CommandReply:
         return CommandReply()

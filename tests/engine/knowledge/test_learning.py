@@ -289,6 +289,18 @@ async def test_its_author_takes_it_back_for_good(tmp_path: Path) -> None:
         assert left.answer + left.question + left.author_name == ""
 
 
+async def test_a_room_that_the_account_only_left_keeps_what_was_said_there(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        proposal = await desk.propose()
+        room = desk.world.general
+        async with desk.town.store.work(write=False) as work:
+            kept = await work.archive.list_posts("discord", room.id)
+        await desk.town.resident.on_room_gone("discord", room.id, is_deleted=False)
+        assert await desk.open() == [proposal]
+        async with desk.town.store.work(write=False) as work:
+            assert await work.archive.list_posts("discord", room.id) == kept != []
+
+
 async def test_a_message_that_is_deleted_is_not_proposed_any_more(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         post = await desk.talk()
@@ -422,7 +434,7 @@ async def test_files_that_somebody_else_put_into_the_folder_stay_as_they_are(tmp
 # --- forgetting -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["forget", "opt out", "reaction", "delete", "channel"])
+@pytest.mark.parametrize("how", ["forget", "opt out", "reaction", "delete", "channel", "room"])
 async def test_what_an_author_takes_back_is_in_no_document_any_more(tmp_path: Path, how: str) -> None:
     async with open_desk(tmp_path) as desk:
         post = await desk.talk()
@@ -438,6 +450,9 @@ async def test_what_an_author_takes_back_is_in_no_document_any_more(tmp_path: Pa
                 await desk.town.privacy.opt_out_channel("discord", desk.world.general.id)
             case "reaction":
                 await desk.react("ben", post, NO)
+            case "room":
+                desk.world.platform.remove_room(desk.world.general)
+                await desk.town.settled()
             case _:
                 desk.world.platform.delete(post.id)
                 await desk.town.settled()

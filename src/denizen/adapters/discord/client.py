@@ -125,7 +125,7 @@ class GatewayClient(discord.AutoShardedClient):
         self._events.room_changes(before, after)
 
     async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
-        self._events.room_goes(channel.id)
+        self._events.room_goes(channel.id, is_deleted=True)
 
     async def on_thread_create(self, thread: discord.Thread) -> None:
         self._events.room_comes(thread)
@@ -137,7 +137,7 @@ class GatewayClient(discord.AutoShardedClient):
         self._events.room_changes(before, after)
 
     async def on_raw_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
-        self._events.room_goes(event.thread_id)
+        self._events.room_goes(event.thread_id, is_deleted=True)
 
     async def on_interaction(self, interaction: discord.Interaction) -> None:
         self._interactions.take(interaction)

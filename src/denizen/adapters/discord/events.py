@@ -86,7 +86,7 @@ class Events:
 
     def guild_goes(self, guild: discord.Guild) -> None:
         for channel in list_channels(guild):
-            self.room_goes(channel.id)
+            self.room_goes(channel.id, is_deleted=False)
 
     def message(self, message: discord.Message) -> None:
         """One that only says that an answer is being thought about is not heard before it says more."""
@@ -140,9 +140,13 @@ class Events:
         if before.name != after.name or is_readable(before) != is_readable(after):
             self.room_comes(after)
 
-    def room_goes(self, channel_id: int) -> None:
+    def room_goes(self, channel_id: int, *, is_deleted: bool) -> None:
         room_id = str(channel_id)
-        self._queues.put(room_id, lambda: hear("on_room_gone", lambda: self._listener.on_room_gone(PLATFORM, room_id)))
+
+        async def call() -> None:
+            await self._listener.on_room_gone(PLATFORM, room_id, is_deleted=is_deleted)
+
+        self._queues.put(room_id, lambda: hear("on_room_gone", call))
 
     def _is_mine(self, message: discord.Message) -> bool:
         return self._client.user is not None and message.author.id == self._client.user.id

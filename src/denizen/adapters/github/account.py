@@ -165,6 +165,8 @@ class GitHubAccount:
             await self._tell_room(listener, room)
             if change is Change.GONE:
                 await listener.on_delete(room, [post.id])
+                if heard.is_opening:  # of what goes with it GitHub does not tell one by one
+                    await listener.on_room_gone(room.platform, room.id, is_deleted=True)
             else:
                 is_edit, is_fresh = change is Change.EDITED, is_told and change is Change.MADE
                 await listener.on_message(ear.arrival(topic, heard, is_edit=is_edit, is_fresh=is_fresh))

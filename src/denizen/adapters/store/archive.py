@@ -10,7 +10,14 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import escape
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.forgetting import count_author, forget_author, forget_before, forget_posts, forget_room
+from denizen.adapters.store.forgetting import (
+    count_author,
+    forget_author,
+    forget_before,
+    forget_posts,
+    forget_room,
+    list_room_posts,
+)
 from denizen.adapters.store.post_search import EVER, NEVER, count_posts, search_posts, total_posts
 from denizen.adapters.store.posts import find_post, find_posts, list_posts, list_versions, mark_deleted, put_posts
 from denizen.adapters.store.rooms import (
@@ -60,6 +67,13 @@ class SqlArchive:
     async def mark_deleted(self, platform: str, post_ids: Sequence[str], *, at: datetime) -> int:
         dialect = self._unit.dialect
         return await self._unit.write(lambda connection: mark_deleted(connection, dialect, platform, post_ids, at))
+
+    async def mark_room_deleted(self, platform: str, room_id: str, *, at: datetime, limit: int) -> int:
+        def job(connection: sa.Connection) -> int:
+            left = list_room_posts(connection, self._unit.dialect, platform, room_id, limit)
+            return mark_deleted(connection, self._unit.dialect, platform, left, at)
+
+        return await self._unit.write(job)
 
     async def find(self, platform: str, post_id: str) -> Post | None:
         return await self._unit.read(lambda connection: find_post(connection, platform, post_id))

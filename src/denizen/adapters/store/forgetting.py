@@ -17,7 +17,7 @@ from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escap
 from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.meanings import drop_meanings, lower_mark
 from denizen.adapters.store.summaries import drop_summaries
-from denizen.adapters.store.tables import conversations, messages, posts, rooms
+from denizen.adapters.store.tables import THERE, conversations, messages, posts, rooms
 from denizen.domain.message import parts_to_json
 from denizen.domain.mirror import FORGOTTEN
 from denizen.ports.archive import AuthorCount
@@ -120,20 +120,43 @@ def forget_author(connection: sa.Connection, dialect: Dialect, platform: str, au
     return _forget_all(connection, dialect, _OF_AUTHOR, which)
 
 
+def list_room_posts(
+    connection: sa.Connection, dialect: Dialect, platform: str, room_id: str, limit: int
+) -> Sequence[str]:
+    """Ids of some posts of a room and its threads that are not deleted."""
+    if not room_id or limit < 1:
+        return []
+    for some, which in _room_posts(connection, dialect, platform, room_id):
+        left = connection.execute(some.where(THERE).limit(limit), which).scalars().all()
+        if left:
+            return left
+    return []
+
+
 def forget_room(connection: sa.Connection, dialect: Dialect, platform: str, room_id: str) -> int:
-    """With its threads, as the posts name their channel and as the rooms do."""
+    """With its threads."""
     if not room_id:  # which would be the parent of every channel
         return 0
-    threads = connection.execute(_THREADS, {"where": platform, "of": room_id}).scalars().all()
-    chosen = dialect.list_of([escape(key) for key in (room_id, *threads)])
-    gone = _forget_all(connection, dialect, _of_rooms(dialect), {"where": platform, "rooms": chosen})
-    return gone + _forget_all(connection, dialect, _OF_PARENT, {"where": platform, "parent": room_id})
+    found = _room_posts(connection, dialect, platform, room_id)
+    return sum(_forget_all(connection, dialect, some, which) for some, which in found)
 
 
 def forget_before(connection: sa.Connection, dialect: Dialect, platform: str, before: datetime, limit: int) -> int:
     """The oldest first."""
     oldest = connection.execute(_OLDEST, {"where": platform, "until": before, "limit": max(limit, 0)}).scalars().all()
     return forget_posts(connection, dialect, platform, oldest)
+
+
+def _room_posts(
+    connection: sa.Connection, dialect: Dialect, platform: str, room_id: str
+) -> Sequence[tuple[sa.Select[Any], dict[str, Any]]]:
+    """Statements for pieces of them, as the posts name their channel and as the rooms do."""
+    threads = connection.execute(_THREADS, {"where": platform, "of": room_id}).scalars().all()
+    chosen = dialect.list_of([escape(key) for key in (room_id, *threads)])
+    return [
+        (_of_rooms(dialect), {"where": platform, "rooms": chosen}),
+        (_OF_PARENT, {"where": platform, "parent": room_id}),
+    ]
 
 
 def _forget_all(connection: sa.Connection, dialect: Dialect, some: sa.Select[Any], which: dict[str, Any]) -> int:

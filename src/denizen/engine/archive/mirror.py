@@ -26,6 +26,7 @@ OPT_OUTS_AGE_S = 30.0
 """How long stored opt-outs are believed; changes made in this process count at once."""
 
 ROOMS_AT_ONCE = 100
+POSTS_AT_ONCE = 500
 REMEMBERED_DELETIONS = 10_000
 
 Roles = Mapping[str, frozenset[str]]
@@ -54,6 +55,7 @@ class Mirror:
         self._lock = anyio.Lock()
         self._chosen: dict[str, _Chosen] = {}
         self._deleted: dict[tuple[str, str], datetime] = {}
+        self._gone_rooms: dict[tuple[str, str], None] = {}
 
     @property
     def policy(self) -> ArchivePolicy:
@@ -74,7 +76,7 @@ class Mirror:
             wanted = [
                 post
                 for post in posts
-                if not is_reasoning(post)
+                if not (is_reasoning(post) or self._is_of_gone_room(post))
                 and keeps_post(post, roles_of_author.get(post.author.id), policy, chosen, now=now)
             ]
             if not wanted and progress is None:
@@ -98,6 +100,22 @@ class Mirror:
                 del self._deleted[key]
             async with self._store.work() as work:
                 return await work.archive.mark_deleted(platform, post_ids, at=now)
+
+    async def delete_room(self, platform: str, room_id: str) -> int:
+        """Marks everything in the room and its threads as deleted, and returns how many posts that were. None comes
+        afterwards.
+        """
+        now, total = self._clock.now(), 0
+        async with self._lock:
+            self._gone_rooms[platform, room_id] = None
+            for key in list(self._gone_rooms)[:-REMEMBERED_DELETIONS]:
+                del self._gone_rooms[key]
+        while True:
+            async with self._store.work() as work:
+                marked = await work.archive.mark_room_deleted(platform, room_id, at=now, limit=POSTS_AT_ONCE)
+            total += marked
+            if not marked:
+                return total
 
     async def rooms(self, rooms: Sequence[Room]) -> None:
         """Adds rooms or renews what is known of them. Rooms are kept whoever opted out: they are names, without which
@@ -148,6 +166,9 @@ class Mirror:
                 )
             self._chosen[platform] = known
         return known.opt_outs
+
+    def _is_of_gone_room(self, post: Post) -> bool:
+        return any((post.platform, room) in self._gone_rooms for room in (post.room, post.parent) if room)
 
     async def _repeat_deletions(self, archive: Archive, posts: Sequence[Post]) -> None:
         for post in posts:

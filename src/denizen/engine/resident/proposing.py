@@ -75,7 +75,14 @@ class Proposing:
             return
         async with desk.store.work() as work:
             await work.proposals.remove([each.id for each in known])
-        await self._tell(known)
+        await self._tell()
+
+    async def forget_room(self, desk: Desk, room_id: str) -> None:
+        """Likewise when a channel is deleted with its threads, or a thread."""
+        async with desk.store.work() as work:
+            gone = await work.proposals.forget_room(desk.channel.platform, room_id)
+        if gone:
+            await self._tell()
 
     async def _propose(self, desk: Desk, reaction: Reacted) -> None:
         channel, room = desk.channel, reaction.room
@@ -150,12 +157,12 @@ class Proposing:
         async with desk.store.work() as work:
             gone = [each for each in theirs if await work.proposals.withdraw(each.id)]
         if gone:
-            await self._tell(gone)
+            await self._tell()
             await _unsign(desk.channel, gone[0])
 
-    async def _tell(self, gone: Sequence[Proposal]) -> None:
+    async def _tell(self) -> None:
         """Whatever status they were read with: somebody may have accepted one in the meantime."""
-        for tell in self._told if gone else ():
+        for tell in self._told:
             await tell()
 
 

@@ -28,7 +28,7 @@ from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.speaking import is_silence
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.engine.archive.backfill import Backfiller, Progress
+from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.channels import Channels
 from denizen.engine.commands.commands import Commands
@@ -39,9 +39,10 @@ from denizen.engine.resident.arbiter import Arbiter
 from denizen.engine.resident.asking import Asking
 from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.engine.resident.missed import Missed
-from denizen.engine.resident.positions import Positions, before
+from denizen.engine.resident.positions import Positions
 from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.receiver import Begun, Desk, Receiver
+from denizen.engine.resident.rooms import Rooms
 from denizen.engine.resident.showing import Showing, Shown
 from denizen.engine.resident.typed import TypedCommands
 from denizen.engine.services import Services
@@ -78,6 +79,7 @@ class Resident:
             hears=lambda room: self._positions.find(room) is not None,
         )  # fmt: skip
         self._positions = Positions(desk.store, desk.account, desk.channel.platform)
+        self._rooms = Rooms(desk, self._positions, household.mirror, household.proposing)
         self._missed = Missed(
             self._receiver, self._positions, hear=self._hear, mirror=self._mirror, began=self._show,
             look_back=self._look_back,
@@ -96,9 +98,8 @@ class Resident:
         )  # fmt: skip
         self._group: TaskGroup | None = None
         self._is_settled = False
-        self._rooms = Inbox()
+        self._inbox = Inbox()
         self._late: set[str] = set()
-        self._new_talks: set[str] = set()
         self._waiting: dict[str, Arrival] = {}
         """Questions that other agents answer first."""
 
@@ -183,27 +184,22 @@ class Resident:
 
     async def _backfill(self, rooms: Sequence[Room]) -> None:
         channel = self._desk.channel
-        await self._household.backfiller.run(channel, rooms, _ignore, roles_of=channel.find_roles)
+        run = self._household.backfiller.run  # which writes its progress to the log
+        await run(channel, rooms, lambda _progress: None, roles_of=channel.find_roles)
 
     async def on_room(self, room: Room) -> None:
-        await self._household.mirror.rooms([room])
-        if self._positions.find(room.id) is None:
-            self._positions.advance(room.id, room.latest_post or "0")
-            await self._positions.write()
+        await self._rooms.come(room)
 
-    async def on_room_gone(self, platform: str, room_id: str) -> None:
-        self._positions.forget(room_id)
+    async def on_room_gone(self, platform: str, room_id: str, *, is_deleted: bool) -> None:
+        await self._rooms.go(room_id, is_deleted=is_deleted)
 
     # --- messages ----------------------------------------------------------------------------------------------------
 
     async def on_message(self, arrival: Arrival) -> None:
         room, post = arrival.room, arrival.post
-        if self._positions.find(room.id) is None:
-            self._positions.advance(room.id, before(post.id))
-            if room.kind is RoomKind.DIRECT:
-                self._new_talks.add(room.id)
+        self._rooms.meet(room, post.id)
         try:
-            await self._remember_direct(room)
+            await self._rooms.remember(room)
             await self._hear(arrival)
         except DenizenError as error:
             if arrival.is_edit:  # its first form keeps its answer
@@ -213,14 +209,6 @@ class Resident:
         else:
             if not arrival.is_edit:
                 self._positions.note(room.id, post.id)
-
-    async def _remember_direct(self, room: Room) -> None:
-        """Nobody lists direct talks, so one is written down before its first message is looked at."""
-        if room.id in self._new_talks:
-            async with self._desk.store.work() as work:
-                await work.archive.put_room(room)
-            await self._positions.write()
-            self._new_talks.discard(room.id)
 
     def _hear_later(self, room: Room) -> None:
         """The store could not take a message. It is read again from the platform, before the position moves past it."""
@@ -245,7 +233,7 @@ class Resident:
 
     async def _hear(self, arrival: Arrival) -> None:
         """One after another in each room, also while its past is caught up: the same message may come both ways."""
-        async with self._rooms.turn(arrival.room.id):
+        async with self._inbox.turn(arrival.room.id):
             await self._mirror(arrival)
             if not arrival.is_mine:
                 await self._consider(arrival)
@@ -291,7 +279,7 @@ class Resident:
         is_over = True
         try:
             await self._household.arbiter.wait_for(self._desk, earlier, arrival)
-            async with self._rooms.turn(room.id):
+            async with self._inbox.turn(room.id):
                 latest = self._waiting.pop(post_id, None)
                 if latest is not None:  # else it was deleted meanwhile
                     await self._answer(latest)
@@ -409,7 +397,3 @@ class Resident:
 def may_be_silent(turn: Turn) -> bool:
     owed = owed_of(turn)
     return owed is not None and owed.may_be_silent
-
-
-def _ignore(progress: Progress) -> None:
-    """The backfiller writes its progress to the log."""

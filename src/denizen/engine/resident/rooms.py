@@ -1,0 +1,57 @@
+"""The rooms of an account as they come and go: what is kept of them, and from where on they are read.
+
+A room that is deleted takes along what was said in it (promise 3); one that the account only left does not. What is
+said there is the business of `resident`, which calls this.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from denizen.domain.room import Room, RoomKind
+from denizen.engine.archive.mirror import Mirror
+from denizen.engine.resident.positions import Positions, before
+from denizen.engine.resident.proposing import Proposing
+from denizen.engine.resident.receiver import Desk
+
+_log = logging.getLogger("denizen.resident")
+
+
+class Rooms:
+    """One for each account."""
+
+    def __init__(self, desk: Desk, positions: Positions, mirror: Mirror, proposing: Proposing) -> None:
+        self._desk = desk
+        self._positions = positions
+        self._mirror = mirror
+        self._proposing = proposing
+        self._new_talks: set[str] = set()
+
+    async def come(self, room: Room) -> None:
+        """It is new, or has another name."""
+        await self._mirror.rooms([room])
+        if self._positions.find(room.id) is None:
+            self._positions.advance(room.id, room.latest_post or "0")
+            await self._positions.write()
+
+    async def go(self, room_id: str, *, is_deleted: bool) -> None:
+        self._positions.forget(room_id)
+        if is_deleted:
+            gone = await self._mirror.delete_room(self._desk.channel.platform, room_id)
+            await self._proposing.forget_room(self._desk, room_id)
+            _log.info("a room was deleted", extra={"room": room_id, "posts": gone})
+
+    def meet(self, room: Room, post_id: str) -> None:
+        """Something is said there; in a room that nobody told of it is read from that on."""
+        if self._positions.find(room.id) is None:
+            self._positions.advance(room.id, before(post_id))
+            if room.kind is RoomKind.DIRECT:
+                self._new_talks.add(room.id)
+
+    async def remember(self, room: Room) -> None:
+        """Nobody lists direct talks, so one is written down before its first message is looked at."""
+        if room.id in self._new_talks:
+            async with self._desk.store.work() as work:
+                await work.archive.put_room(room)
+            await self._positions.write()
+            self._new_talks.discard(room.id)
