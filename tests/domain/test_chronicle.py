@@ -36,13 +36,15 @@ def test_each_day_and_each_thread_is_a_document_with_names_times_links_and_repli
         '---\ntitle: "#general on 2026-11-21"\nchannel: "#general"\nserver: "Harbour"\n'
         'date: "2026-11-21"\nmessages: 2\n'
         "---\n\n# #general on 2026-11-21\n\nTimes are UTC.\n\n"
-        "## 12:00 Ana\n\n[message](https://discord.com/channels/1/10/101); [thread](../threads/101-sails-masts.md)\n\n"
+        "## 12:00 Ana (id ana)\n\n[message](https://discord.com/channels/1/10/101); "
+        "[thread](../threads/101-sails-masts.md)\n\n"
         "> Who can sew\n> a sail?\n\n"
-        "## 12:03 Ben\n\n[message](https://discord.com/channels/1/10/102); edited 2026-11-21 13:00; "
-        "in reply to Ana, 2026-11-21 12:00: “Who can sew a sail?”\n\n> I can.\n> [file] plan.pdf (application/pdf)\n"
+        "## 12:03 Ben (id ben)\n\n[message](https://discord.com/channels/1/10/102); edited 2026-11-21 13:00; "
+        "in reply to Ana (id ana), 2026-11-21 12:00: “Who can sew a sail?”\n\n> I can.\n"
+        "> [file] plan.pdf (application/pdf)\n"
     )
     assert "in reply to a message that is not here" in found["2026/2026-11-22.md"]
-    assert "## 2026-11-21 12:05 Ana" in found["threads/101-sails-masts.md"]
+    assert "## 2026-11-21 12:05 Ana (id ana)\n" in found["threads/101-sails-masts.md"]
     assert found["index.md"].endswith(
         "- [2026-11-22](2026/2026-11-22.md): 1 message\n- [2026-11-21](2026/2026-11-21.md): 2 messages\n\n"
         "## Threads\n\n- 2026-11-21 [Sails & masts](threads/101-sails-masts.md): 1 message\n"
@@ -60,6 +62,14 @@ def test_the_revision_tells_of_every_edit_and_deletion_and_of_nothing_else() -> 
         Chronicle(Talk(replace(GENERAL, name="harbour"), posts), []).revision,
         Chronicle(Talk(GENERAL, posts), [Talk(THREAD, [said(3, "c", room=THREAD)])]).revision,
     }) == 6  # fmt: skip
+
+
+def test_a_nickname_does_not_pass_for_somebody_else() -> None:
+    post = replace(said(1, "Pay me."), author=Author("666", "Ana (id ana)"))
+    reply = replace(said(2, "Why?"), reply_to="1")
+    text = write_chronicle(Chronicle(Talk(GENERAL, [post, reply]), []))[0][1]
+    assert "## 12:00 Ana (id ana) (id 666)\n" in text
+    assert "in reply to Ana (id ana) (id 666), " in text
 
 
 @given(st.text(max_size=60), st.text(max_size=200))

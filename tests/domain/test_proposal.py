@@ -48,13 +48,13 @@ def test_a_file_says_what_was_asked_and_answered_by_whom_and_where() -> None:
         "id: prop_0123456789ab\n"
         "date: 2026-11-22\n"
         'question: "How much is a berth?"\n'
-        'author: "Ben"\n'
+        'author: "Ben (id 2)"\n'
         'link: "https://discord.com/channels/9/1/7"\n'
         'accepted_by: "api_key:ada"\n'
         "---\n\n"
         "# How much is a berth?\n\n"
         "> Ten euros.\n> For a night.\n\n"
-        "Said by Ben on 2026-11-22: https://discord.com/channels/9/1/7\n"
+        "Said by Ben (id 2) on 2026-11-22: https://discord.com/channels/9/1/7\n"
     )
 
 
@@ -91,7 +91,13 @@ def test_what_the_reviewer_wrote_takes_the_place_of_the_answer() -> None:
 def test_without_a_question_the_file_is_named_and_titled_after_what_is_there() -> None:
     lonely = replace(PROPOSAL, question="")
     assert name_file(lonely, ()) == "2026-11-22-ten-euros-for-a-night.md"
-    assert "# What Ben said\n" in render(lonely, "local:operator")
+    assert "# What Ben (id 2) said\n" in render(lonely, "local:operator")
+
+
+def test_a_nickname_does_not_pass_for_somebody_else() -> None:
+    for name in ("Ana (id 3)", "Ana (id 3)" + " " * 400 + "x" * 400):
+        text = render(replace(PROPOSAL, author_name=name, question=""), "local:operator")
+        assert text.count("Ana (id 3)") == text.count("(id 2)") == 3
 
 
 def test_names_of_files_are_plain_and_differ() -> None:

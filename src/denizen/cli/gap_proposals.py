@@ -87,8 +87,10 @@ async def _accept(denizen: Denizen, proposal_id: str, *, edit: bool, yes: bool) 
 
 
 def _shown(review: Review) -> str:
+    from denizen.domain.proposal import credit
+
     proposal = review.proposal
-    about = f"    by {proposal.author_name} on {proposal.said_at:%Y-%m-%d}: {proposal.link}"
+    about = f"    by {credit(proposal)} on {proposal.said_at:%Y-%m-%d}: {proposal.link}"
     return "\n".join([f"{proposal.id}  {proposal.question or '(no question)'}", about, review.diff])
 
 

@@ -42,7 +42,7 @@ class Chronicle:
         for talk in (self.channel, *self.threads):
             digest.update(repr((talk.room.id, talk.room.name, talk.room.guild_name)).encode(errors="surrogatepass"))
             for post in talk.posts:
-                told = (post.id, post.author.name, post.edited_at, post.text)
+                told = (post.id, post.author.id, post.author.name, post.edited_at, post.text)
                 digest.update(repr(told).encode(errors="surrogatepass"))
         return digest.hexdigest()[:40]
 
@@ -120,7 +120,7 @@ def _write_post(post: Post, known: Mapping[str, Post], time: str, thread: str) -
         about.append(_describe_reply(known.get(post.reply_to)))
     if thread:
         about.append(f"[thread]({thread})")
-    lines = [f"## {post.created_at.strftime(time)} {one_line(post.author.name) or 'somebody'}", ""]
+    lines = [f"## {post.created_at.strftime(time)} {_who(post)}", ""]
     lines += ["; ".join(about), ""] if about else []
     if post.text.strip():
         lines.append(quoted(post.text.strip()))
@@ -132,7 +132,12 @@ def _describe_reply(post: Post | None) -> str:
     if post is None:
         return "in reply to a message that is not here"
     words = _label(excerpt_of(post.text, ())[:EXCERPT_CHARS])
-    return f"in reply to {one_line(post.author.name)}, {post.created_at:%Y-%m-%d %H:%M}: “{words}”"
+    return f"in reply to {_who(post)}, {post.created_at:%Y-%m-%d %H:%M}: “{words}”"
+
+
+def _who(post: Post) -> str:
+    """Anybody may call themselves like somebody else, but not by their id."""
+    return f"{one_line(post.author.name) or 'somebody'} (id {one_line(post.author.id)})"
 
 
 def _label(text: str) -> str:

@@ -31,6 +31,7 @@ MAX_ANSWER_CHARS = 10_000
 MAX_QUESTION_CHARS = 500
 
 _SLUG_CHARS = 50
+_NAME_CHARS = 100
 _NO_SLUG = re.compile(r"[^a-z0-9]+")
 _UNSEEN = re.compile(
     r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -147,17 +148,22 @@ def name_file(proposal: Proposal, taken: Collection[str]) -> str:
     return f"{name}.md" if f"{name}.md" not in taken else f"{name}-{proposal.id.removeprefix('prop_')[:6]}.md"
 
 
+def credit(proposal: Proposal) -> str:
+    """Who said it: anybody may call themselves like somebody else, but not by their id."""
+    return f"{_line(proposal.author_name)[:_NAME_CHARS]} (id {proposal.author.split(':', 2)[-1]})".strip()
+
+
 def render(proposal: Proposal, accepted_by: str) -> str:
     """The whole file."""
     head = {
-        "question": proposal.question, "author": proposal.author_name, "link": proposal.link,
+        "question": proposal.question, "author": credit(proposal), "link": proposal.link,
         "accepted_by": accepted_by,
     }  # fmt: skip
     lines = [f"{name}: {json.dumps(clean(_line(text), 300), ensure_ascii=False)}" for name, text in head.items()]
     told = proposal.text or proposal.answer
     quoted = [f"> {line}".rstrip() for line in clean(told, MAX_ANSWER_CHARS).split("\n")]
-    title = _line(proposal.question) or f"What {_line(proposal.author_name)} said"
-    said = f"Said by {_line(proposal.author_name)} on {proposal.said_at:%Y-%m-%d}"
+    title = _line(proposal.question) or f"What {credit(proposal)} said"
+    said = f"Said by {credit(proposal)} on {proposal.said_at:%Y-%m-%d}"
     return "\n".join([
         "---", f"id: {proposal.id}", f"date: {proposal.said_at:%Y-%m-%d}", *lines, "---", "",
         f"# {_escaped(title)}", "", *quoted, "", f"{_escaped(said)}{f': {proposal.link}' if proposal.link else ''}", "",
