@@ -83,9 +83,14 @@ def test_whatever_was_written_the_file_keeps_its_form_and_its_id(answer: str, qu
     assert [line for line in text.splitlines() if line.startswith("#")] == text.splitlines()[9:10]
 
 
-def test_what_the_reviewer_wrote_takes_the_place_of_the_answer() -> None:
-    assert "> Twelve euros.\n" in render(replace(PROPOSAL, text="Twelve euros."), "local:operator")
-    assert "Ten" not in render(replace(PROPOSAL, text="Twelve euros."), "local:operator")
+def test_what_the_reviewer_wrote_takes_the_place_of_the_answer_and_is_told_of_as_theirs() -> None:
+    text = render(replace(PROPOSAL, text="Twelve euros."), "local:operator")
+    assert "> Twelve euros.\n\nAfter Ben (id 2), edited by local:operator, on 2026-11-22: https://" in text
+    assert '\nedited_by: "local:operator"\n' in text
+    assert "Ten" not in text
+    assert "Said by" not in text
+    lonely = render(replace(PROPOSAL, text="Twelve euros.", question=""), "local:operator")
+    assert "# After Ben (id 2)\n" in lonely
 
 
 def test_without_a_question_the_file_is_named_and_titled_after_what_is_there() -> None:

@@ -154,16 +154,18 @@ def credit(proposal: Proposal) -> str:
 
 
 def render(proposal: Proposal, accepted_by: str) -> str:
-    """The whole file."""
+    """The whole file. What the reviewer made of the answer is told of as theirs."""
+    who, by = credit(proposal), _line(accepted_by)
     head = {
-        "question": proposal.question, "author": credit(proposal), "link": proposal.link,
-        "accepted_by": accepted_by,
+        "question": proposal.question, "author": who, "link": proposal.link,
+        "accepted_by": by, **({"edited_by": by} if proposal.text else {}),
     }  # fmt: skip
     lines = [f"{name}: {json.dumps(clean(_line(text), 300), ensure_ascii=False)}" for name, text in head.items()]
     told = proposal.text or proposal.answer
     quoted = [f"> {line}".rstrip() for line in clean(told, MAX_ANSWER_CHARS).split("\n")]
-    title = _line(proposal.question) or f"What {credit(proposal)} said"
-    said = f"Said by {credit(proposal)} on {proposal.said_at:%Y-%m-%d}"
+    title = _line(proposal.question) or (f"After {who}" if proposal.text else f"What {who} said")
+    said = f"After {who}, edited by {by}," if proposal.text else f"Said by {who}"
+    said = f"{said} on {proposal.said_at:%Y-%m-%d}"
     return "\n".join([
         "---", f"id: {proposal.id}", f"date: {proposal.said_at:%Y-%m-%d}", *lines, "---", "",
         f"# {_escaped(title)}", "", *quoted, "", f"{_escaped(said)}{f': {proposal.link}' if proposal.link else ''}", "",
