@@ -6,13 +6,17 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
+import anyio
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from denizen.domain.errors import InvalidInput
+from denizen.domain.errors import InvalidInput, Unavailable
 
 MAX_BODY_BYTES = 20_000_000
 """Room for a few pictures as data URLs."""
+
+STRANGERS_AT_ONCE = 16
+STRANGERS_PATIENCE_S = 20.0
 
 Body = Mapping[str, Any]
 
@@ -98,3 +102,21 @@ def read_number(body: Body, name: str, *, low: float, high: float) -> float | No
 def wrong_type(name: str, expected: str) -> InvalidInput:
     fix = "Correct the field, or leave it out where it may be missing."
     return InvalidInput(f"'{name}' must be {expected}.", code="field_invalid", fix=fix, field=name)
+
+
+class Strangers:
+    """Reads the bodies of those who show by the body itself who they are, such as signed webhooks: a few at a time, and
+    not for ever, since anybody may send one.
+    """
+
+    def __init__(self) -> None:
+        self._places = anyio.Semaphore(STRANGERS_AT_ONCE)
+
+    async def read(self, request: Request, *, limit: int) -> bytes:
+        """Raises as `read_bytes`, and Unavailable for a body that does not come, or when too many come at once."""
+        try:
+            with anyio.fail_after(STRANGERS_PATIENCE_S):
+                async with self._places:
+                    return await read_bytes(request, limit=limit)
+        except TimeoutError as error:
+            raise Unavailable("The body took too long.", code="body_slow", fix="Send it again.") from error

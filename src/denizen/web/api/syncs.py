@@ -14,17 +14,16 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any, cast
 
-import anyio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from denizen.domain.errors import NotAllowed, Unavailable
+from denizen.domain.errors import NotAllowed
 from denizen.domain.source import SyncRun
 from denizen.engine.knowledge.following import Stand, follow
 from denizen.ports.source import Progress
 from denizen.web.api.inbound import require_admin
-from denizen.web.body import Body, has_body, read_bytes, read_flag, read_object, wrong_type
+from denizen.web.body import Body, Strangers, has_body, read_flag, read_object, wrong_type
 from denizen.web.dependencies import KnowledgeParts, Timing
 from denizen.web.errors import problem_of
 from denizen.web.event_stream import Chunks, Conduct, EventStream
@@ -32,10 +31,6 @@ from denizen.web.guard import SYNC_WEBHOOKS
 from denizen_sdk.wire import SyncStarted
 
 MAX_PAYLOAD_BYTES = 2 * 1024 * 1024
-READ_AT_ONCE = 4
-READ_S = 20.0
-"""Who has not shown the secret yet may hold so much memory for so long."""
-"""As much as GitHub sends at most."""
 
 
 class Syncs:
@@ -45,7 +40,7 @@ class Syncs:
         self._sync = parts.sync
         self._webhooks = parts.webhooks
         self._timing = timing
-        self._places = anyio.Semaphore(READ_AT_ONCE)
+        self._strangers = Strangers()
 
     @property
     def routes(self) -> list[Route]:
@@ -98,18 +93,10 @@ class Syncs:
                     yield chunk
                 told = stand.progress
 
-    async def _read(self, request: Request) -> bytes:
-        try:
-            async with self._places:
-                with anyio.fail_after(READ_S):
-                    return await read_bytes(request, limit=MAX_PAYLOAD_BYTES)
-        except TimeoutError as error:
-            raise Unavailable("The body took too long.", code="body_slow", fix="Send it again.") from error
-
     async def hear(self, request: Request) -> Response:
         """Raises NotAllowed (401) whatever is wrong: nobody learns which sources there are, or have a webhook."""
         source = request.path_params["source"]
-        payload = await self._read(request) if self._webhooks() else b""
+        payload = await self._strangers.read(request, limit=MAX_PAYLOAD_BYTES) if self._webhooks() else b""
         if not is_signed(self._webhooks().get(source, ""), request.headers, payload):
             raise NotAllowed(
                 "This webhook is not known, or its secret is wrong.",

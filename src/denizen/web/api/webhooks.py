@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from denizen.ports.hosting import Hosting, Receipt
 from denizen.web.api.inbound import may_see_all
-from denizen.web.body import read_bytes
+from denizen.web.body import Strangers
 from denizen.web.guard import WEBHOOKS, principal_of
 
 MAX_WEBHOOK_BYTES = 2_000_000
@@ -23,6 +23,7 @@ class Webhooks:
 
     def __init__(self, hosting: Hosting) -> None:
         self._hosting = hosting
+        self._strangers = Strangers()
 
     @property
     def routes(self) -> list[Route]:
@@ -33,7 +34,7 @@ class Webhooks:
 
     async def take(self, request: Request) -> Response:
         """A platform's webhook, with that platform's signature. 202 when it is taken, 200 where nothing is to do."""
-        body = await read_bytes(request, limit=MAX_WEBHOOK_BYTES)
+        body = await self._strangers.read(request, limit=MAX_WEBHOOK_BYTES)
         receipt = await self._hosting.take_webhook(request.path_params["platform"], request.headers, body)
         return JSONResponse({"status": receipt.value}, 202 if receipt is Receipt.TAKEN else 200)
 
