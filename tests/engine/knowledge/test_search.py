@@ -153,7 +153,8 @@ async def test_the_server_indexes_what_another_process_publishes_and_gives_it_me
     await desk.house.run()
     with anyio.fail_after(10):
         async with anyio.create_task_group() as group:
-            group.start_soon(desk.indexing.keep_up)
+            group.start_soon(desk.indexing.keep_indexed)
+            group.start_soon(desk.indexing.keep_embedded)
             while not await desk.find("my vessel"):
                 await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()

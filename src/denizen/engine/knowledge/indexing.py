@@ -29,6 +29,7 @@ FILES_AT_ONCE = 40
 """In one unit of work, so that others get to write in between."""
 EMBEDDED_AT_ONCE = 16
 LOOK_EVERY_S = 5.0
+EMBED_PAUSE_S = 30.0
 REST_S = 0.05
 """Between two batches: a question that is asked meanwhile waits for one at most."""
 MEANT_CHARS = 1500
@@ -81,12 +82,17 @@ class Indexing:
                     if (await self._library.current()) == current:
                         raise
 
-    async def keep_up(self) -> None:
-        """Until it is cancelled: indexes what is published, and makes the vectors that are missing."""
+    async def keep_indexed(self) -> None:
+        """Until it is cancelled: indexes what is published, by whichever process."""
         while True:
             await self.catch_up()
+            await self._sleep(LOOK_EVERY_S)
+
+    async def keep_embedded(self) -> None:
+        """Until it is cancelled: makes the vectors that are missing. One that fails is left alone for a while."""
+        while True:
             if not await self.embed_some():
-                await self._sleep(LOOK_EVERY_S)
+                await self._sleep(EMBED_PAUSE_S)
 
     async def embed_all(self, report: Report = report_nothing) -> int:
         """How many passages got their meaning. Ends early when the embedder does not answer."""
