@@ -201,3 +201,10 @@ async def test_hundreds_of_places_or_lines_are_no_proof(tmp_path: Path) -> None:
         answer = await desk.ask(f"{marks} [docs/guide/harbour.md:1-20000]", SEARCH)
         assert answer.count(UNPROVED) == 10
         assert Doubt.TOO_MANY in [each.doubt for each in await desk.cited()]
+
+
+async def test_a_document_that_was_only_named_in_a_call_was_not_read(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        named = Say(calls=[call("search_docs", query="docs/guide/other.md")])
+        assert await desk.ask("It says so [docs/guide/other.md].", named) == f"It says so {UNPROVED}."
+        assert [each.doubt for each in await desk.cited()] == [Doubt.NOT_READ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from anyio import to_thread
 
@@ -21,6 +22,9 @@ MAX_CITED = 50
 """Of one answer; further ones are not looked up, and so not proved."""
 MAX_CITED_LINES = 300
 """Of one place."""
+MAX_LOOKED_AT = 2000
+MIN_TELLING_CHARS = 10
+"""Lines of a document that is cited as a whole: one of them must have been read."""
 SEEN_SHARE = 0.5
 """Of the cited lines that say something, so many must have been read: tools cut what they show."""
 
@@ -51,6 +55,11 @@ class Seen:
             return True
         lines = (line for text in self.results for line in text.split("\n"))
         return any(line.startswith(heads) or line in (path, f"./{path}") for line in lines)
+
+    def has_some(self, lines: Iterable[str]) -> bool:
+        """Any line that says something; a path alone is no reading."""
+        told = (line.strip() for line in islice(lines, MAX_LOOKED_AT))
+        return any(line in text for line in told if len(line) >= MIN_TELLING_CHARS for text in self.results)
 
     def has_lines(self, lines: Iterable[str]) -> bool:
         told = [line.strip() for line in lines if line.strip()]
@@ -122,7 +131,8 @@ def _doubt(ref: Ref, mark: Mark, lines: Sequence[str], seen: Seen) -> Doubt | No
     cited = lines[ref.first_line - 1 : ref.last_line] if ref.first_line else lines
     if ref.last_line > len(lines) or not any(line.strip() for line in cited):
         return Doubt.NO_LINES
-    if not seen.has_path(ref.path) or (ref.first_line and not seen.has_lines(cited)):
+    is_read = seen.has_lines(cited) if ref.first_line else seen.has_some(cited)
+    if not seen.has_path(ref.path) or not is_read:
         return Doubt.NOT_READ
     if mark.quoted and _flat(mark.quoted) not in _flat(" ".join(cited)):
         return Doubt.NOT_SAID
