@@ -11,9 +11,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from denizen.app.secrets import SECRETS_FILE, load_secrets, put_secret
+from denizen.app.settings.accepted import Settings
 from denizen.app.settings.document import Document, parse_document
 from denizen.app.settings.files import SECRET_MODE, edit_lock, write_whole
-from denizen.app.settings.load import CONFIG_FILE, Settings, examine, read_config
+from denizen.app.settings.load import CONFIG_FILE, examine, read_config
 from denizen.app.settings.problem import KeyPath, Problem, refusal
 from denizen.app.settings.splice import splice_out, splice_value
 from denizen.domain.errors import InvalidInput

@@ -11,19 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from pydantic import ValidationError
 
-from denizen.adapters.discord.settings import DiscordEndpoints
 from denizen.app.secrets import SECRETS_FILE, FileSecrets, load_secrets
+from denizen.app.settings.accepted import Settings
 from denizen.app.settings.agents import BUILT_IN_PERSONA, Personas, build_agent
 from denizen.app.settings.discord import (
-    DiscordLogin,
-    build_endpoints,
-    build_logins,
     find_account_problems,
     find_left_out,
     is_account_token,
@@ -33,8 +30,6 @@ from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.folders import ContextFiles, Folders
 from denizen.app.settings.github import (
     ACCOUNTS,
-    GitHubLogin,
-    build_github_logins,
     find_github_left_out,
     find_github_problems,
     is_github_login,
@@ -45,172 +40,16 @@ from denizen.app.settings.plaintext import find_plain_secrets
 from denizen.app.settings.problem import KeyPath, Problem, refusal
 from denizen.app.settings.references import Outline, draw_outline, find_broken_references, find_idle_tools
 from denizen.app.settings.schema import (
-    ChannelsSection,
     Config,
-    LoggingSection,
-    ServerSection,
-    ToolSection,
 )
-from denizen.app.settings.schema_gate import GateSection
-from denizen.app.settings.schema_mcp import McpSection
-from denizen.app.settings.schema_models import ModelsSection
-from denizen.app.settings.schema_sandbox import SandboxSection
-from denizen.app.settings.schema_skills import ParameterSection, UserSkillSection
 from denizen.domain.agent import Agent
-from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.budget import BudgetPolicy
-from denizen.domain.commands import CustomCommand
-from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.ids import AgentName
-from denizen.domain.json import Json, JsonObject
+from denizen.domain.json import Json
 
 CONFIG_FILE = "denizen.yaml"
-DATABASE_FILE = "denizen.db"
 
 _PLAIN_VARIABLES = frozenset({"HOME", "USER", "LOGNAME", "PWD", "SHELL", "LANG", "TZ", "PATH", "TMPDIR", "HOSTNAME"})
 """Variables whose values are no secrets and stand in half of all texts; they are not masked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """Accounts on a simulated Discord, which take the place of the configured ones. `page` is for people to look at."""
-
-    accounts: tuple[DiscordLogin, ...]
-    endpoints: DiscordEndpoints
-    page: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The configuration as it is in effect: validated, with what is implied filled in.
-
-    `written` is the file's own tree, before interpolation; `secrets` has the values of the same moment. `digest` is
-    the sha256 of what was written and of the persona texts: it tells two generations apart and holds no secret.
-    """
-
-    home: Path
-    config: Config
-    agents: Mapping[AgentName, Agent]
-    default_agent: AgentName
-    secrets: FileSecrets
-    digest: str
-    warnings: tuple[Problem, ...] = ()
-    written: Mapping[str, Json] = field(default_factory=dict[str, Json], repr=False)
-    simulation: Simulation | None = None
-
-    @property
-    def store_url(self) -> str:
-        return self.config.store.url or f"sqlite:///{self.home / DATABASE_FILE}"
-
-    @property
-    def server(self) -> ServerSection:
-        return self.config.server
-
-    @property
-    def models(self) -> ModelsSection:
-        return self.config.models
-
-    @property
-    def channels(self) -> ChannelsSection:
-        return self.config.channels
-
-    @property
-    def discord_accounts(self) -> tuple[DiscordLogin, ...]:
-        """The accounts that have a token; none when Discord is switched off."""
-        if self.simulation is not None:
-            return self.simulation.accounts
-        return build_logins(self.channels.discord, self.secrets)
-
-    @property
-    def discord_endpoints(self) -> DiscordEndpoints:
-        if self.simulation is not None:
-            return self.simulation.endpoints
-        return build_endpoints(self.channels.discord, self.secrets)
-
-    @property
-    def github_accounts(self) -> tuple[GitHubLogin, ...]:
-        """The accounts that have a login; none when GitHub is switched off, or while Discord is simulated."""
-        return () if self.simulation is not None else build_github_logins(self.channels.github, self.secrets)
-
-    @property
-    def archive(self) -> ArchivePolicy:
-        section = self.config.archive
-        return ArchivePolicy(
-            enabled=section.enabled,
-            retention_days=section.retention_days,
-            backfill=section.backfill,
-            backfill_limit_per_room=section.backfill_per_room,
-            channels=frozenset(section.channels),
-            by_meaning=section.by_meaning,
-            opt_outs=OptOuts(
-                users=frozenset(section.opt_out_users),
-                roles=frozenset(section.opt_out_roles),
-                channels=frozenset(section.opt_out_channels),
-            ),
-        )
-
-    @property
-    def commands(self) -> tuple[CustomCommand, ...]:
-        """Those that the operator added, in the order of the file."""
-        sections = self.config.commands.items()
-        return tuple(
-            CustomCommand(name, **{key: getattr(section, key) for key in type(section).model_fields})
-            for name, section in sections
-        )
-
-    @property
-    def tools(self) -> Mapping[str, ToolSection]:
-        return self.config.tools
-
-    @property
-    def skills(self) -> Mapping[str, UserSkillSection]:
-        return self.config.skills
-
-    @property
-    def custom_tools(self) -> tuple[CustomTool, ...]:
-        """In the order of the file."""
-        return tuple(
-            CustomTool(
-                name, section.description, section.argv, {key: _schema(p) for key, p in section.parameters.items()},
-                section.tier, section.destructive, section.timeout_s,
-            )
-            for name, section in self.config.custom_tools.items()
-        )  # fmt: skip
-
-    @property
-    def mcp(self) -> McpSection:
-        return self.config.mcp
-
-    @property
-    def gate(self) -> GateSection:
-        return self.config.gate
-
-    @property
-    def budgets(self) -> BudgetPolicy:
-        return self.config.budgets.policy
-
-    @property
-    def folders(self) -> Folders:
-        return Folders(self.home, self.config.folders)
-
-    @property
-    def sandbox(self) -> SandboxSection:
-        return self.config.sandbox
-
-    @property
-    def logging(self) -> LoggingSection:
-        return self.config.logging
-
-    @property
-    def log_file(self) -> Path | None:
-        return self.home / self.logging.file if self.logging.file else None
-
-
-def _schema(section: ParameterSection) -> JsonObject:
-    values: list[Json] = list(section.enum)
-    about: JsonObject = {"description": section.description} if section.description else {}
-    bounds: JsonObject = {"enum": values} if values else {"maxLength": MAX_ARGUMENT_CHARS}
-    return {"type": "string", **about, **bounds}
 
 
 @dataclass(frozen=True, slots=True)

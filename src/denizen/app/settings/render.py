@@ -13,10 +13,10 @@ from typing import Any, cast
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from denizen.app.secrets import SecretRef
+from denizen.app.settings.accepted import Settings
 from denizen.app.settings.document import write_document
 from denizen.app.settings.fields import Section
 from denizen.app.settings.interpolation import Interpolated
-from denizen.app.settings.load import Settings
 from denizen.domain.json import Json
 
 DEFAULT_MARK = "default"
