@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 GRACE_S = 2.0
 """How long a server that is told to stop lets turns run: long enough for most answers that are being written."""
+_IDLE_CONNECTION_S = 75
+"""Longer than clients and proxies keep an idle connection (most: 5 to 60 s), so that no request meets its end."""
 
 
 async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[str], None]) -> None:
@@ -180,6 +182,7 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
         lifespan="off",
         ws="none",
         timeout_graceful_shutdown=5,
+        timeout_keep_alive=_IDLE_CONNECTION_S,
         server_header=False,
     )
     return Announcing(config)

@@ -139,6 +139,8 @@ class Recorded:
     path: str
     headers: Mapping[str, str]
     body: Body
+    client_port: int
+    """Tells one connection from another."""
 
 
 class ModelServer:
@@ -194,7 +196,8 @@ class ModelServer:
             await JSONResponse(error_body("chat", "no such route", "not_found", None), 404)(scope, receive, send)
             return
         body: Body = json.loads(await request.body())
-        self.requests.append(Recorded(request.url.path, dict(request.headers), body))
+        port = request.client.port if request.client else 0
+        self.requests.append(Recorded(request.url.path, dict(request.headers), body, port))
         await self._play(self._next(api, body), _Exchange(api, body, scope, receive, send))
 
     def _next(self, api: Api, body: Body) -> Entry:

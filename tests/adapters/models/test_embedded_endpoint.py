@@ -69,6 +69,19 @@ async def test_the_endpoint_is_used_as_it_is_now(server: ModelServer) -> None:
     await models.aclose()
 
 
+async def test_each_request_has_a_connection_of_its_own(server: ModelServer) -> None:
+    """llama.cpp closes after each stream what it had promised to keep: the next request must not go in there."""
+    starter = Starter([Address(f"{server.url}/v1")])
+    starter.ready.set()
+    models = models_over(starter)
+    server.script(Answer(text="one"), Answer(text="two"))
+    await hear(models.get("built-in/default"), ask("hi"))
+    await hear(models.get("built-in/default"), ask("hi"))
+    first, second = (request.client_port for request in server.requests)
+    assert first != second
+    await models.aclose()
+
+
 async def test_people_are_told_while_the_model_gets_ready(server: ModelServer) -> None:
     starter = Starter([Address(f"{server.url}/v1")])
     models = models_over(starter)

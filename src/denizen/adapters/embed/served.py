@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 BATCH = 64
 """Texts in one request."""
 SHOWN_CHARS = 300
+_KEPT_S = 2.0
+"""Well below the 5 s after which llama.cpp and uvicorn close a connection that nobody uses."""
 REFUSED = (400, 401, 403, 404, 422)
 
 
@@ -59,7 +61,8 @@ class ServedEmbedder:
 
         server = self._server
         if self._client is None:
-            self._client = httpx2.AsyncClient(timeout=server.timeout_s)
+            limits = httpx2.Limits(keepalive_expiry=_KEPT_S)
+            self._client = httpx2.AsyncClient(timeout=server.timeout_s, limits=limits)
         key = server.api_key() if server.api_key else None
         headers = {**server.headers, **({"authorization": f"Bearer {key}"} if key else {})}
         try:

@@ -122,10 +122,14 @@ class Connection:
         import httpx2
 
         idle_s = self.spec.idle_s
+        address = self.spec.base_url or self.spec.facts.base_url
+        # Only TLS makes a new connection dear. And llama.cpp promises to keep one but closes it after each stream, so
+        # that the next request can go into a connection that is about to end.
+        kept = _CONNECTIONS if address.startswith("https:") else 0
         return httpx2.AsyncClient(
             timeout=httpx2.Timeout(connect=self.spec.connect_timeout_s, read=idle_s, write=idle_s, pool=_POOL_WAIT_S),
             verify=_load_tls(),
-            limits=httpx2.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=_CONNECTIONS),
+            limits=httpx2.Limits(max_connections=_CONNECTIONS, max_keepalive_connections=kept),
             # A proxy for the outside world has no business between us and our own child process.
             trust_env=self._source is None,
         )

@@ -74,6 +74,8 @@ def small_server(small_weights: Path) -> Iterator[RunningServer]:
         assert process.stdout is not None
         port = json.loads(process.stdout.readline())["port"]
         headers = {"Authorization": f"Bearer {KEY}"}
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}/v1", headers=headers, timeout=60) as client:
+        limits = httpx2.Limits(max_keepalive_connections=0)  # the server closes after a stream, as `Connection` knows
+        base_url = f"http://127.0.0.1:{port}/v1"
+        with httpx2.Client(base_url=base_url, headers=headers, timeout=60, limits=limits) as client:
             yield RunningServer(process, client)
         process.stdin.close()
