@@ -166,20 +166,9 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         gc.enable()
         queries = Queries(runtime, services)
         yield Denizen(
-            home,
-            settings,
-            runtime,
-            services,
-            turns,
-            queries,
-            UsageStatistics(store, clock, runtime),
-            foundations,
-            community,
-            restart,
-            knowledge,
-            assistant,
-            opening.simulation,
-        )
+            home, settings, runtime, services, turns, queries, UsageStatistics(store, clock, runtime), foundations,
+            community, restart, knowledge, assistant, opening.simulation,
+        )  # fmt: skip
 
 
 def make_home(home: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from denizen.domain.agent import Agent, AnswersFrom, ContextStrategy, Sampling
@@ -37,7 +37,7 @@ from denizen.engine.runtime import Generation
 from denizen.engine.services import TurnContext
 from denizen.engine.subject import load_subject_note
 from denizen.engine.toolbox import allowed, count_most_tokens
-from denizen.ports.model import Capabilities, Model
+from denizen.ports.model import Model
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 
@@ -46,6 +46,48 @@ SILENCE_NOTE = (
     f"otherwise answer with exactly {SILENCE} and nothing else."
 )
 """For a turn that may end without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What is known before anything is read. `is_supplied`: the client sent the history along, so none is kept here."""
+
+    opened: Opened
+    generation: Generation
+    agent: Agent
+    model: Model
+    is_supplied: bool
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return cast("Mapping[str, Any]", self.opened.turn.options)
+
+    @property
+    def plans(self) -> bool:
+        return uses_planning(self.agent.planning, self.model.capabilities)
+
+    @property
+    def tool_rules(self) -> bool:
+        return not self.plans and self.model.capabilities.takes_tools
+
+    @property
+    def reads_transcript(self) -> bool:
+        return self.agent.context is ContextStrategy.TRANSCRIPT and not self.is_supplied
+
+    @property
+    def today(self) -> str:
+        return date_line(self.opened.turn.opened_at, zone_of(self.agent))
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What was said before, then the message to answer; `notes` stand behind it for this turn alone."""
+
+    messages: list[PromptMessage]
+    notes: list[PromptMessage]
+    pauses_s: Sequence[float]
+    voice: Voice | None = None
+    overdue: Range | None = None
 
 
 async def gather(
@@ -60,57 +102,31 @@ async def gather(
     """What the turn works with, and its messages, of which the last is the one to answer. `texts` are the blocks of
     transcripts that were read before; `keeper` is asked for what is remembered.
     """
-    turn, trigger = opened.turn, opened.trigger
+    turn = opened.turn
     agent = _sized(generation.agent(turn.agent), turn.route)
-    options = cast("Mapping[str, Any]", turn.options)
     model = generation.models.get(model_of(turn, agent))
-    plans = uses_planning(agent.planning, model.capabilities)
-    instructions = str(options.get("instructions", ""))
-    reads_transcript = agent.context is ContextStrategy.TRANSCRIPT and "supplied" not in options
-    assembled = assemble_participant if reads_transcript else assemble
+    case = _Case(opened, generation, agent, model, "supplied" in turn.options)
     reminded = await load_reminders(keeper, opened, generation.recall)
-    notes = [*reminded.notes, *await load_subject_note(store, opened)]
-    if opened.owed and opened.owed.may_be_silent:
-        notes.append(passing(SILENCE_NOTE))
-    can = model.capabilities
-    tool_rules = not plans and can.takes_tools
-    notes += plan_task(agent, turn.route, tool_rules=tool_rules)
-    sources = await _source_rules(agent, generation, is_short=plans or _is_public(opened))
-    segments = assembled(agent, tool_rules=tool_rules, instructions=instructions, sources=sources)
-    today = date_line(turn.opened_at, zone_of(agent))
-    if "supplied" in options:
-        segments = order_segments([*segments, Segment("date", today, Stability.TURN)])
-    most = min(agent.limits.max_output_tokens, model.capabilities.max_output_tokens or agent.limits.max_output_tokens)
-    max_output = min(int(options.get("max_output_tokens") or most), most)
-    room, max_output = await _plan_room(generation, agent, model, segments, max_output)
-    voice: Voice | None = None
-    overdue: Range | None = None
-    if reads_transcript:
-        left = room - sum(map(count_tokens, notes))
-        scene = _scene(opened, generation, model.capabilities, left, is_over=past is not None)
-        history, voice, pauses_s = await load_transcript(store, scene, texts or BlockTexts())
-        notes += [passing(today, "date")] if agent.persona else []
-        history, notes = before_cue(history, notes), []
+    notes = [*reminded.notes, *await _load_notes(store, case)]
+    segments = await _load_segments(case)
+    room, max_output = await _plan_room(case, segments)
+    if case.reads_transcript:
+        said = await _read_transcript(store, case, notes, room, texts or BlockTexts(), is_over=past is not None)
     else:
-        notes += await _load_around(store, opened, agent)
-        found = await load_history(store, opened, agent, Room(room, sum(map(count_tokens, notes))), past)
-        history, overdue, pauses_s = found.messages, found.overdue, pauses_between(turns_on(found.read, turn.route))
-        history = with_pictures(history) if can.image_output else history
-        if "supplied" not in options and not any(tells(message, today) for message in history):
-            notes.append(passing(today, "date"))
-    sampling = _sampling_of(agent, options)
-    account = _account_of(opened, agent)
-    question = text_of(trigger.parts)
-    taint = await load_foreign(store, opened, [*history, *notes], is_transcript=reads_transcript)
+        said = await _read_session(store, case, notes, room, past)
+    question = text_of(opened.trigger.parts)
+    foreign = [*said.messages, *said.notes]
+    taint = await load_foreign(store, opened, foreign, is_transcript=case.reads_transcript)
     scope = CallScope(
-        agent.name, turn.principal, opened.place, turn.conversation_id, turn.session_id, turn.id, account=account,
-        taint=taint, guild=opened.owed.guild if opened.owed else "", question=question,
+        agent.name, turn.principal, opened.place, turn.conversation_id, turn.session_id, turn.id,
+        account=_account_of(opened, agent), taint=taint, guild=opened.owed.guild if opened.owed else "",
+        question=question,
     )  # fmt: skip
     context = TurnContext(
-        turn, generation, agent, model, scope, segments, question, max_output, sampling, voice, tuple(notes),
-        plan_keep_s(pauses_s), overdue, reminded.memories,
+        turn, generation, agent, model, scope, segments, question, max_output, _sampling_of(agent, case.options),
+        said.voice, tuple(said.notes), plan_keep_s(said.pauses_s), said.overdue, reminded.memories,
     )  # fmt: skip
-    return context, history
+    return context, said.messages
 
 
 def model_of(turn: Turn, agent: Agent) -> str:
@@ -122,6 +138,17 @@ def _sized(agent: Agent, route: Route | None) -> Agent:
     """With the steps of this turn in place of the usual ones."""
     steps = route.max_steps if route else agent.limits.steps
     return replace(agent, limits=replace(agent.limits, max_steps=steps, max_steps_multiplier=1.0))
+
+
+async def _load_segments(case: _Case) -> tuple[Segment, ...]:
+    """The system prompt. Where the client keeps the history, the date stands in it and not behind a message."""
+    assembled = assemble_participant if case.reads_transcript else assemble
+    instructions = str(case.options.get("instructions", ""))
+    sources = await _source_rules(case.agent, case.generation, is_short=case.plans or _is_public(case.opened))
+    segments = assembled(case.agent, tool_rules=case.tool_rules, instructions=instructions, sources=sources)
+    if case.is_supplied:
+        return order_segments([*segments, Segment("date", case.today, Stability.TURN)])
+    return segments
 
 
 async def _source_rules(agent: Agent, generation: Generation, *, is_short: bool) -> str:
@@ -147,17 +174,18 @@ def _sampling_of(agent: Agent, options: Mapping[str, Any]) -> Sampling:
     return agent.sampling if temperature is None else replace(agent.sampling, temperature=float(temperature))
 
 
-async def _plan_room(
-    generation: Generation, agent: Agent, model: Model, segments: Sequence[Segment], max_output: int
-) -> tuple[int, int]:
+async def _plan_room(case: _Case, segments: Sequence[Segment]) -> tuple[int, int]:
     """The tokens that are left for history when system prompt, tools and the answer have theirs (inventory T11), and
     those for the answer, which takes at most half of what it shares with the history. Raises NeedsAttention when the
     model cannot even read what stands in every prompt.
     """
+    agent, model = case.agent, case.model
+    most = min(agent.limits.max_output_tokens, model.capabilities.max_output_tokens or agent.limits.max_output_tokens)
+    max_output = min(int(case.options.get("max_output_tokens") or most), most)
     window, prompt = model.capabilities.context_tokens, sum(estimate_tokens(s.text) for s in segments)
     tools = 0
-    if not uses_planning(agent.planning, model.capabilities):  # where plans are made, tools stand in no other prompt
-        tools = await count_most_tokens(agent, generation.toolsets)
+    if not case.plans:  # where plans are made, tools stand in no other prompt
+        tools = await count_most_tokens(agent, case.generation.toolsets)
     free = window - prompt - tools
     if free <= 0:
         raise NeedsAttention(
@@ -170,12 +198,44 @@ async def _plan_room(
     return free - max_output, max_output
 
 
-def _scene(opened: Opened, generation: Generation, can: Capabilities, room: int, *, is_over: bool) -> Scene:
+async def _load_notes(store: Store, case: _Case) -> list[PromptMessage]:
+    opened = case.opened
+    notes = list(await load_subject_note(store, opened))
+    if opened.owed and opened.owed.may_be_silent:
+        notes.append(passing(SILENCE_NOTE))
+    return [*notes, *plan_task(case.agent, opened.turn.route, tool_rules=case.tool_rules)]
+
+
+async def _read_transcript(
+    store: Store, case: _Case, notes: list[PromptMessage], room: int, texts: BlockTexts, *, is_over: bool
+) -> _Said:
+    """For participants: the whole room as one text, in which the notes stand before the cue to speak."""
+    scene = _scene(case, room - sum(map(count_tokens, notes)), is_over=is_over)
+    history, voice, pauses_s = await load_transcript(store, scene, texts)
+    dated = [passing(case.today, "date")] if case.agent.persona else []
+    return _Said(before_cue(history, [*notes, *dated]), [], pauses_s, voice)
+
+
+def _scene(case: _Case, room: int, *, is_over: bool) -> Scene:
+    opened, generation = case.opened, case.generation
     agent, owed = generation.agent(opened.turn.agent), opened.owed
     return Scene(
         opened.turn, opened.trigger, opened.place, owed, agent, tuple(generation.agents.values()),
-        is_archived=generation.archive.enabled and owed is not None, room_tokens=room, can=can, is_over=is_over,
+        is_archived=generation.archive.enabled and owed is not None, room_tokens=room,
+        can=case.model.capabilities, is_over=is_over,
     )  # fmt: skip
+
+
+async def _read_session(store: Store, case: _Case, notes: list[PromptMessage], room: int, past: Past | None) -> _Said:
+    """For assistants: the messages of the session that fit, the date where no message tells it yet."""
+    notes = [*notes, *await _load_around(store, case.opened, case.agent)]
+    left = Room(room, sum(map(count_tokens, notes)))
+    found = await load_history(store, case.opened, case.agent, left, past)
+    history = with_pictures(found.messages) if case.model.capabilities.image_output else found.messages
+    if not case.is_supplied and not any(tells(message, case.today) for message in history):
+        notes.append(passing(case.today, "date"))
+    pauses_s = pauses_between(turns_on(found.read, case.opened.turn.route))
+    return _Said(history, notes, pauses_s, overdue=found.overdue)
 
 
 async def _load_around(store: Store, opened: Opened, agent: Agent) -> list[PromptMessage]:

@@ -80,21 +80,26 @@ class StoredWeights:
 
     def assemble(self, chunks: Iterable[bytes], source: str, tick: Tick) -> Path:
         """Writes the chunks as the finished copy, unless the sha256 says no (NeedsAttention; nothing stays behind)."""
-        digest, done = hashlib.sha256(), 0
         try:
             with storing(self._models):
                 self.require_space(self._entry.size_bytes)
-                with self._assembling.open("wb") as out:
-                    for chunk in chunks:
-                        digest.update(chunk)
-                        out.write(chunk)
-                        done += len(chunk)
-                        tick(done)
-                        if done > self._entry.size_bytes:
-                            break
-            return self.finish(self._assembling, digest.hexdigest(), source)
+                digest = self._write(chunks, tick)
+            return self.finish(self._assembling, digest, source)
         finally:
             self._assembling.unlink(missing_ok=True)
+
+    def _write(self, chunks: Iterable[bytes], tick: Tick) -> str:
+        """The sha256 of what was written, which is no more than one chunk beyond the size that it should have."""
+        digest, done = hashlib.sha256(), 0
+        with self._assembling.open("wb") as out:
+            for chunk in chunks:
+                digest.update(chunk)
+                out.write(chunk)
+                done += len(chunk)
+                tick(done)
+                if done > self._entry.size_bytes:
+                    break
+        return digest.hexdigest()
 
     def finish(self, made: Path, sha256: str, source: str) -> Path:
         """Turns a complete file into the finished copy. Raises NeedsAttention, and removes it, when it is another."""
