@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from denizen.adapters.store import open_store
 from denizen.domain.archiving import ArchivePolicy
@@ -27,7 +28,7 @@ from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.search import ArchiveSearch, Wanted
 from denizen.engine.archive.view import View
 from denizen.engine.meaning import Meaning
-from denizen.ports.embed import EmbedKind
+from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.store import Store
 from denizen.testing.store_records import PLATFORM, at
 
@@ -50,8 +51,11 @@ class MadeUp:
         dice = random.Random(7)
         self.directions = [[dice.gauss(0, 1) for _ in range(DIMENSIONS)] for _ in range(2000)]
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
-        return [self._mix(text) for text in texts]
+    async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
+        return tokens * Decimal(0)
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+        return Embedded([self._mix(text) for text in texts])
 
     async def aclose(self) -> None:
         """Nothing is open."""

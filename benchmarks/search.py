@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from itertools import accumulate
 from statistics import median, quantiles
 
@@ -24,7 +25,7 @@ from denizen.domain.vector import pack
 from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import PASSAGES, Document
-from denizen.ports.embed import EmbedKind
+from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.memory import Vector
 from denizen.ports.store import Store
 
@@ -56,10 +57,13 @@ class Texts:
         centre = self.centres[self.random.randrange(CLUSTERS)]
         return [value + self.random.gauss(0, 0.6) for value in centre]
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+    async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
+        return tokens * Decimal(0)
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
         """As an embedder, without the time that one takes."""
         del kind
-        return [self.vector() for _ in texts]
+        return Embedded([self.vector() for _ in texts])
 
     async def aclose(self) -> None:
         """Nothing is open."""

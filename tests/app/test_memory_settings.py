@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,19 @@ async def test_a_provider_of_the_configuration_gives_the_vectors(home: Home) -> 
     assert pool.get(home.load(KEY="sk-2")) is embedder
     assert pool._key_of("acme") == "sk-2"
     assert "by meaning (acme/small)" in describe_embeddings(settings, embedder)
+    await pool.aclose()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("kind", "usd"), [("openai", "0.02"), ("ollama", "0"), ("openai-compatible", None)])
+async def test_vectors_have_the_price_of_the_list(home: Home, kind: str, usd: str | None) -> None:
+    text = SERVED.replace("openai-compatible", kind).replace(
+        "PROVIDER, model: small", "acme, model: text-embedding-3-small"
+    )
+    pool = EmbedderPool(home.path)
+    embedder = pool.get(home.load(text, KEY="sk-1"))
+    assert embedder is not None
+    assert await embedder.estimate_cost_usd(1_000_000) == (None if usd is None else Decimal(usd))
     await pool.aclose()
 
 

@@ -80,6 +80,7 @@ async def test_posts_get_their_meaning_while_denizen_runs_and_lose_it_with_the_s
             home.write(CONFIG.format(url=server.url, by_meaning="false"))
             eventually(lambda: _count_vectors(home) == 0)
         assert tells("0 posts are found by meaning too")
+    assert "embeddings: 1 requests, 9 tokens in" in _lines(home.do("usage", "--by", "source"))
 
 
 def _count_vectors(home: Home) -> int:

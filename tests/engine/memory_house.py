@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 
 from denizen.domain.conversation import Place
@@ -14,10 +15,11 @@ from denizen.domain.memory import RecallPolicy
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
+from denizen.domain.usage import Usage
 from denizen.engine.channels import Channels
 from denizen.engine.meaning import Meaning
 from denizen.engine.memory import MemoryKeeper
-from denizen.ports.embed import EmbedKind
+from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
@@ -41,13 +43,19 @@ class WordEmbedder:
 
     name: str = "words/1"
     error: DenizenError | None = None
+    usd_per_token: Decimal | None = Decimal(0)
     asked: list[tuple[str, EmbedKind]] = field(default_factory=list)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+    async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
+        return None if self.usd_per_token is None else tokens * self.usd_per_token
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
         if self.error is not None:
             raise self.error
         self.asked += [(text, kind) for text in texts]
-        return [self._vector(text.casefold()) for text in texts]
+        tokens = sum(len(text.split()) for text in texts)
+        usage = Usage(tokens, cost_usd=await self.estimate_cost_usd(tokens), requests=1)
+        return Embedded([self._vector(text.casefold()) for text in texts], usage)
 
     async def aclose(self) -> None:
         pass

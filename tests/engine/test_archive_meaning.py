@@ -14,7 +14,7 @@ from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.domain.room import Post
 from denizen.engine.archive.meaning import LATER_S, SOON_S
 from denizen.engine.archive.status import load_status
-from denizen.ports.embed import EmbedKind
+from denizen.ports.embed import Embedded, EmbedKind
 from denizen.testing.memory_platform import START
 from tests.engine.archive_house import DISCORD, Archived
 from tests.engine.memory_house import WordEmbedder
@@ -103,7 +103,7 @@ async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets:
     embed = pets.embedder.embed
 
     class Slow(WordEmbedder):
-        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
             house.clock.move(s=4)
             return await embed(texts, kind)
 
@@ -123,7 +123,7 @@ async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets:
 
 async def test_a_text_that_the_embedder_refuses_does_not_hold_up_the_others(pets: Pets) -> None:
     class Choosy(WordEmbedder):
-        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
             if any("evil" in text for text in texts):
                 raise InvalidInput("No.", code="embed_refused")
             return await super().embed(texts, kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from denizen.app.embeddings import build_meaning
 from denizen.domain.archiving import ArchivePolicy
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.lookup import Lookup
@@ -13,7 +14,6 @@ from denizen.engine.archive.privacy import Privacy
 from denizen.engine.archive.retention import Retention
 from denizen.engine.archive.search import ArchiveSearch
 from denizen.engine.channels import Channels
-from denizen.engine.meaning import Meaning
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.reminders import Reminders
 from denizen.engine.resident.privacy import KeptWords
@@ -50,7 +50,7 @@ def build_community(runtime: Runtime, services: Services, channels: Channels) ->
 
     mirror = Mirror(store, policy, clock)
     backfiller, privacy = Backfiller(store, mirror, clock), Privacy(mirror, clock)
-    meaning = Meaning(lambda: runtime.current.embedder)
+    meaning = build_meaning(runtime, store, clock)
     search = ArchiveSearch(store, mirror, meaning, lambda: runtime.current.recall.similarity)
     outbox, proposing = Outbox(runtime, store, clock, channels), Proposing(mirror)
     return Community(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import zipfile
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +23,9 @@ from denizen.adapters.embed import (
 from denizen.adapters.models.embedded.catalogue import HubFile, WeightsEntry, WeightsPart
 from denizen.adapters.models.embedded.progress import Report
 from denizen.adapters.models.embedded.pull import PackageTool, fetched_packages
+from denizen.adapters.models.prices import price_of
 from denizen.adapters.models.settings import KINDS
+from denizen.app.model_specs import provider_spec
 from denizen.app.settings import Settings
 from denizen.app.settings.schema_memory import LOCAL, NONE
 from denizen.app.user_memory import UserMemoryFiles
@@ -30,6 +33,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.memory import RecallPolicy
 from denizen.engine.channels import Channels
+from denizen.engine.embed_budget import EmbedBudget
 from denizen.engine.meaning import Meaning
 from denizen.engine.memory import MemoryKeeper
 from denizen.engine.runtime import Runtime
@@ -103,7 +107,14 @@ class EmbedderPool:
             return LocalEmbedder(MINILM, self._places)
         timeout_s = settings.models.providers[key.provider].timeout_s or TIMEOUT_S
         api_key = partial(self._key_of, key.provider)
-        return ServedEmbedder(EmbedServer(key.provider, key.url, key.model, api_key, dict(key.headers), timeout_s))
+        spec = provider_spec(key.provider, settings.models.providers[key.provider], settings.secrets)
+
+        def price(tokens: int) -> Decimal | None:
+            return price_of(spec, key.model, tokens, 0)
+
+        return ServedEmbedder(
+            EmbedServer(key.provider, key.url, key.model, api_key, dict(key.headers), timeout_s, price)
+        )
 
     def _key_of(self, provider: str) -> str | None:
         section = self._latest.models.providers.get(provider) if self._latest else None
@@ -117,13 +128,18 @@ def build_recall(settings: Settings) -> RecallPolicy:
     return RecallPolicy(section.max_items, section.max_tokens, settings.config.embeddings.similarity)
 
 
+def build_meaning(runtime: Runtime, store: Store, clock: Clock) -> Meaning:
+    """What texts mean by the embedder of now, paid for from the budgets of now."""
+    return Meaning(lambda: runtime.current.embedder, EmbedBudget(store, clock, lambda: runtime.current.budgets))
+
+
 def build_memories(home: Path, runtime: Runtime, store: Store, channels: Channels, clock: Clock) -> MemoryKeeper:
     """One for the process, which follows the configuration."""
     return MemoryKeeper(
         store,
         channels,
         clock,
-        meaning=Meaning(lambda: runtime.current.embedder),
+        meaning=build_meaning(runtime, store, clock),
         policy=lambda: runtime.current.recall,
         written=UserMemoryFiles(home).load,
     )

@@ -19,6 +19,7 @@ from denizen.adapters.library import Converters, FileLibrary
 from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
 from denizen.app.community import Community
+from denizen.app.embeddings import build_meaning
 from denizen.app.environment import read_environment
 from denizen.app.settings import Settings
 from denizen.app.settings.folders import LEARNED_FOLDER, LIBRARY_FOLDER
@@ -36,7 +37,6 @@ from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync, Work
-from denizen.engine.meaning import Meaning
 from denizen.engine.runtime import Runtime
 from denizen.ports.durable import Durable
 from denizen.ports.sandbox import Sandbox
@@ -102,7 +102,7 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
     work = Work(reading, snapshots, pushing)
     sync = Sync(store, durable, clock, work, sleep=anyio.sleep)
     sync.register()
-    meaning = Meaning(lambda: runtime.current.embedder)
+    meaning = build_meaning(runtime, store, clock)
     indexing = Indexing(store, library, meaning)
     search = DocumentSearch(store, meaning, lambda: runtime.current.recall.similarity)
 

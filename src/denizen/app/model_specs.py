@@ -115,7 +115,7 @@ def build_catalog(settings: Settings, chosen: Chosen, pool: EmbeddedPool) -> Cat
     }
     default = chosen.model or settings.agents[settings.default_agent].model
     spec = ModelsSpec(
-        providers=[_provider(name, section, settings.secrets) for name, section in sections.items()],
+        providers=[provider_spec(name, section, settings.secrets) for name, section in sections.items()],
         models=[ModelSpec(name, fields) for name, fields in overrides.items()],
         aliases=aliases,
         default=default,
@@ -124,7 +124,8 @@ def build_catalog(settings: Settings, chosen: Chosen, pool: EmbeddedPool) -> Cat
     return build_models(spec, endpoints=endpoints)
 
 
-def _provider(name: str, section: ProviderSection, secrets: FileSecrets) -> ProviderSpec:
+def provider_spec(name: str, section: ProviderSection, secrets: FileSecrets) -> ProviderSpec:
+    """The provider as the model adapter knows it."""
     reference = section.api_key
     embedded = section.kind == "embedded"
     return ProviderSpec(

@@ -44,7 +44,8 @@ class HomeUpkeep:
     async def cache_use(self) -> CacheUse:
         since = self._clock.now() - timedelta(days=CACHE_DAYS)
         async with self._store.work(write=False) as work:
-            rows = await work.ledger.list_usage(since=since)
+            used = await work.ledger.list_usage(since=since)
+        rows = [row for row in used if row.agent]  # vectors are nobody's, and have no cache
         return CacheUse(
             CACHE_DAYS,
             sum(row.usage.input_tokens for row in rows),

@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 import anyio
@@ -20,16 +20,11 @@ import anyio
 from denizen.domain.budget import (
     SERVER,
     BudgetPolicy,
-    Limit,
     Period,
-    Ruling,
     Scope,
     ScopeKind,
-    Standing,
     WhenExhausted,
-    decide_request,
     renews_at,
-    utc_day,
 )
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
@@ -44,6 +39,7 @@ from denizen.domain.usage import Usage
 from denizen.engine.choices import Mode, list_aliases
 from denizen.engine.live import Live
 from denizen.engine.prompt.session import count_tokens
+from denizen.engine.reserving import Refusal, named, reserve, whose
 from denizen.ports.model import Model, ModelReply, ModelRequest, Models
 from denizen.ports.spending import Reservation
 from denizen.ports.store import Store, Work
@@ -81,13 +77,6 @@ class Payment:
     reservation: str
     heard_chars: int = 0
     is_answered: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal:
-    limit: Limit
-    standing: Standing
-    wanted_usd: Decimal
 
 
 class Budgets:
@@ -151,10 +140,10 @@ class Budgets:
         if cheaper is not None and await self._reserve(reservation, cheaper, request) is None:
             self._tell(f"A budget is used up, so {cheaper.name} answers instead of {model.name}.")
             return Payment(cheaper, request, reservation)
-        _log.info("budget exhausted", extra={**_named(refusal.limit.scope), "turn": self._payer.turn_id})
+        _log.info("budget exhausted", extra={**named(refusal.limit.scope), "turn": self._payer.turn_id})
         raise self._exhausted(refusal)
 
-    async def _reserve(self, reservation: str, model: Model, request: ModelRequest) -> _Refusal | None:
+    async def _reserve(self, reservation: str, model: Model, request: ModelRequest) -> Refusal | None:
         """None when the request may be sent. What costs nothing, as far as is known, needs no reservation."""
         if not self._limits:
             return None
@@ -162,26 +151,11 @@ class Budgets:
         if not wanted:
             return None
         now = self._clock.now()
-        async with self._store.work() as work:
-            ruling, standings = await self._decide(work, reservation, wanted, now)
-            refused = ruling.refused_by
-            if refused is not None:
-                return _Refusal(refused, standings[refused.scope], wanted)
-            paid = Reservation(reservation, wanted, self._payer.scopes, now + RESERVED_FOR)
-            await work.spending.reserve(paid, now=now)
-            near = [scope for scope in ruling.near if await work.spending.note_warning(scope, day=utc_day(now))]
-        for scope in near:
-            _log.warning("a budget is nearly used up", extra=_named(scope))
-            self._tell(f"{_whose(scope)} is nearly used up ({int(self._payer.policy.warn_at * 100)} % or more).")
-        return None
-
-    async def _decide(
-        self, work: Work, reservation: str, wanted: Decimal, now: datetime
-    ) -> tuple[Ruling, dict[Scope, Standing]]:
-        scopes = list(dict.fromkeys(limit.scope for limit in self._limits))
-        await work.spending.lock(scopes)
-        standings = dict(await work.spending.read(scopes, now=now, besides=reservation))
-        return decide_request(self._limits, standings, wanted, warn_at=self._payer.policy.warn_at), standings
+        wish = Reservation(reservation, wanted, self._payer.scopes, now + RESERVED_FOR)
+        reserved = await reserve(self._store, self._payer.policy, wish, now=now)
+        for scope in reserved.near:
+            self._tell(f"{whose(scope)} is nearly used up ({int(self._payer.policy.warn_at * 100)} % or more).")
+        return reserved.refusal
 
     def _find_cheaper(self, model: Model, request: ModelRequest) -> Model | None:
         """The configured stand-in, when it can take the request as it is."""
@@ -232,7 +206,7 @@ class Budgets:
     def _reservation_of(self, number: int) -> str:
         return f"{self._payer.turn_id}:{number}"
 
-    def _exhausted(self, refusal: _Refusal) -> Exhausted:
+    def _exhausted(self, refusal: Refusal) -> Exhausted:
         limit, at = refusal.limit, refusal.standing
         when = "today" if limit.period is Period.DAY else "this month"
         renewed = renews_at(limit.period, self._clock.now())
@@ -243,7 +217,7 @@ class Budgets:
                 f"this request may cost {_usd(refusal.wanted_usd)}."
             )
         return Exhausted(
-            f"{_whose(limit.scope)} for {when} is used up. It renews on {renewed.day} {renewed:%B} at 00:00 UTC.",
+            f"{whose(limit.scope)} for {when} is used up. It renews on {renewed.day} {renewed:%B} at 00:00 UTC.",
             code="budget_exhausted",
             why=why,
             fix="Raise the limit under budgets, or wait." if self._is_trusted else "Ask again then.",
@@ -290,24 +264,6 @@ def count_request_tokens(request: ModelRequest) -> int:
 
 def _output_tokens(model: Model, request: ModelRequest) -> int:
     return min(request.max_output_tokens, model.capabilities.max_output_tokens or request.max_output_tokens)
-
-
-def _named(scope: Scope) -> dict[str, str]:
-    return {"scope": scope.kind.value, "key": scope.key}
-
-
-def _whose(scope: Scope) -> str:
-    match scope.kind:
-        case ScopeKind.SERVER:
-            return "My budget"
-        case ScopeKind.GUILD:
-            return "The budget of this server"
-        case ScopeKind.CHANNEL:
-            return "The budget of this channel"
-        case ScopeKind.USER:
-            return "Your budget"
-        case ScopeKind.AGENT:
-            return f"The budget of {scope.key}"
 
 
 def _usd(amount: Decimal) -> str:

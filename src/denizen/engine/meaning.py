@@ -14,6 +14,7 @@ import anyio
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.vector import pack
+from denizen.engine.embed_budget import EmbedBudget
 from denizen.ports.embed import Embedder, EmbedKind
 
 QUESTION_PATIENCE_S = 5.0
@@ -50,10 +51,13 @@ class Meant:
 
 
 class Meaning:
-    """`embedder` gives the one that is configured now."""
+    """`embedder` gives the one that is configured now, `budget` pays for what it asks of a provider."""
 
-    def __init__(self, embedder: Callable[[], Embedder | None] = no_embedder) -> None:
+    def __init__(
+        self, embedder: Callable[[], Embedder | None] = no_embedder, budget: EmbedBudget | None = None
+    ) -> None:
         self._embedder = embedder
+        self._budget = budget
 
     @property
     def model(self) -> str:
@@ -72,11 +76,21 @@ class Meaning:
         embedder = self._embedder()
         if embedder is None:
             return None
+        if not texts:
+            return Meant(embedder.name, [])
         try:
             with anyio.fail_after(patience_s):
-                vectors: Sequence[Sequence[float]] = await embedder.embed(texts, kind) if texts else ()
+                vectors = await self._ask(embedder, texts, kind)
         except (DenizenError, TimeoutError) as error:
             why = error.explain() if isinstance(error, DenizenError) else "it took too long"
-            _log.warning("texts are found by words only: the embedder does not answer", extra={"why": why})
+            _log.warning("texts are found by words only: there are no vectors now", extra={"why": why})
             return None
         return Meant(embedder.name, [pack(vector) for vector in vectors])
+
+    async def _ask(self, embedder: Embedder, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+        if self._budget is None:
+            return (await embedder.embed(texts, kind)).vectors
+        async with self._budget.paying(embedder, texts) as bill:
+            embedded = await embedder.embed(texts, kind)
+            bill.usage = embedded.usage
+        return embedded.vectors

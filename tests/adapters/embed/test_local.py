@@ -26,12 +26,12 @@ TEXTS = {
 @pytest.mark.proves("V27")
 async def test_texts_of_a_like_meaning_are_near_each_other(tmp_path: Path) -> None:
     embedder = LocalEmbedder(MINILM, EmbedPlaces(tmp_path))
-    vectors = await embedder.embed([*TEXTS.values()], EmbedKind.DOCUMENT)
+    vectors = (await embedder.embed([*TEXTS.values()], EmbedKind.DOCUMENT)).vectors
     assert {len(vector) for vector in vectors} == {MINILM.dimensions}
     rows = [(key, pack(vector)) for key, vector in zip(TEXTS, vectors, strict=True)]
     questions = {"Which animals does she keep?": "pet", "What is his job?": "work", "a hot beverage": "drink"}
     for question, expected in questions.items():
-        (vector,) = await embedder.embed([question], EmbedKind.QUERY)
+        (vector,) = (await embedder.embed([question], EmbedKind.QUERY)).vectors
         assert find_nearest(pack(vector), rows, limit=1)[0].key == expected
     assert embedder.name == "local/all-minilm-l6-v2"
     assert {file.name for file in (tmp_path / "models" / MINILM.name).iterdir()} == {

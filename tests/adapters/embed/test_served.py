@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from denizen.adapters.embed import EmbedServer, ServedEmbedder
 from denizen.domain.errors import NeedsAttention, Unavailable
+from denizen.domain.usage import Usage
 from denizen.ports.embed import EmbedKind
 from tests.embedding_server import EmbeddingServer, serve_embeddings
 
@@ -28,7 +30,7 @@ def embedder_of(server: EmbeddingServer, **more: Any) -> ServedEmbedder:
 async def test_vectors_come_in_the_order_of_the_texts_in_bounded_requests(server: EmbeddingServer) -> None:
     embedder = embedder_of(server, api_key=lambda: "sk-1", headers={"x-team": "blue"})
     texts = ["x" * number for number in range(1, 101)]
-    vectors = await embedder.embed(texts, EmbedKind.DOCUMENT)
+    vectors = (await embedder.embed(texts, EmbedKind.DOCUMENT)).vectors
     assert [vector[0] for vector in vectors] == list(range(1, 101))
     assert [len(body["input"]) for _, _, body in server.asked] == [64, 36]
     path, headers, body = server.asked[0]
@@ -66,6 +68,19 @@ async def test_what_is_no_answer_is_unavailable(server: EmbeddingServer, status:
     embedder = embedder_of(server)
     with pytest.raises(Unavailable):
         await embedder.embed(["a"], EmbedKind.QUERY)
+    await embedder.aclose()
+
+
+async def test_tokens_are_those_that_the_server_counted_and_cost_what_the_list_says(server: EmbeddingServer) -> None:
+    def price(tokens: int) -> Decimal:
+        return Decimal(tokens) / 100
+
+    embedder = embedder_of(server, price=price)
+    used = (await embedder.embed(["one two", "three"], EmbedKind.DOCUMENT)).usage
+    assert used == Usage(3, cost_usd=Decimal("0.03"), requests=1)
+    server.body = {"data": [{"index": 0, "embedding": [1]}]}
+    told_nothing = (await embedder.embed(["x" * 400], EmbedKind.DOCUMENT)).usage
+    assert told_nothing.input_tokens == 100
     await embedder.aclose()
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from denizen.domain.approval import ApprovalRule, Deciders
@@ -440,6 +440,8 @@ JSON: st.SearchStrategy[JsonObject] = st.dictionaries(
 )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Possible .*set:FutureWarning")  # `re` about patterns such as [[a]: no harm here
+@example(args={"a": "b"}, pattern="[[a]")
 @given(args=JSON, pattern=st.text(max_size=5))
 async def test_no_arguments_and_no_pattern_break_the_judge(args: JsonObject, pattern: str) -> None:
     policy = GatePolicy(rules=(Rule("look", Decision.DENY, dict.fromkeys(args, pattern)),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import anyio
@@ -13,7 +14,7 @@ from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.search import PER_DOCUMENT, DocumentSearch
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import IndexSize
-from denizen.ports.embed import EmbedKind
+from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.source import Progress
 from tests.engine.knowledge.house import House, write
 
@@ -35,11 +36,16 @@ class Concepts:
     def name(self) -> str:
         return "concepts"
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+    async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
+        return tokens * Decimal(0)
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
         if self.is_away:
             raise Unavailable("It is away.", code="embed_unavailable")
         self.texts += texts if kind is EmbedKind.DOCUMENT else []
-        return [[float(sum(word in text.lower() for word in theme)) for theme in self.themes] for text in texts]
+        return Embedded(
+            [[float(sum(word in text.lower() for word in theme)) for theme in self.themes] for text in texts]
+        )
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -17,7 +18,8 @@ import anyio
 
 from denizen.adapters.embed.weights import EmbedEntry, EmbedPlaces, load_weights
 from denizen.domain.errors import NeedsAttention, Unavailable
-from denizen.ports.embed import EmbedKind
+from denizen.domain.usage import Usage
+from denizen.ports.embed import Embedded, EmbedKind
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -41,11 +43,16 @@ class LocalEmbedder:
     def name(self) -> str:
         return f"local/{self._entry.name}"
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+    async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
+        del tokens
+        return Decimal(0)
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
         """Raises NeedsAttention when the extra is not installed, or the weights are not here."""
         del kind  # this model reads both alike
         async with self._lock:
-            return await anyio.to_thread.run_sync(partial(self._run, list(texts)), abandon_on_cancel=True)
+            vectors = await anyio.to_thread.run_sync(partial(self._run, list(texts)), abandon_on_cancel=True)
+        return Embedded(vectors, Usage(cost_usd=Decimal(0), requests=1))
 
     async def aclose(self) -> None:
         """The model goes with the last reference to it."""

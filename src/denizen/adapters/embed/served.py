@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
+from anyio import to_thread
+
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
-from denizen.ports.embed import EmbedKind
+from denizen.domain.prompt import estimate_tokens
+from denizen.domain.usage import Usage
+from denizen.ports.embed import Embedded, EmbedKind
 
 if TYPE_CHECKING:
     import httpx2
@@ -20,6 +25,15 @@ _KEPT_S = 2.0
 REFUSED = (400, 401, 403, 404, 422)
 
 
+Price = Callable[[int], Decimal | None]
+"""Of so many tokens, in USD. May read a list, so it is called in a thread."""
+
+
+def unknown_price(tokens: int) -> None:
+    """For servers of which no list tells."""
+    del tokens
+
+
 @dataclass(frozen=True, slots=True)
 class EmbedServer:
     """`provider` is its name in the configuration; `url` ends before `/embeddings`; `api_key` is asked when needed."""
@@ -30,6 +44,7 @@ class EmbedServer:
     api_key: Callable[[], str | None] | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     timeout_s: float = 30.0
+    price: Price = unknown_price
 
 
 class ServedEmbedder:
@@ -43,20 +58,29 @@ class ServedEmbedder:
     def name(self) -> str:
         return f"{self._server.provider}/{self._server.model}"
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
+    async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
+        """In a thread: reading the list of prices takes a moment the first time."""
+        return await to_thread.run_sync(self._server.price, tokens)
+
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
         """Raises NeedsAttention when the server refuses what is asked or how, Unavailable when it does not answer."""
         del kind  # the protocol does not tell
         found: list[Sequence[float]] = []
+        usage = Usage()
         for start in range(0, len(texts), BATCH):
-            found += await self._ask(texts[start : start + BATCH])
-        return found
+            batch = texts[start : start + BATCH]
+            answer = await self._ask(batch)
+            found += answer.vectors
+            tokens = answer.usage.input_tokens or sum(map(estimate_tokens, batch))
+            usage += Usage(tokens, cost_usd=await self.estimate_cost_usd(tokens), requests=1)
+        return Embedded(found, usage)
 
     async def aclose(self) -> None:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
 
-    async def _ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def _ask(self, texts: Sequence[str]) -> Embedded:
         import httpx2
 
         server = self._server
@@ -76,8 +100,9 @@ class ServedEmbedder:
         if answer.status_code != 200:
             raise self._refused(answer)
         try:
-            return _vectors(answer.json(), len(texts))
-        except (ValueError, KeyError, TypeError) as error:
+            body = answer.json()
+            return Embedded(_vectors(body, len(texts)), Usage(_tokens(body)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._silent("it answered something else than vectors") from error
 
     def _silent(self, why: str) -> Unavailable:
@@ -93,6 +118,12 @@ class ServedEmbedder:
             why=why,
             fix="See to embeddings.model, and to the key and address of the provider.",
         )
+
+
+def _tokens(body: object) -> int:
+    """As the server counted them; 0 when it does not tell."""
+    told: Any = cast("dict[str, Any]", body).get("usage") or {}
+    return max(int(told.get("prompt_tokens") or 0), 0)
 
 
 def _vectors(body: object, wanted: int) -> Sequence[Sequence[float]]:
