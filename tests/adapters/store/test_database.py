@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import psycopg
@@ -15,11 +15,13 @@ import sqlalchemy as sa
 from denizen.adapters.store.database import Database, SqlWork
 from denizen.adapters.store.messages import _TAIL
 from denizen.adapters.store.postgres import Postgres
+from denizen.adapters.store.proposals import _of_posts
 from denizen.adapters.store.schema import migrate
 from denizen.adapters.store.sqlite import Sqlite
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Session
 from denizen.domain.ids import AgentName
+from denizen.testing.store_contract_proposals import proposal_of
 from denizen.testing.store_records import AGENT, NOON, open_talk, said
 
 pytest_plugins = ["tests.postgres"]
@@ -186,6 +188,28 @@ def fill(path: Path, session: Session, count: int) -> None:
         connection.commit()
 
 
+async def cost(store: Database, statement: sa.Executable, bounds: dict[str, Any], *, rows: int) -> int:
+    """How many instructions SQLite takes for it."""
+    taken = 0
+
+    def count() -> int:
+        nonlocal taken
+        taken += 1
+        return 0
+
+    def job(connection: sa.Connection) -> None:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        driver.set_progress_handler(count, 1)
+        found = connection.execute(statement, bounds).all()
+        driver.set_progress_handler(None, 1)
+        assert len(found) == rows
+
+    async with store.work(write=False) as work:
+        await cast("SqlWork", work)._unit.read(job)
+    return taken
+
+
 @pytest.mark.anyio
 async def test_the_tail_of_a_long_session_costs_what_that_of_a_short_one_costs(store: Database) -> None:
     conversation, short = await open_talk(store)
@@ -195,27 +219,23 @@ async def test_the_tail_of_a_long_session_costs_what_that_of_a_short_one_costs(s
     fill(cast("Sqlite", store._dialect).path, short, 10)
     fill(cast("Sqlite", store._dialect).path, long, LONG)
 
-    async def cost(session: Session, before: int) -> int:
-        """How many instructions SQLite takes."""
-        taken = 0
+    async def cost_of_tail(session: Session, before: int) -> int:
+        return await cost(store, _TAIL, {"session": session.id, "limit": 5, "before": before}, rows=5)
 
-        def count() -> int:
-            nonlocal taken
-            taken += 1
-            return 0
+    at_the_end = await cost_of_tail(short, 2**62)
+    assert await cost_of_tail(long, 2**62) == at_the_end
+    assert await cost_of_tail(long, LONG // 2) == at_the_end
 
-        def job(connection: sa.Connection) -> None:
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, sqlite3.Connection)
-            driver.set_progress_handler(count, 1)
-            rows = connection.execute(_TAIL, {"session": session.id, "limit": 5, "before": before}).all()
-            driver.set_progress_handler(None, 1)
-            assert len(rows) == 5
 
-        async with store.work(write=False) as work:
-            await cast("SqlWork", work)._unit.read(job)
-        return taken
+@pytest.mark.anyio
+async def test_a_proposal_is_found_by_its_message_at_the_same_cost_however_many_there_are(store: Database) -> None:
+    dialect = cast("Sqlite", store._dialect)
+    wanted = {"of_platform": "discord", "chosen": dialect.list_of(["p3"])}
 
-    at_the_end = await cost(short, 2**62)
-    assert await cost(long, 2**62) == at_the_end
-    assert await cost(long, LONG // 2) == at_the_end
+    async def propose(numbers: range) -> int:
+        async with store.work() as work:
+            for number in numbers:
+                assert await work.proposals.add(proposal_of(str(number)))
+        return await cost(store, _of_posts(dialect), wanted, rows=1)
+
+    assert await propose(range(10)) == await propose(range(10, 1000))

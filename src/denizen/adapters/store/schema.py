@@ -26,7 +26,7 @@ class History:
     head: str
 
 
-HEAD = "0018"
+HEAD = "0019"
 HISTORY = History(Path(__file__).parent / "migrations", HEAD)
 
 

@@ -69,5 +69,6 @@ proposals = sa.Table(
     sa.Column("said_at", UtcTime(), nullable=False),
     sa.Column("created_at", UtcTime(), nullable=False),
     sa.Index("ix_proposals_author", "author"),
+    sa.Index("ix_proposals_platform_post", "platform", "post"),
     sa.Index("ix_proposals_status_created_at", "status", "created_at"),
 )
