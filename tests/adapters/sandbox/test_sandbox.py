@@ -22,7 +22,7 @@ from denizen.adapters.sandbox.inside.refusal import Refused
 from denizen.adapters.sandbox.machine import load_machine
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.sandbox.process import SandboxLimits, start_worker
-from denizen.adapters.sandbox.sessions import SESSION_TTL_S, Sessions
+from denizen.adapters.sandbox.sessions import MAX_OWN_SESSIONS, MAX_SESSIONS, SESSION_TTL_S, Sessions
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.ports.sandbox import (
@@ -244,6 +244,31 @@ def test_a_session_lives_for_half_an_hour_after_its_last_use() -> None:
     now[0] += SESSION_TTL_S + 1
     assert sessions.open("ann", view, first).id != first
     assert len(sessions) == 1
+
+
+@pytest.mark.proves("S21")
+def test_nobody_loses_a_session_to_somebody_who_makes_up_ids() -> None:
+    sessions = Sessions(lambda: 0.0)
+    view = ShellView((("", Path("/x")),))
+    ann = sessions.open("ann", view).id
+    made_up = [sessions.open("bob", view, f"sess_{number}").id for number in range(MAX_SESSIONS)]
+    assert sessions.open("ann", view, ann).id == ann
+    assert len(sessions) == 1 + MAX_OWN_SESSIONS
+    assert sessions.open("bob", view, made_up[-MAX_OWN_SESSIONS]).id == made_up[-MAX_OWN_SESSIONS]
+    assert sessions.open("bob", view, made_up[0]).id != made_up[0]
+
+
+def test_when_there_are_too_many_sessions_whoever_has_most_loses_one() -> None:
+    sessions = Sessions(lambda: 0.0)
+    view = ShellView((("", Path("/x")),))
+    ann = sessions.open("ann", view).id
+    bob = [sessions.open("bob", view, f"sess_{number}").id for number in range(2)]
+    for number in range(MAX_SESSIONS - 2):
+        sessions.open(f"guest {number}", view)
+    assert len(sessions) == MAX_SESSIONS
+    assert sessions.open("ann", view, ann).id == ann
+    assert sessions.open("bob", view, bob[1]).id == bob[1]
+    assert sessions.open("bob", view, bob[0]).id != bob[0]
 
 
 @pytest.mark.proves("S21")

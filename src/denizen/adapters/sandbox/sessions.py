@@ -6,13 +6,16 @@ In memory: a session that is gone is begun anew, and nothing is lost with it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from denizen.ports.sandbox import ShellView
 
 SESSION_TTL_S = 1800.0
 MAX_SESSIONS = 10_000
+MAX_OWN_SESSIONS = 500
+"""Of one owner: each view makes one, and each id that is not known."""
 PREFIX = "sess_"
 
 
@@ -30,30 +33,48 @@ class Sessions:
 
     now_s: Callable[[], float]
     _by_id: dict[str, Session] = field(default_factory=dict[str, Session])
+    """What was not used for longest comes first, here and of each owner."""
+    _by_owner: dict[str, dict[str, Session]] = field(default_factory=dict[str, dict[str, Session]])
 
     def open(self, owner: str, view: ShellView, session_id: str = "") -> Session:
         """The given one, if it is this owner's and not over; else the owner's own on that view; else a new one."""
         now = self.now_s()
         self._forget_old(now)
-        session = self._by_id.get(session_id)
-        if session is None or session.owner != owner:
-            mine = (each for each in self._by_id.values() if each.owner == owner and each.view == view)
-            session = next(mine, None) if not session_id else None
+        own = self._by_owner.get(owner, {})
+        if session_id:
+            session = own.get(session_id)
+        else:
+            session = next((each for each in own.values() if each.view == view), None)
         if session is None:
+            self._make_room(own)
             session = Session(f"{PREFIX}{secrets.token_urlsafe(16)}", owner, view, now)
+        else:
+            self._forget(session)
         session.used_at_s = now
-        self._by_id.pop(session.id, None)
-        self._by_id[session.id] = session  # the latest used is the last
+        self._by_id[session.id] = self._by_owner.setdefault(owner, {})[session.id] = session
         return session
 
     def clear(self) -> None:
         self._by_id.clear()
+        self._by_owner.clear()
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def _forget_old(self, now: float) -> None:
-        for key, session in list(self._by_id.items()):
-            if now - session.used_at_s <= SESSION_TTL_S and len(self._by_id) < MAX_SESSIONS:
+        for session in list(takewhile(lambda each: now - each.used_at_s > SESSION_TTL_S, self._by_id.values())):
+            self._forget(session)
+
+    def _make_room(self, own: Mapping[str, Session]) -> None:
+        """Whoever has too many loses the one that they have not used for longest, and nobody else loses any."""
+        if len(own) < MAX_OWN_SESSIONS:
+            if len(self._by_id) < MAX_SESSIONS:
                 return
-            del self._by_id[key]
+            own = max(self._by_owner.values(), key=len)
+        self._forget(next(iter(own.values())))
+
+    def _forget(self, session: Session) -> None:
+        own = self._by_owner[session.owner]
+        del self._by_id[session.id], own[session.id]
+        if not own:
+            del self._by_owner[session.owner]
