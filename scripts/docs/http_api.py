@@ -163,6 +163,11 @@ def _describe_wire() -> Iterator[str]:
     yield "## Events of a chat"
     yield "`POST /api/chat` answers with server-sent events; each is a JSON object with its `type`."
     yield format_table(("type", "fields", ""), ((f"`{_event_type(each)}`", *_row(each)) for each in events))
+    yield "## Events of a sync"
+    yield "`GET /api/sync/{run}/events` answers with server-sent events of these names; each is a record in JSON."
+    yield format_table(
+        ("event", "record"), ((f"`{name}`", f"`{kind.__name__}`") for name, kind in wire.SYNC_EVENTS.items())
+    )
     yield "## Records"
     yield "`denizen_sdk.wire` has them as dataclasses."
     kinds = [kind for _, kind in inspect.getmembers(wire, inspect.isclass) if kind.__module__.startswith("denizen_sdk")]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import httpx2
+from httpx2 import EventSource
 
 from denizen_sdk.errors import ApiError, NetworkError
 from denizen_sdk.wire import Problem, from_json
@@ -27,16 +29,37 @@ class Connection:
         *,
         params: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
-        idempotency_key: str = "",
+        headers: Mapping[str, str] | None = None,
     ) -> Any:  # noqa: ANN401 - any JSON value
-        """The answer's JSON. Raises ApiError, NetworkError."""
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        """The answer's JSON, None when there is no answer but that it is done. Raises ApiError, NetworkError."""
         try:
             response = await self.http.request(method, path, params=params, json=body, headers=headers)
         except httpx2.TransportError as error:
             raise NetworkError(f"No connection to the server: {error}") from error
         await check(response)
-        return response.json()
+        return response.json() if response.content else None
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[EventSource]:
+        """An answer of server-sent events. Raises ApiError before the first one, and NetworkError at any time."""
+        try:
+            async with self.http.sse(path, method=method, json=body, headers=headers) as source:
+                await check(source.response)
+                yield source
+        except httpx2.TransportError as error:
+            raise NetworkError(f"No connection to the server: {error}") from error
+
+
+def idempotent(key: str) -> Mapping[str, str]:
+    """The header of what is to be done once, however often it is sent; none without a key."""
+    return {"Idempotency-Key": key} if key else {}
 
 
 async def check(response: httpx2.Response) -> None:

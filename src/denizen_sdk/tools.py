@@ -48,11 +48,12 @@ OnToolCall = Callable[[ToolActivity], Awaitable[None] | None]
 
 
 class ShellTools:
-    """Both tools on one client, whose session they share."""
+    """Both tools on one client, whose session they share. An empty `agent`, whose knowledge it is, is the default."""
 
-    def __init__(self, client: DenizenClient, on_tool_call: OnToolCall | None = None) -> None:
+    def __init__(self, client: DenizenClient, on_tool_call: OnToolCall | None = None, *, agent: str = "") -> None:
         self._client = client
         self._on_tool_call = on_tool_call
+        self._agent = agent
 
     async def bash(self, command: str) -> str:
         """Looks into the knowledge files, read-only: grep, find, ls, cat, head, tail, wc, sort, uniq, diff, sed -n,
@@ -64,7 +65,7 @@ class ShellTools:
         """
 
         async def run() -> tuple[CommandOutput, ...]:
-            return (await self._client.bash(command),)
+            return (await self._client.bash(command, agent=self._agent),)
 
         return await self._call("bash", {"command": command}, run)
 
@@ -77,7 +78,7 @@ class ShellTools:
         """
 
         async def run() -> tuple[CommandOutput, ...]:
-            return await self._client.bash_batch(commands)
+            return await self._client.bash_batch(commands, agent=self._agent)
 
         return await self._call("bash_batch", {"commands": list(commands)}, run)
 

@@ -2,15 +2,33 @@
 
 Plain dataclasses of the standard library, so that the server pays nothing for them. The server encodes with
 `encode_event` and `to_json`; clients decode with `decode_event` and `from_json`, which leave out what they do not know:
-an older client can read a newer server. What a turn leaves behind is in `records` and sums of usage in `statistics`;
-all of it may be imported from here.
+an older client can read a newer server. What a turn leaves behind is in `records`, sums of usage in `statistics`,
+sources and snapshots in `knowledge`, unanswered questions in `gaps`; all of it may be imported from here.
 """
 
 from __future__ import annotations
 
-from dataclasses import Field, asdict, dataclass, field, fields
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from collections.abc import Mapping
+from dataclasses import Field, asdict, dataclass, field, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
+from denizen_sdk.gaps import GapClosed, GapInfo, GapList, ProposalDecided, ProposalInfo
+from denizen_sdk.knowledge import (
+    Progress,
+    Published,
+    RemoteChanged,
+    RepositoryInfo,
+    SnapshotRemote,
+    SnapshotStarted,
+    SnapshotStatus,
+    SourceInfo,
+    SourceProgress,
+    SourceSettings,
+    SyncInfo,
+    SyncStarted,
+)
 from denizen_sdk.records import (
     ApprovalInfo,
     CallInfo,
@@ -28,6 +46,18 @@ from denizen_sdk.records import (
     Usage,
 )
 from denizen_sdk.statistics import UsageStatistics, UsageSum, UsageTrend
+
+__all__ = [
+    "MAX_RESULT_CHARS", "SYNC_EVENTS", "AgentConfig", "AgentConfigSet", "AgentInfo", "ApprovalDecided",
+    "ApprovalInfo", "ApprovalRequested", "CallInfo", "Cancelled", "ChatEvent", "ChatRequest", "CitationInfo",
+    "DayComputed", "GapClosed", "GapInfo", "GapList", "Health", "Json", "MessageInfo", "MessageShare", "ModelInfo",
+    "Notice", "Problem", "Progress", "PromptInfo", "ProposalDecided", "ProposalInfo", "Published", "ReasoningAdded",
+    "Record", "RemoteChanged", "RepositoryInfo", "RouteInfo", "SegmentInfo", "SnapshotRemote", "SnapshotStarted",
+    "SnapshotStatus", "SourceInfo", "SourceProgress", "SourceSettings", "StepInfo", "SyncEvent", "SyncInfo",
+    "SyncStarted", "TextAdded", "TextRetracted", "ToolFinished", "ToolInfo", "ToolStarted", "ToolUse", "TurnFailed",
+    "TurnFinished", "TurnInfo", "TurnOpened", "Unknown", "Usage", "UsageStatistics", "UsageSum", "UsageTrend",
+    "decode_event", "decode_sync_event", "encode_event", "from_json",
+]  # fmt: skip
 
 MAX_RESULT_CHARS = 1000
 """How much of a tool's result an event carries (inventory 4.11)."""
@@ -160,6 +190,18 @@ _EVENTS: dict[str, type[ChatEvent]] = {
 _TYPES = {kind: name for name, kind in _EVENTS.items()}
 
 
+# --- events of GET /api/sync/{run}/events -----------------------------------------------------------------------------
+
+SyncEvent = SyncInfo | SourceProgress | Unknown
+
+SYNC_EVENTS: Mapping[str, type[SyncInfo | SourceProgress]] = {
+    "run": SyncInfo,
+    "progress": SourceProgress,
+    "end": SyncInfo,
+}
+"""By the name of the event: how all of it stands, at the beginning; a source that went on; and the result."""
+
+
 # --- requests and answers of /api ------------------------------------------------------------------------------------
 
 
@@ -232,15 +274,6 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncStarted:
-    """`status` is "started"; `run` is the id of the sync, and `sources` what it reads."""
-
-    status: str
-    run: str
-    sources: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class DayComputed:
     """`date` is a day of UTC, `rows` how many sums it has."""
 
@@ -280,30 +313,6 @@ class AgentConfigSet:
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
-_NESTED: dict[str, type[Any]] = {
-    "usage": Usage,
-    "approval": ApprovalInfo,
-    "error": Problem,
-    "route": RouteInfo,
-    "totals": UsageSum,
-    "previous": UsageSum,
-    "trend": UsageTrend,
-}
-_LISTED: dict[tuple[type[Any], str], type[Any]] = {
-    (MessageInfo, "calls"): ToolUse,
-    (TurnInfo, "steps"): StepInfo,
-    (TurnInfo, "calls"): CallInfo,
-    (TurnInfo, "prompts"): PromptInfo,
-    (TurnInfo, "citations"): CitationInfo,
-    (PromptInfo, "segments"): SegmentInfo,
-    (PromptInfo, "messages"): MessageShare,
-    (UsageStatistics, "by_model"): UsageSum,
-    (UsageStatistics, "by_source"): UsageSum,
-    (UsageStatistics, "daily"): UsageSum,
-    (UsageStatistics, "top_users"): UsageSum,
-    (UsageStatistics, "hourly"): UsageSum,
-}
-
 
 class _IsDataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -324,16 +333,31 @@ def decode_event(row: Json) -> ChatEvent | Unknown:
     return Unknown(name, row) if kind is None else from_json(kind, row)
 
 
-def from_json(kind: type[Record], row: Json) -> Record:
+def decode_sync_event(name: str, row: Json) -> SyncEvent:
+    """Raises as `decode_event`."""
+    kind = SYNC_EVENTS.get(name)
+    return Unknown(name, row) if kind is None else from_json(kind, row)
+
+
+def from_json(kind: type[Record], row: Mapping[str, Any]) -> Record:
     """A record of that kind from a JSON object; what the record has no field for is left out."""
-    known = [each.name for each in fields(kind) if each.name in row]
-    return kind(**{name: _read(kind, name, row[name]) for name in known})
+    return kind(**{name: _read(hint, row[name]) for name, hint in _hints(kind).items() if name in row})
 
 
-def _read(kind: type[Any], name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    listed = _LISTED.get((kind, name))
-    if listed is not None and value is not None:
-        return tuple(from_json(listed, item) for item in value)
-    if name in _NESTED and value is not None:
-        return from_json(_NESTED[name], value)
-    return tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+@cache
+def _hints(kind: type[Any]) -> Mapping[str, Any]:
+    return {name: hint for name, hint in get_type_hints(kind).items() if name in kind.__dataclass_fields__}
+
+
+def _read(hint: Any, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The value as a field with that annotation holds it."""
+    if value is None:
+        return None
+    inner = get_args(hint)
+    if get_origin(hint) is UnionType:
+        return _read(next(each for each in inner if each is not NoneType), value)
+    if get_origin(hint) is tuple:
+        return tuple(_read(inner[0], each) for each in value)
+    if get_origin(hint) is dict:
+        return {key: _read(inner[1], each) for key, each in value.items()}
+    return from_json(hint, value) if is_dataclass(hint) and isinstance(hint, type) else value

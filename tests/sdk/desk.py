@@ -5,7 +5,7 @@ The real routes have tests of their own, with the same client.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import httpx2
@@ -15,9 +15,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from denizen_sdk import DenizenClient
+from denizen_sdk.wire import AgentConfig
 
 URL = "http://127.0.0.1:8642"
 
+CONFIG = AgentConfig("denizen", "", "concise", "en", "auto", 1.0, "inline", temperature=0.7, changed=("language",))
 FILES = {"ls": "shared\n", "cat gone": "", "cat shared/rules.md": "No shoes.\n"}
 
 
@@ -77,7 +79,7 @@ class Desk:
 
     async def config(self, request: Request) -> Response:
         await self._hear(request)
-        return JSONResponse({"language": "en", "temperature": 0.7})
+        return JSONResponse(asdict(CONFIG))
 
     async def sources(self, request: Request) -> Response:
         await self._hear(request)

@@ -18,7 +18,7 @@ from denizen_sdk.shell import CommandOutput
 from denizen_sdk.tools import ToolActivity
 from denizen_sdk.usage import UsageRecorded, UsedTokens, tokens_of
 from denizen_sdk.wire import SyncStarted
-from tests.sdk.desk import URL, Desk
+from tests.sdk.desk import CONFIG, URL, Desk
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ async def test_the_client_runs_commands_and_reads_and_starts_what_there_is() -> 
         assert await client.list_sources() == [SourceInfo("docs", "git", "Docs", "docs/docs", 2, 1)]
         assert await client.sync_source("docs") == SyncStarted("started", "sync_1", ("docs",))
         assert await client.create_snapshot() == SnapshotStarted("started")
-        assert (await client.get_agent_config())["language"] == "en"
+        assert await client.get_agent_config() == CONFIG
 
 
 @pytest.mark.proves("S-sdk-session")
@@ -63,9 +63,10 @@ async def test_the_session_of_each_answer_is_kept_for_the_next_call_and_can_be_s
         client.session_id = "sess_mine"
         await client.bash("ls")
         client.session_id = ""
-        await client.bash("ls")
+        await client.bash("ls", agent="scribe")
         assert client.session_id == "sess_4"
     assert [body.get("sessionId") for _, _, body in desk.heard] == [None, "sess_1", "sess_mine", None]
+    assert [body.get("agent") for _, _, body in desk.heard] == [None, None, None, "scribe"]
 
 
 # --- usage -----------------------------------------------------------------------------------------------------------

@@ -51,3 +51,21 @@ def test_nested_lists_become_records() -> None:
     assert wire.from_json(wire.TurnInfo, json.loads(json.dumps(asdict(turn)))) == turn
     message = wire.MessageInfo("m", "user", "ann", "hi", "now", "t", (wire.ToolUse("c", "weather", {}, "Sunny."),))
     assert wire.from_json(wire.MessageInfo, json.loads(json.dumps(asdict(message)))) == message
+
+
+def test_a_sync_survives_the_way_through_json_as_an_answer_and_as_an_event() -> None:
+    sync = wire.SyncInfo(
+        "sync_1", ("a", "b"), "partial", "2026-11-21T12:00:00+00:00", None, "snap_1", ("a",), {"b": "gone"},
+        progress={"a": wire.Progress("receiving", 1, 2)},
+    )  # fmt: skip
+    row = json.loads(json.dumps(asdict(sync)))
+    assert wire.from_json(wire.SyncInfo, row) == sync
+    assert wire.decode_sync_event("run", row) == wire.decode_sync_event("end", row) == sync
+    assert wire.decode_sync_event("mood", {"is": "good"}) == wire.Unknown("mood", {"is": "good"})
+
+
+def test_what_is_not_there_stays_none() -> None:
+    row = {"days": 1, "first_day": "", "last_day": "", "totals": None, "previous": None, "trend": None}
+    lists: dict[str, list[object]] = {"by_model": [], "by_source": [], "daily": []}
+    read = wire.from_json(wire.UsageStatistics, {**row, **lists, "hourly": None})
+    assert (read.by_model, read.hourly, read.top_users) == ((), None, None)

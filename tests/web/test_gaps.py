@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
+from starlette.applications import Starlette
 
 from denizen.domain.conversation import Place
 from denizen.domain.gap import Gap, GapKind
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.proposal import Proposal
-from denizen.engine.knowledge.gaps import GapReport
+from denizen.engine.knowledge.gaps import MAX_GAPS, GapReport
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.web.dependencies import GapParts
@@ -41,6 +43,8 @@ PROPOSAL = Proposal(
 
 @dataclass
 class Desk:
+    app: Starlette
+    store: MemoryStore
     client: httpx2.AsyncClient
     house: House
 
@@ -63,7 +67,7 @@ async def open_desk(root: Path) -> AsyncGenerator[Desk]:
             for gap in (GAP, PRIVATE, replace(GAP, id="gap_3", asker="platform_user:discord:4")):
                 await work.gaps.add(gap)
             await work.proposals.add(PROPOSAL)
-        yield Desk(client, houses[0])
+        yield Desk(site.app, site.store, client, houses[0])
 
 
 async def test_admins_read_what_was_asked_in_public_and_how_often_in_private(tmp_path: Path) -> None:
@@ -79,6 +83,21 @@ async def test_admins_read_what_was_asked_in_public_and_how_often_in_private(tmp
 async def test_days_that_are_no_number_of_days_are_refused(tmp_path: Path, days: str) -> None:
     async with open_desk(tmp_path) as desk:
         assert (await desk.ask("GET", f"/api/gaps?days={days}"))[0] == 400
+
+
+async def test_the_report_looks_at_the_newest_only_and_says_so(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        async with desk.store.work() as work:
+            for number in range(MAX_GAPS):
+                when = NOW + timedelta(seconds=1 + number)
+                await work.gaps.add(replace(GAP, id=f"gap_b{number}", question="When is the bus?", created_at=when))
+        _, told = await desk.ask("GET", "/api/gaps")
+        assert [(gap["question"], gap["times"]) for gap in told["gaps"]] == [("When is the bus?", MAX_GAPS)]
+        assert (told["total"], told["hidden"], told["truncated"]) == (MAX_GAPS, 0, True)
+        assert (await desk.ask("POST", "/api/gaps/gap_1/close"))[0] == 404
+        assert await desk.ask("POST", "/api/gaps/gap_b0/close") == (200, {"closed": MAX_GAPS})
+        _, told = await desk.ask("GET", "/api/gaps")
+        assert (told["total"], told["hidden"], told["truncated"]) == (3, 1, False)
 
 
 async def test_members_are_told_nothing(tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ async def _list(denizen: Denizen, *, days: int, limit: int, as_json: bool) -> No
         say(f"No question of the last {days} days was left without an answer from the documents.")
     elif len(found.groups) > limit:
         say(f"({len(found.groups) - limit} more; --limit shows them)")
+    if found.is_cut:
+        say(f"(only the newest {found.total} were looked at: close what is settled, or give fewer --days)")
 
 
 def _shown(group: GapGroup) -> str:

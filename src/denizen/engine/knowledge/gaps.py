@@ -23,11 +23,14 @@ MAX_GAPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Of a number of days. What was asked most comes first; `hidden` were asked in private and are not in `groups`."""
+    """Of a number of days, the newest `MAX_GAPS`; with `is_cut` there are older ones. What was asked most comes first;
+    `hidden` of the `total` were asked in private and are not in `groups`.
+    """
 
     groups: Sequence[GapGroup]
     total: int
     hidden: int
+    is_cut: bool = False
 
 
 class GapReport:
@@ -40,9 +43,11 @@ class GapReport:
     async def load(self, days: int, *, with_private: bool) -> Coverage:
         since = self._clock.now() - timedelta(days=days)
         async with self._store.work(write=False) as work:
-            gaps = await work.gaps.list_gaps(since=since, limit=MAX_GAPS)
+            found = await work.gaps.list_gaps(since=since, limit=MAX_GAPS + 1)
+        gaps = found[:MAX_GAPS]
         told = [gap for gap in gaps if with_private or not gap.is_private]
-        return Coverage(await to_thread.run_sync(group_gaps, told), len(gaps), len(gaps) - len(told))
+        groups = await to_thread.run_sync(group_gaps, told)
+        return Coverage(groups, len(gaps), len(gaps) - len(told), is_cut=len(found) > len(gaps))
 
     async def close(self, gap_id: str, *, with_private: bool = True) -> Sequence[Gap]:
         """Closes it with all that ask the same: somebody has seen to it. Raises NotFound, without `with_private` also

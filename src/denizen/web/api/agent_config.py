@@ -35,7 +35,7 @@ class AgentConfiguration:
 
     @property
     def routes(self) -> list[Route]:
-        one = "/api/agent-config/sets/{name}"
+        one = "/api/agent-config/sets/{name:path}"
         return [
             Route("/api/agent-config", self.get, methods=["GET"]),
             Route("/api/agent-config", self.save, methods=["PUT"]),

@@ -7,16 +7,19 @@ makes the document of it; nothing here is looked at before somebody asks for tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import GenericAlias
 from typing import Any, get_args
 
 from denizen.domain.statistics import MAX_DURATION_MS, MAX_NAME_CHARS, MAX_REPORTED_TOKENS, MAX_SOURCE_CHARS
 from denizen.web.api.completion_request import MAX_TOKENS
+from denizen.web.api.gaps import DAYS, MAX_DAYS
 from denizen_sdk import wire
 from denizen_sdk.shell import MAX_COMMAND_CHARS, MAX_COMMANDS
 from denizen_sdk.usage import UsageRecorded
 
 Schema = Mapping[str, Any]
+Kind = type[Any] | GenericAlias | Schema
 
 TEXT: Schema = {"type": "string"}
 FLAG: Schema = {"type": "boolean"}
@@ -37,19 +40,20 @@ def list_of(item: Schema) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """`body` and `answer` are records of the SDK, or schemas. Without `answer` there is none. `needs_body` is false
-    where the body may be left out. Status 0 is any that means success. `streams` says that the answer may be, or is, an
-    event stream, and `events` which records come in it.
+    """`body` and `answer` are records of the SDK, lists of these, or schemas. Without `answer` there is none.
+    `needs_body` is false where the body may be left out. Status 0 is any that means success. `streams` says that the
+    answer may be, or is, an event stream, and `events` which records come in it.
     """
 
     summary: str
-    body: type[Any] | Schema | None = None
-    answer: type[Any] | Schema | None = None
+    body: Kind | None = None
+    answer: Kind | None = None
     status: int = 200
     needs_body: bool = True
     streams: str = ""
     events: Sequence[type[Any]] = ()
     headers: Sequence[str] = ()
+    query: Mapping[str, Schema] = field(default_factory=dict[str, Schema])
 
 
 _COMMAND: Schema = {"type": "string", "minLength": 1, "maxLength": MAX_COMMAND_CHARS}
@@ -78,12 +82,6 @@ _KNOWN = fields(
     id=TEXT, label=TEXT, folder=TEXT, files=NUMBER, documents=NUMBER, synced_at=TIME,
 )  # fmt: skip
 _KIND_OF_SOURCES = fields("count", "sources", count=NUMBER, sources=list_of(_KNOWN))
-_RUN = fields("id", "status", "started_at", "ended_at", id=TEXT, status=TEXT, started_at=TIME, ended_at=TIME)
-_SNAPSHOT = fields(
-    "current", "latest", "latest_at", "last_sync_at", "needs_sync", "why",
-    current=TEXT, latest=TEXT, latest_at=TIME, last_sync_at=TIME, needs_sync=FLAG, why=TEXT,
-)  # fmt: skip
-_REMOTE = fields("repository", "branch", "allow_existing", repository=TEXT, branch=TEXT, allow_existing=FLAG)
 _REPORT = fields(
     "source",
     source={"type": "string", "minLength": 1, "maxLength": MAX_SOURCE_CHARS},
@@ -94,14 +92,12 @@ _REPORT = fields(
     durationMs={"type": "integer", "minimum": 0, "maximum": MAX_DURATION_MS},
     metadata=FREE,
 )
-_GAP = fields(
-    "id", "question", "questions", "times", "askers", "agent", "kind", "last_at", id=TEXT, question=TEXT,
-    questions=list_of(TEXT), times=NUMBER, askers=NUMBER, agent=TEXT, kind=TEXT, last_at=TIME,
-)  # fmt: skip
-_PROPOSAL = fields(
-    "id", "question", "answer", "author", "proposed_by", "link", "file", "content", "diff", id=TEXT, question=TEXT,
-    answer=TEXT, author=TEXT, author_id=TEXT, proposed_by=TEXT, link=TEXT, said_at=TIME, created_at=TIME, gap=TEXT,
-    file=TEXT, content=TEXT, diff=TEXT,
+_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+_NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
+_SETTINGS = fields(
+    agent=TEXT, name=TEXT, activate=FLAG, additional_prompt=_TEXT_OR_NULL, response_style=_TEXT_OR_NULL,
+    language=_TEXT_OR_NULL, default_model=_TEXT_OR_NULL, max_steps_multiplier=_NUMBER_OR_NULL,
+    temperature=_NUMBER_OR_NULL, search_instructions=_TEXT_OR_NULL, citation_format=_TEXT_OR_NULL,
 )  # fmt: skip
 _PART: Schema = {
     "anyOf": [
@@ -162,7 +158,7 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "Change a source", fields(**_SOURCE_FIELDS), _SOURCE
     ),
     ("DELETE", "/api/sources/{source}"): Operation("Remove a source", status=204),
-    ("GET", "/api/sync"): Operation("The last syncs, newest first", answer=list_of(_RUN)),
+    ("GET", "/api/sync"): Operation("The last syncs, newest first", answer=list[wire.SyncInfo]),
     ("POST", "/api/sync"): Operation(
         "Start reading all sources, or some",
         fields(sources=list_of(TEXT), reset=FLAG, push=FLAG),
@@ -170,10 +166,12 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         202,
         needs_body=False,
     ),
+    ("GET", "/api/sync/{run}"): Operation("One sync, and how far each of its sources is", answer=wire.SyncInfo),
     ("POST", "/api/sync/{source}"): Operation("Start reading one source", answer=wire.SyncStarted, status=202),
     ("GET", "/api/sync/{run}/events"): Operation(
         "Follow a sync to its end",
         streams="`run` with all that is known, `progress` of each source whenever it goes on, `end` with the result.",
+        events=tuple(dict.fromkeys(wire.SYNC_EVENTS.values())),
     ),
     ("POST", "/api/sync/webhook/{source}"): Operation(
         "Have one source read by whoever changed it: signed as GitHub does, or with the secret as bearer token",
@@ -185,16 +183,48 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("POST", "/api/sandbox/snapshot"): Operation(
         "Start making a snapshot of what was read last", answer=wire.SyncStarted, status=202
     ),
-    ("GET", "/api/snapshot/status"): Operation("Which snapshot is used, and which is the latest", answer=_SNAPSHOT),
-    ("GET", "/api/snapshot/config"): Operation("Where snapshots are pushed to", answer=_REMOTE),
+    ("GET", "/api/snapshot/status"): Operation(
+        "Which snapshot is used, and which is the latest", answer=wire.SnapshotStatus
+    ),
+    ("GET", "/api/snapshot/config"): Operation("Where snapshots are pushed to", answer=wire.SnapshotRemote),
     ("PUT", "/api/snapshot/config"): Operation(
         "Change where snapshots are pushed to, and start a sync that publishes anew",
         fields(repository=TEXT, branch=TEXT, allow_existing=FLAG),
-        fields("repository", "branch", "allow_existing", "run",
-               repository=TEXT, branch=TEXT, allow_existing=FLAG, run=TEXT),
+        wire.RemoteChanged,
     ),
     ("POST", "/api/snapshot/sync"): Operation(
-        "Make the latest snapshot the current one", answer=fields("current", current=TEXT)
+        "Make the latest snapshot the current one", answer=wire.Published
+    ),
+    ("GET", "/api/agent-config"): Operation(
+        "What holds now, and which of it the active set says", answer=wire.AgentConfig, query={"agent": TEXT}
+    ),
+    ("GET", "/api/agent-config/public"): Operation(
+        "The same without the texts of the prompt, but for owners and admins",
+        answer=wire.AgentConfig,
+        query={"agent": TEXT},
+    ),
+    ("PUT", "/api/agent-config"): Operation(
+        "Change a set, which is active then; what is missing stays, null brings the configured value back",
+        _SETTINGS,
+        wire.AgentConfig,
+    ),
+    ("POST", "/api/agent-config/reset"): Operation(
+        "Empty the active set, or the named one: the configuration holds again",
+        answer=wire.AgentConfig,
+        query={"agent": TEXT, "name": TEXT},
+    ),
+    ("GET", "/api/agent-config/sets"): Operation(
+        "The sets of an agent", answer=list[wire.AgentConfigSet], query={"agent": TEXT}
+    ),
+    ("POST", "/api/agent-config/sets/{name}/activate"): Operation(
+        "Make a set active", answer=wire.AgentConfig, query={"agent": TEXT}
+    ),
+    ("DELETE", "/api/agent-config/sets/{name}"): Operation(
+        "Remove a set: after an active one the configuration holds", status=204, query={"agent": TEXT}
+    ),
+    ("GET", "/api/github/repos"): Operation(
+        "GitHub repositories that can become sources; private ones for owners and admins",
+        answer=list[wire.RepositoryInfo],
     ),
     ("POST", "/api/stats/usage"): Operation(
         "Report what another program used", _REPORT, UsageRecorded, 201, headers=("Idempotency-Key",)
@@ -207,16 +237,17 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ),
     ("GET", "/api/gaps"): Operation(
         "What was asked and no document answers, the most asked first",
-        answer=fields("days", "total", "hidden", days=NUMBER, total=NUMBER, hidden=NUMBER, gaps=list_of(_GAP)),
+        answer=wire.GapList,
+        query={"days": {"type": "integer", "minimum": 1, "maximum": MAX_DAYS, "default": DAYS}},
     ),
     ("POST", "/api/gaps/{gap}/close"): Operation(
-        "Take a question off the list, with all that ask the same", answer=fields("closed", closed=NUMBER)
+        "Take a question off the list, with all that ask the same", answer=wire.GapClosed
     ),
-    ("GET", "/api/gaps/proposals"): Operation("Answers that people proposed", answer=list_of(_PROPOSAL)),
+    ("GET", "/api/gaps/proposals"): Operation("Answers that people proposed", answer=list[wire.ProposalInfo]),
     ("POST", "/api/gaps/proposals/{proposal}"): Operation(
         "Accept a proposed answer, or reject it",
         fields("decision", decision={"type": "string", "enum": ["accept", "reject"]}, text=TEXT, reason=TEXT),
-        fields("status", "sync", status=TEXT, sync=TEXT),
+        wire.ProposalDecided,
     ),
     ("GET", "/v1/models"): Operation(
         "The agents, as models", answer=fields("object", "data", object=TEXT, data=list_of(_OPENAI_MODEL))

@@ -5,7 +5,7 @@ What was asked in private is only counted here; the operator's command line tell
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,9 +18,10 @@ from denizen.web.api.knowledge import require_admin
 from denizen.web.body import read_object, read_text
 from denizen.web.dependencies import GapParts
 from denizen.web.guard import principal_of
+from denizen_sdk import wire
 
-_DAYS = 30
-_MAX_DAYS = 3650
+DAYS = 30
+MAX_DAYS = 3650
 
 
 class Gaps:
@@ -40,24 +41,24 @@ class Gaps:
         ]
 
     async def list_gaps(self, request: Request) -> Response:
-        """What was asked most comes first. `hidden` were asked in private."""
+        """What was asked most comes first. `hidden` were asked in private; with `truncated` there are older ones."""
         require_admin(request)
         days = _days(request)
         found = await self._report.load(days, with_private=False)
-        told = [_group(group) for group in found.groups]
-        return JSONResponse({"days": days, "total": found.total, "hidden": found.hidden, "gaps": told})
+        gaps = tuple(map(_group, found.groups))
+        return JSONResponse(asdict(wire.GapList(days, found.total, found.hidden, gaps, found.is_cut)))
 
     async def close(self, request: Request) -> Response:
         """With all that ask the same."""
         require_admin(request)
         closed = await self._report.close(request.path_params["gap"], with_private=False)
-        return JSONResponse({"closed": len(closed)})
+        return JSONResponse(asdict(wire.GapClosed(len(closed))))
 
     async def list_proposals(self, request: Request) -> Response:
         """Those that nobody has decided about, each with the file that accepting it writes."""
         require_admin(request)
         reviews = await self._learning.list_reviews(principal_of(request))
-        return JSONResponse([_review(review) for review in reviews])
+        return JSONResponse([asdict(_review(review)) for review in reviews])
 
     async def decide(self, request: Request) -> Response:
         """`text` takes the place of the answer; `sync` is the run that reads the file."""
@@ -66,10 +67,10 @@ class Gaps:
         match read_text(body, "decision"):
             case "accept":
                 run = await self._learning.accept(which, by, read_text(body, "text"))
-                return JSONResponse({"status": "accepted", "sync": run.id if run is not None else ""})
+                return JSONResponse(asdict(wire.ProposalDecided("accepted", run.id if run is not None else "")))
             case "reject":
                 await self._learning.reject(which, by, read_text(body, "reason"))
-                return JSONResponse({"status": "rejected", "sync": ""})
+                return JSONResponse(asdict(wire.ProposalDecided("rejected")))
             case other:
                 raise InvalidInput(
                     f"'{other}' is no decision.", code="field_invalid", fix="Send accept or reject.", field="decision"
@@ -77,40 +78,40 @@ class Gaps:
 
 
 def _days(request: Request) -> int:
-    given = request.query_params.get("days", str(_DAYS))
-    if not given.isascii() or not given.isdecimal() or not 1 <= int(given[:9]) <= _MAX_DAYS:
-        raise InvalidInput(f"'days' must be a whole number from 1 to {_MAX_DAYS}.", code="field_invalid", field="days")
+    given = request.query_params.get("days", str(DAYS))
+    if not given.isascii() or not given.isdecimal() or not 1 <= int(given[:9]) <= MAX_DAYS:
+        raise InvalidInput(f"'days' must be a whole number from 1 to {MAX_DAYS}.", code="field_invalid", field="days")
     return int(given)
 
 
-def _group(group: GapGroup) -> dict[str, Any]:
+def _group(group: GapGroup) -> wire.GapInfo:
     newest = group.newest
-    return {
-        "id": newest.id,
-        "question": newest.question,
-        "questions": list(dict.fromkeys(gap.question for gap in group.gaps)),
-        "times": len(group.gaps),
-        "askers": group.askers,
-        "agent": newest.agent,
-        "kind": newest.kind.value,
-        "last_at": newest.created_at.isoformat(),
-    }
+    return wire.GapInfo(
+        id=newest.id,
+        question=newest.question,
+        questions=tuple(dict.fromkeys(gap.question for gap in group.gaps)),
+        times=len(group.gaps),
+        askers=group.askers,
+        agent=newest.agent,
+        kind=newest.kind.value,
+        last_at=newest.created_at.isoformat(),
+    )
 
 
-def _review(review: Review) -> dict[str, Any]:
+def _review(review: Review) -> wire.ProposalInfo:
     proposal = review.proposal
-    return {
-        "id": proposal.id,
-        "question": proposal.question,
-        "answer": proposal.answer,
-        "author": proposal.author_name,
-        "author_id": proposal.author,
-        "proposed_by": proposal.proposer,
-        "link": proposal.link,
-        "said_at": proposal.said_at.isoformat(),
-        "created_at": proposal.created_at.isoformat(),
-        "gap": proposal.gap_id,
-        "file": review.file,
-        "content": review.content,
-        "diff": review.diff,
-    }
+    return wire.ProposalInfo(
+        id=proposal.id,
+        question=proposal.question,
+        answer=proposal.answer,
+        author=proposal.author_name,
+        author_id=proposal.author,
+        proposed_by=proposal.proposer,
+        link=proposal.link,
+        said_at=proposal.said_at.isoformat(),
+        created_at=proposal.created_at.isoformat(),
+        gap=proposal.gap_id,
+        file=review.file,
+        content=review.content,
+        diff=review.diff,
+    )

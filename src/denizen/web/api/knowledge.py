@@ -22,6 +22,7 @@ from denizen.web.api.inbound import may_see_all, require_admin
 from denizen.web.body import Body, read_flag, read_number, read_object, read_text, wrong_type
 from denizen.web.dependencies import KnowledgeParts
 from denizen.web.guard import principal_of
+from denizen_sdk import wire
 
 _TEXTS = ("label", "branch", "content_path", "output_path")
 
@@ -82,21 +83,21 @@ class Knowledge:
     async def status(self, request: Request) -> Response:
         require_admin(request)
         found = await self._snapshots.status()
-        return JSONResponse(
-            {
-                "current": found.current,
-                "latest": found.latest,
-                "latest_at": found.latest_at.isoformat() if found.latest_at else None,
-                "last_sync_at": found.last_sync_at.isoformat() if found.last_sync_at else None,
-                "needs_sync": found.needs_sync,
-                "why": found.why,
-            }
+        told = wire.SnapshotStatus(
+            current=found.current,
+            latest=found.latest,
+            latest_at=found.latest_at.isoformat() if found.latest_at else None,
+            last_sync_at=found.last_sync_at.isoformat() if found.last_sync_at else None,
+            needs_sync=found.needs_sync,
+            why=found.why,
         )
+        return JSONResponse(asdict(told))
 
     async def config(self, request: Request) -> Response:
         """Where snapshots are pushed to; an empty repository means nowhere."""
         require_admin(request)
-        return JSONResponse(_remote(self._remote()))
+        remote = self._remote()
+        return JSONResponse(asdict(wire.SnapshotRemote(remote.location, remote.branch, remote.allow_existing)))
 
     async def configure(self, request: Request) -> Response:
         """Changes it in the configuration, after the repository was made or found to be Denizen's; fields that are
@@ -108,13 +109,14 @@ class Knowledge:
         _check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)
         run = await self._sync.start() if remote != known and await self._catalog.list_known() else None
-        return JSONResponse(_remote(remote) | {"run": run.id if run else ""})
+        told = wire.RemoteChanged(remote.location, remote.branch, remote.allow_existing, run.id if run else "")
+        return JSONResponse(asdict(told))
 
     async def publish(self, request: Request) -> Response:
         """Makes what was read last the current snapshot."""
         require_admin(request)
         made = await self._snapshots.publish()
-        return JSONResponse({"current": "" if made is None else made.id})
+        return JSONResponse(asdict(wire.Published("" if made is None else made.id)))
 
 
 def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:
@@ -153,10 +155,6 @@ def _change(body: Body) -> Change:
         sync_every_minutes=_number(body, "sync_every_minutes"),
         **texts,
     )
-
-
-def _remote(remote: Remote) -> dict[str, Any]:
-    return {"repository": remote.location, "branch": remote.branch, "allow_existing": remote.allow_existing}
 
 
 def _read_remote(body: Body, known: Remote) -> Remote:

@@ -10,12 +10,13 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
+from types import GenericAlias
 from typing import Any
 
 from pydantic import TypeAdapter
 from starlette.routing import BaseRoute, Route
 
-from denizen.web.api.described import OPERATIONS, STREAM, TEXT, Operation, fields
+from denizen.web.api.described import OPERATIONS, STREAM, TEXT, Kind, Operation, fields, list_of
 from denizen.web.errors import STATUS
 from denizen_sdk import wire
 
@@ -71,6 +72,7 @@ def _describe(operation: Operation, method: str, path: str, schemas: dict[str, A
     names = re.findall(r"{(\w+)}", path)
     told["parameters"] = [
         *({"name": name, "in": "path", "required": True, "schema": TEXT} for name in names),
+        *({"name": name, "in": "query", "schema": schema} for name, schema in operation.query.items()),
         *({"name": name, "in": "header", "schema": TEXT} for name in operation.headers),
     ]
     if operation.body is not None:
@@ -91,10 +93,12 @@ def _describe(operation: Operation, method: str, path: str, schemas: dict[str, A
     return told
 
 
-def _schema_of(kind: type[Any] | Mapping[str, Any], schemas: dict[str, Any]) -> Document:
+def _schema_of(kind: Kind, schemas: dict[str, Any]) -> Document:
     """A reference to the record's schema, which is added to the others."""
     if isinstance(kind, Mapping):
         return dict(kind)
+    if isinstance(kind, GenericAlias):
+        return dict(list_of(_schema_of(kind.__args__[0], schemas)))
     if not is_dataclass(kind):
         raise TypeError(f"{kind!r} is no record")
     adapter: TypeAdapter[Any] = TypeAdapter(kind)

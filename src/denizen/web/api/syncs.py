@@ -28,7 +28,7 @@ from denizen.web.dependencies import KnowledgeParts, Timing
 from denizen.web.errors import problem_of
 from denizen.web.event_stream import Chunks, Conduct, EventStream
 from denizen.web.guard import SYNC_WEBHOOKS
-from denizen_sdk.wire import SyncStarted
+from denizen_sdk import wire
 
 MAX_PAYLOAD_BYTES = 2 * 1024 * 1024
 
@@ -49,6 +49,7 @@ class Syncs:
             Route("/api/sync", self.start, methods=["POST"]),
             Route(f"{SYNC_WEBHOOKS}{{source}}", self.hear, methods=["POST"]),
             Route("/api/sync/{run}/events", self.events, methods=["GET"]),
+            Route("/api/sync/{run}", self.get_run, methods=["GET"]),
             Route("/api/sync/{source}", self.start_one, methods=["POST"]),
             Route("/api/sandbox/snapshot", self.snapshot, methods=["POST"]),
         ]
@@ -57,7 +58,12 @@ class Syncs:
         """The last syncs, newest first; of those that run here how far each source is."""
         require_admin(request)
         runs = await self._sync.list_runs()
-        return JSONResponse([_run(run) | {"progress": _progress(self._sync.progress(run.id))} for run in runs])
+        return JSONResponse([asdict(_run(run, self._sync.progress(run.id))) for run in runs])
+
+    async def get_run(self, request: Request) -> Response:
+        require_admin(request)
+        progress = self._sync.progress(request.path_params["run"])
+        return JSONResponse(asdict(_run(await self._sync.get(request.path_params["run"]), progress)))
 
     async def start(self, request: Request) -> Response:
         require_admin(request)
@@ -129,11 +135,11 @@ def _digest(text: str) -> bytes:
 
 def _changes(stand: Stand, told: Mapping[str, Progress] | None) -> list[bytes]:
     if stand.run.ended_at is not None:
-        return [_encode("end", _run(stand.run))]
+        return [_encode("end", asdict(_run(stand.run)))]
     if told is None:
-        return [_encode("run", _run(stand.run) | {"progress": _progress(stand.progress)})]
+        return [_encode("run", asdict(_run(stand.run, stand.progress)))]
     return [
-        _encode("progress", {"source": source, **asdict(progress)})
+        _encode("progress", asdict(wire.SourceProgress(source, progress.stage, progress.done, progress.total)))
         for source, progress in stand.progress.items()
         if told.get(source) != progress
     ]
@@ -144,16 +150,24 @@ def _encode(event: str, row: Mapping[str, Any]) -> bytes:
 
 
 def _started(run: SyncRun) -> Response:
-    return JSONResponse(asdict(SyncStarted("started", run.id, run.sources)), status_code=202)
+    return JSONResponse(asdict(wire.SyncStarted("started", run.id, run.sources)), status_code=202)
 
 
-def _progress(told: Mapping[str, Progress]) -> dict[str, Any]:
-    return {name: asdict(each) for name, each in told.items()}
-
-
-def _run(run: SyncRun) -> dict[str, Any]:
-    ended_at = run.ended_at.isoformat() if run.ended_at else None
-    return asdict(run) | {"started_at": run.started_at.isoformat(), "ended_at": ended_at}
+def _run(run: SyncRun, progress: Mapping[str, Progress] | None = None) -> wire.SyncInfo:
+    return wire.SyncInfo(
+        id=run.id,
+        sources=run.sources,
+        status=run.status.value,
+        started_at=run.started_at.isoformat(),
+        ended_at=run.ended_at.isoformat() if run.ended_at else None,
+        snapshot=run.snapshot,
+        changed=run.changed,
+        failed=run.failed,
+        skipped=run.skipped,
+        progress={
+            source: wire.Progress(each.stage, each.done, each.total) for source, each in (progress or {}).items()
+        },
+    )
 
 
 def _names(body: Body) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ A webhook needs no key: its signature shows who sent it. It is answered once wha
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -13,6 +15,7 @@ from denizen.ports.hosting import Hosting, Receipt
 from denizen.web.api.inbound import may_see_all
 from denizen.web.body import Strangers
 from denizen.web.guard import WEBHOOKS, principal_of
+from denizen_sdk import wire
 
 MAX_WEBHOOK_BYTES = 2_000_000
 """Anybody can send one, and what tells of a comment is smaller. GitHub's largest, of pushes, concern nobody here."""
@@ -43,14 +46,11 @@ class Webhooks:
         sees_all = may_see_all(principal_of(request))
         found = await self._hosting.list_repositories("github")
         rows = [
-            {
-                "name": each.name,
-                "location": each.address,
-                "branch": each.branch,
-                "private": each.is_private,
-                "description": each.description,
-                "updated_at": each.updated_at,
-            }
+            asdict(
+                wire.RepositoryInfo(
+                    each.name, each.address, each.branch, each.is_private, each.description, each.updated_at
+                )
+            )
             for each in found
             if sees_all or not each.is_private
         ]

@@ -1,0 +1,1 @@
+"""The calls of `/api`, by subject. `client` puts them together."""

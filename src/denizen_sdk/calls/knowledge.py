@@ -1,0 +1,179 @@
+"""Knowledge: sources, reading them, and snapshots. All but the list of sources is for owners and admins."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import Any, TypeGuard, cast
+
+import anyio
+
+from denizen_sdk.calls.calls import Calls, segment
+from denizen_sdk.errors import ApiError, ClientError, NetworkError
+from denizen_sdk.knowledge import (
+    Published,
+    RemoteChanged,
+    RepositoryInfo,
+    SnapshotRemote,
+    SnapshotStarted,
+    SnapshotStatus,
+    SourceInfo,
+    SourceSettings,
+    SyncInfo,
+    SyncStarted,
+)
+from denizen_sdk.wire import Problem, SyncEvent, decode_sync_event, from_json
+
+TRIES = 5
+"""How often a lost stream is asked for again, with ever longer pauses: half a minute in all."""
+
+_PASSING = frozenset({502, 503, 504})
+"""What is answered for a server that is being started again."""
+
+
+class KnowledgeCalls(Calls):
+    """`/api/sources`, `/api/sync`, `/api/snapshot`, `/api/github/repos`. All raise ApiError (403 but for owners and
+    admins) and NetworkError.
+    """
+
+    async def list_sources(self) -> list[SourceInfo]:
+        """The sources of knowledge, by kind in the server's order; for everybody."""
+        return _sources_from(await self._connection.request("GET", "/api/sources"))
+
+    async def add_source(
+        self, location: str, settings: SourceSettings | None = None, *, source_id: str = ""
+    ) -> SourceInfo:
+        """`location` is an address, or a path of the server's machine, which only owners may name; what it is can be
+        seen from it, as a rule. Nothing is read yet.
+        """
+        body = {"location": location, "id": source_id, **_given(settings)}
+        return from_json(SourceInfo, await self._connection.request("POST", "/api/sources", body=body))
+
+    async def edit_source(
+        self, source: str, settings: SourceSettings | None = None, *, location: str = ""
+    ) -> SourceInfo:
+        """Changes what is given. The next sync reads it so."""
+        body = {"location": location, **_given(settings)}
+        return from_json(
+            SourceInfo, await self._connection.request("PUT", f"/api/sources/{segment(source)}", body=body)
+        )
+
+    async def remove_source(self, source: str) -> None:
+        """With all that was read of it."""
+        await self._connection.request("DELETE", f"/api/sources/{segment(source)}")
+
+    async def list_repositories(self) -> list[RepositoryInfo]:
+        """Those of GitHub that can become sources; private ones for owners and admins only."""
+        return await self._list(RepositoryInfo, "/api/github/repos")
+
+    async def sync(self, sources: Sequence[str] = (), *, reset: bool = False, push: bool = True) -> SyncStarted:
+        """Starts reading all sources of knowledge, or these, and does not wait (`wait_for_sync`). With `reset`
+        everything is fetched anew; without `push` the remote for snapshots gets nothing.
+        """
+        body = {"sources": list(sources), "reset": reset, "push": push}
+        return from_json(SyncStarted, await self._connection.request("POST", "/api/sync", body=body))
+
+    async def sync_source(self, source: str) -> SyncStarted:
+        """Starts reading one source. Raises ApiError (404) for one that is not there."""
+        return from_json(SyncStarted, await self._connection.request("POST", f"/api/sync/{segment(source)}"))
+
+    async def call_webhook(self, source: str, secret: str) -> SyncStarted:
+        """Starts reading one source with the secret of its webhook: for programs that should do nothing else. The
+        client needs no key for it. Raises ApiError (401) whatever is wrong.
+        """
+        path, headers = f"/api/sync/webhook/{segment(source)}", {"Authorization": f"Bearer {secret}"}
+        return from_json(SyncStarted, await self._connection.request("POST", path, headers=headers))
+
+    async def list_syncs(self) -> list[SyncInfo]:
+        """The last ones, newest first."""
+        return await self._list(SyncInfo, "/api/sync")
+
+    async def get_sync(self, run: str) -> SyncInfo:
+        """As it is now. Raises ApiError (404) for one that is not known."""
+        return await self._get(SyncInfo, f"/api/sync/{segment(run)}")
+
+    async def follow_sync(self, run: str, *, pause_s: float = 1.0) -> AsyncGenerator[SyncEvent]:
+        """Yields how the sync stands, each source that goes on, and the result: a `SyncInfo` with `ended_at`, the last.
+
+        A connection that is lost on the way is made again, after `pause_s` and then twice as long each time; who comes
+        back is told how all of it stands. Raises NetworkError when it stays lost.
+        """
+        lost = TRIES  # what cannot even be begun is not tried again
+        while True:
+            try:
+                async with aclosing(self._events_of(run)) as events:
+                    async for event in events:
+                        yield event
+                        lost = 0
+            except ClientError as error:
+                if lost == TRIES or not _is_passing(error):
+                    raise
+            else:
+                return
+            await anyio.sleep(pause_s * 2**lost)
+            lost += 1
+
+    async def wait_for_sync(self, run: str) -> SyncInfo:
+        """Its result. Raises as `follow_sync`."""
+        async with aclosing(self.follow_sync(run)) as events:
+            async for event in events:
+                if _is_result(event):
+                    return event
+        raise AssertionError("following a sync that does not raise ends with its result")
+
+    async def create_snapshot(self) -> SnapshotStarted:
+        """Starts making a snapshot of what is known, and does not wait."""
+        return from_json(SnapshotStarted, await self._connection.request("POST", "/api/sandbox/snapshot"))
+
+    async def get_snapshot(self) -> SnapshotStatus:
+        """Which one is used, and whether something should be read."""
+        return await self._get(SnapshotStatus, "/api/snapshot/status")
+
+    async def publish_snapshot(self) -> str:
+        """Makes what was read last the current snapshot, at once: its id, empty when nothing was read yet."""
+        return from_json(Published, await self._connection.request("POST", "/api/snapshot/sync")).current
+
+    async def get_snapshot_remote(self) -> SnapshotRemote:
+        """Where snapshots are pushed to."""
+        return await self._get(SnapshotRemote, "/api/snapshot/config")
+
+    async def set_snapshot_remote(self, remote: SnapshotRemote) -> RemoteChanged:
+        """Has snapshots pushed there, and starts a sync that does. Agents have no snapshot until it has. Raises
+        ApiError (409) for a repository with something else in it, unless `allow_existing`.
+        """
+        body = {"repository": remote.repository, "branch": remote.branch, "allow_existing": remote.allow_existing}
+        return from_json(RemoteChanged, await self._connection.request("PUT", "/api/snapshot/config", body=body))
+
+    async def _events_of(self, run: str) -> AsyncGenerator[SyncEvent]:
+        async with self._connection.stream("GET", f"/api/sync/{segment(run)}/events") as source:
+            async for sent in source:
+                row: Any = sent.json()
+                if sent.event == "error":
+                    raise ApiError(from_json(Problem, row))
+                event = decode_sync_event(sent.event, row)
+                yield event
+                if _is_result(event):
+                    return
+        raise NetworkError("The server ended the stream before the sync had ended.")
+
+
+def _is_result(event: SyncEvent) -> TypeGuard[SyncInfo]:
+    return isinstance(event, SyncInfo) and event.ended_at is not None
+
+
+def _is_passing(error: ClientError) -> bool:
+    return isinstance(error, NetworkError) or (isinstance(error, ApiError) and error.status in _PASSING)
+
+
+def _given(settings: SourceSettings | None) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings or SourceSettings()).items() if value is not None}
+
+
+def _sources_from(row: Mapping[str, Any]) -> list[SourceInfo]:
+    found: list[SourceInfo] = []
+    for name, kind in row.items():
+        if isinstance(kind, Mapping):
+            listed = cast("Mapping[str, Any]", kind).get("sources", [])
+            found += [from_json(SourceInfo, {"kind": name, **each}) for each in listed]
+    return found

@@ -1,0 +1,271 @@
+"""Sources, syncs and snapshots by the SDK, on the real routes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import httpx2
+import pytest
+
+from denizen.domain.source import SourceKind
+from denizen_sdk import ApiError, ClientError, DenizenClient, NetworkError
+from denizen_sdk.calls.knowledge import TRIES
+from denizen_sdk.knowledge import (
+    Progress,
+    RemoteChanged,
+    RepositoryInfo,
+    SnapshotRemote,
+    SourceInfo,
+    SourceProgress,
+    SourceSettings,
+    SyncInfo,
+    SyncStarted,
+)
+from denizen_sdk.wire import SyncEvent, Unknown
+from tests.engine.knowledge.house import write
+from tests.site import ADA, ANN, LOCAL, Site
+from tests.web.test_knowledge import SECRETS, open_desk
+from tests.web.test_syncs import Slow
+from tests.web.test_webhooks import open_desk as open_github_desk
+from tests.web.town import open_town
+
+pytestmark = pytest.mark.anyio
+
+
+def client_of(site: Site, key: str = "") -> DenizenClient:
+    return DenizenClient(LOCAL, key, transport=httpx2.ASGITransport(site.app))
+
+
+@pytest.mark.proves("S-sdk-client")
+async def test_sources_are_added_listed_changed_and_removed(tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
+    async with open_town(tmp_path) as site, client_of(site, "key-of-olga") as owner:
+        made = await owner.add_source(str(notes), SourceSettings(label="Notes"), source_id="n")
+        assert made == SourceInfo("n", "folder", "Notes", "docs/n", location=str(notes), max_videos=50)
+        changed = await owner.edit_source("n", SourceSettings(content_path="more", sync_every_minutes=60))
+        assert (changed.content_path, changed.sync_every_minutes, changed.label) == ("more", 60, "Notes")
+        assert (await owner.edit_source("n", SourceSettings(label=""))).label == ""
+        with pytest.raises(ApiError) as refused:
+            await owner.edit_source("n", SourceSettings(max_videos=-1))
+        async with client_of(site, "key-of-ann") as member:
+            assert await member.list_sources() == [SourceInfo("n", "folder", "", "docs/n")]
+            with pytest.raises(ApiError) as forbidden:
+                await member.add_source("https://example.org/a.git")
+        await owner.remove_source("n")
+        assert await owner.list_sources() == []
+        with pytest.raises(ApiError) as missing:
+            await owner.remove_source("n")
+    assert [each.value.status for each in (refused, forbidden, missing)] == [400, 403, 404]
+
+
+@pytest.mark.proves("S-sdk-client", "S31")
+async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> None:
+    notes, more = write(tmp_path / "notes", {"a.md": "A"}), write(tmp_path / "more", {"b.md": "B"})
+    async with open_town(tmp_path) as site, client_of(site, "key-of-olga") as owner:
+        for each in (notes, more):
+            await owner.add_source(str(each))
+        started = await owner.sync(["notes"], reset=True, push=False)
+        assert started == SyncStarted("started", started.run, ("notes",))
+        with anyio.fail_after(20):
+            ended = await owner.wait_for_sync(started.run)
+        assert (ended.status, ended.changed, ended.failed, ended.progress) == ("done", ("notes",), {}, {})
+        assert await owner.get_sync(started.run) == ended
+        with anyio.fail_after(20):
+            second = await owner.wait_for_sync((await owner.sync_source("more")).run)
+        assert await owner.list_syncs() == [second, ended]
+        [read, _] = sorted(await owner.list_sources(), key=lambda source: source.id, reverse=True)
+        assert (read.id, read.files, read.synced_at is not None, read.error) == ("notes", 1, True, "")
+        with pytest.raises(ApiError) as gone:
+            await owner.sync_source("gone")
+        with pytest.raises(ApiError) as unknown:
+            await owner.get_sync("sync_none")
+        with pytest.raises(ApiError) as nothing:
+            await owner.wait_for_sync("sync_none")
+        async with client_of(site, "key-of-ann") as member:
+            with pytest.raises(ApiError) as refused:
+                await member.sync()
+            with pytest.raises(ApiError) as untold:
+                await member.get_sync(started.run)
+    assert [each.value.status for each in (gone, unknown, nothing, refused, untold)] == [404, 404, 404, 403, 403]
+
+
+@pytest.mark.proves("S29", "S30")
+async def test_the_snapshot_is_looked_at_published_and_pushed_elsewhere(tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes", {"a.md": "A"})
+    async with open_town(tmp_path) as site, client_of(site, "key-of-olga") as owner:
+        assert await owner.publish_snapshot() == ""
+        await owner.add_source(str(notes))
+        before = await owner.get_snapshot()
+        assert (before.current, before.needs_sync) == ("", True)
+        await owner.wait_for_sync((await owner.sync()).run)
+        after = await owner.get_snapshot()
+        assert (after.needs_sync, after.current) == (False, after.latest)
+        assert await owner.publish_snapshot() == after.current
+        await owner.wait_for_sync((await owner.create_snapshot()).run)
+        assert await owner.get_snapshot_remote() == SnapshotRemote("")
+        wanted = SnapshotRemote("https://example.org/snapshots.git", "main", allow_existing=True)
+        changed = await owner.set_snapshot_remote(wanted)
+        assert changed == RemoteChanged(wanted.repository, "main", allow_existing=True, run=changed.run)
+        assert (await owner.wait_for_sync(changed.run)).id == changed.run
+        assert await owner.get_snapshot_remote() == wanted
+        assert (await owner.set_snapshot_remote(wanted)).run == ""
+
+
+async def test_a_program_has_one_source_read_with_the_secret_of_its_webhook(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk, client_of(desk.site) as stranger:
+        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        started = await stranger.call_webhook("notes", SECRETS["notes"])
+        assert (await desk.sdk.wait_for_sync(started.run)).changed == ("notes",)
+        with pytest.raises(ApiError) as wrong:
+            await stranger.call_webhook("notes", "another")
+    assert wrong.value.is_auth
+
+
+async def test_repositories_that_can_become_sources_are_listed() -> None:
+    async with open_github_desk(keys=[ANN, ADA]) as desk:
+        async with client_of(desk.site, "key-of-ada") as admin:
+            shown, hidden = await admin.list_repositories()
+        async with client_of(desk.site, "key-of-ann") as member:
+            assert await member.list_repositories() == [shown]
+    location = f"{desk.github.url}/harbour/boats.git"
+    assert replace(shown, updated_at="") == RepositoryInfo(
+        "harbour/boats", location, "main", description="Things that float"
+    )
+    assert (hidden.name, hidden.private) == ("harbour/vault", True)
+
+
+# --- the stream of a sync --------------------------------------------------------------------------------------------
+
+
+class BadLine(httpx2.AsyncHTTPTransport):
+    """Breaks after the first event of the first streams, `cuts` of them."""
+
+    def __init__(self, cuts: int) -> None:
+        super().__init__()
+        self.cuts = cuts
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = await super().handle_async_request(request)
+        if request.url.path.endswith("/events") and self.cuts:
+            self.cuts -= 1
+            assert isinstance(answer.stream, httpx2.AsyncByteStream)
+            answer.stream = CutStream(answer.stream)
+        return answer
+
+
+class CutStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            yield chunk
+            if b"event: run" in chunk:
+                raise httpx2.ReadError("the line is dead")
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+@asynccontextmanager
+async def slow_sync(root: Path, cuts: int = 0) -> AsyncGenerator[tuple[DenizenClient, str, Slow]]:
+    """A client at a real port, the id of a sync that has begun, and its reader, which waits to be told to go on."""
+    slow = Slow()
+    async with open_desk(root, {SourceKind.FOLDER: slow}) as desk, desk.site.serve() as url:
+        await desk.owner.ask("POST", "/api/sources", location=str(write(root / "notes", {"a.md": "A"})))
+        async with DenizenClient(url, "key-of-ada", transport=BadLine(cuts)) as client:
+            run = (await client.sync()).run
+            with anyio.fail_after(20):
+                await slow.reached.wait()
+                yield client, run, slow
+
+
+@pytest.mark.parametrize("cuts", [0, 1, 3])
+async def test_a_sync_is_followed_to_its_result_also_over_a_line_that_breaks(tmp_path: Path, cuts: int) -> None:
+    seen: list[SyncEvent] = []
+    async with slow_sync(tmp_path, cuts) as (client, run, slow):
+        async for event in client.follow_sync(run, pause_s=0):
+            seen.append(event)
+            if len(seen) > cuts:
+                slow.goes_on.set()
+    *before, end = seen
+    stands = [event for event in before if isinstance(event, SyncInfo)]
+    assert [(each.status, each.progress) for each in stands] == [("running", {"notes": Progress("looking")})] * (
+        cuts + 1
+    )
+    assert {type(event) for event in before[cuts + 1 :]} <= {SourceProgress}
+    assert isinstance(end, SyncInfo)
+    assert (end.id, end.status, end.changed) == (run, "done", ("notes",))
+
+
+RUN = (
+    'event: run\ndata: {"id":"r","sources":["a"],"status":"running","started_at":"2026-11-21T12:00:00+00:00"}\n\n'
+    'event: mood\ndata: {"is":"good"}\n\n'
+    'event: progress\ndata: {"source":"a","stage":"looking","done":1,"total":2}\n\n'
+)
+
+
+class Broken:
+    """A server that tells something in the first answer, and after that what it is told to."""
+
+    def __init__(self, after: httpx2.Response | None) -> None:
+        self.calls = 0
+        self._after = after
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        self.calls += 1
+        if self.calls == 1:
+            return httpx2.Response(200, text=RUN, headers={"content-type": "text/event-stream"})
+        if self._after is None:
+            raise httpx2.ConnectError("refused", request=request)
+        return self._after
+
+
+async def follow(server: Broken) -> tuple[list[SyncEvent], ClientError]:
+    seen: list[SyncEvent] = []
+    async with DenizenClient(LOCAL, transport=httpx2.MockTransport(server)) as client:
+        events = client.follow_sync("r", pause_s=0)
+        while True:
+            try:
+                seen.append(await anext(events))
+            except ClientError as error:
+                return seen, error
+
+
+async def test_a_line_that_stays_dead_ends_it_with_the_error() -> None:
+    server = Broken(None)
+    seen, error = await follow(server)
+    assert isinstance(error, NetworkError)
+    assert server.calls == 1 + TRIES
+    assert seen[1:] == [Unknown("mood", {"is": "good"}), SourceProgress("a", "looking", 1, 2)]
+
+
+async def test_a_server_that_is_being_started_again_is_waited_for() -> None:
+    server = Broken(httpx2.Response(502, text="Bad gateway"))
+    _, error = await follow(server)
+    assert isinstance(error, ApiError)
+    assert (error.status, server.calls) == (502, 1 + TRIES)
+
+
+async def test_a_refusal_is_not_tried_again() -> None:
+    problem = {"code": "sync_not_found", "message": "There is no sync r.", "status": 404}
+    told = f"event: error\ndata: {httpx2.Response(200, json=problem).text}\n\n"
+    for after in (
+        httpx2.Response(404, json={"error": problem}),
+        httpx2.Response(200, text=told, headers={"content-type": "text/event-stream"}),
+    ):
+        server = Broken(after)
+        _, error = await follow(server)
+        assert isinstance(error, ApiError)
+        assert (error.code, server.calls) == ("sync_not_found", 2)
+
+
+async def test_a_server_that_was_never_there_is_not_waited_for() -> None:
+    server = Broken(None)
+    server.calls = 1
+    seen, error = await follow(server)
+    assert (seen, server.calls, isinstance(error, NetworkError)) == ([], 2, True)
