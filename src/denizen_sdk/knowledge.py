@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
     """A source of knowledge. `folder` is where it lies in the shell; `synced_at` is None before its first reading.
-    From `location` on it is told to owners and admins only; `error` says why it could not be read the last time.
+    From `location` on it is told to owners and admins only; `error` says why it could not be read the last time, and
+    with `has_webhook` the configuration has a secret with which it is read (`call_webhook`).
     """
 
     id: str
@@ -30,6 +31,7 @@ class SourceInfo:
     sync_every_minutes: int = 0
     revision: str = ""
     error: str = ""
+    has_webhook: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,14 @@ import json
 import re
 from pathlib import Path
 
+import anyio
 import pytest
 
+from denizen.adapters.store import open_store
+from denizen.domain.clock import SystemClock
+from denizen.engine.knowledge.gaps import MAX_GAPS
 from denizen.testing.model_server import Answer, Call
+from denizen.testing.store_contract_answers import gap_of
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
@@ -80,6 +85,21 @@ def test_what_the_documents_do_not_answer_is_told_to_who_writes_them(home_with_g
     assert home.do("gaps", "close", "nonsense").code == 2
     assert "(asked 2 times)" in home.do("gaps", "close", row["id"]).out
     assert "No question of the last 30 days" in home.do("gaps").out
+
+
+def test_a_list_that_is_too_long_says_that_there_is_more(home: Home) -> None:
+    home.configure("http://127.0.0.1:9")
+    assert "looked at" not in home.do("gaps").out
+
+    async def ask_often() -> None:
+        store = await open_store(home.store_url, clock=SystemClock())
+        async with store.work() as work:
+            for number in range(MAX_GAPS + 1):
+                await work.gaps.add(gap_of(f"gap_{number}", hours=24))
+        await store.aclose()
+
+    anyio.run(ask_often)
+    assert f"(only the newest {MAX_GAPS} were looked at" in home.do("gaps", "--days", "3650").out
 
 
 def test_people_search_as_agents_do(home_with_guide: Home) -> None:

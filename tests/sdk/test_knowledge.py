@@ -118,6 +118,9 @@ async def test_the_snapshot_is_looked_at_published_and_pushed_elsewhere(tmp_path
 async def test_a_program_has_one_source_read_with_the_secret_of_its_webhook(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk, client_of(desk.site) as stranger:
         await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "more", {"b.md": "B"})))
+        known = {source.id: source.has_webhook for source in await desk.sdk.list_sources()}
+        assert known == {"notes": True, "more": False}
         started = await stranger.call_webhook("notes", SECRETS["notes"])
         assert (await desk.sdk.wait_for_sync(started.run)).changed == ("notes",)
         with pytest.raises(ApiError) as wrong:

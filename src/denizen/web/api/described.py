@@ -76,7 +76,7 @@ _SOURCE_FIELDS: Mapping[str, Schema] = {
     "location": TEXT, "label": TEXT, "kind": TEXT, "branch": TEXT, "content_path": TEXT, "output_path": TEXT,
     "readme_only": FLAG, "max_videos": NUMBER, "sync_every_minutes": NUMBER,
 }  # fmt: skip
-_SOURCE = fields("id", "folder", id=TEXT, folder=TEXT, **_SOURCE_FIELDS)
+_SOURCE = fields("id", "folder", id=TEXT, folder=TEXT, has_webhook=FLAG, **_SOURCE_FIELDS)
 _KNOWN = fields(
     "id", "label", "folder", "files", "documents", "synced_at",
     id=TEXT, label=TEXT, folder=TEXT, files=NUMBER, documents=NUMBER, synced_at=TIME,

@@ -36,6 +36,7 @@ class Knowledge:
         self._snapshots = parts.snapshots
         self._remote = parts.remote
         self._change_remote = parts.change_remote
+        self._webhooks = parts.webhooks
 
     @property
     def routes(self) -> list[Route]:
@@ -55,7 +56,7 @@ class Knowledge:
         found, in_full = await self._catalog.list_known(), may_see_all(principal_of(request))
         kinds: dict[str, Any] = {}
         for kind in SourceKind:
-            rows = [_known(known, in_full=in_full) for known in found if known.source.kind is kind]
+            rows = [self._known(known, in_full=in_full) for known in found if known.source.kind is kind]
             kinds[kind.value] = {"count": len(rows), "sources": rows}
         return JSONResponse({"total": len(found), **kinds})
 
@@ -64,7 +65,7 @@ class Knowledge:
         body = await read_object(request)
         _check_local(request, read_text(body, "location"), _kind(body))
         source = await self._catalog.add(read_text(body, "location"), _change(body), source_id=read_text(body, "id"))
-        return JSONResponse(_source(source), status_code=201)
+        return JSONResponse(self._source(source), status_code=201)
 
     async def edit(self, request: Request) -> Response:
         """Fields that are missing stay as they are."""
@@ -73,7 +74,7 @@ class Knowledge:
         source = (await self._catalog.get(which)).source
         location = read_text(body, "location").strip() or source.location  # an empty one leaves it as it is
         _check_local(request, location, _kind(body))
-        return JSONResponse(_source(await self._catalog.edit(which, _change(body))))
+        return JSONResponse(self._source(await self._catalog.edit(which, _change(body))))
 
     async def remove(self, request: Request) -> Response:
         require_admin(request)
@@ -117,6 +118,27 @@ class Knowledge:
         require_admin(request)
         made = await self._snapshots.publish()
         return JSONResponse(asdict(wire.Published("" if made is None else made.id)))
+
+    def _source(self, source: Source) -> dict[str, Any]:
+        times = {"created_at": source.created_at.isoformat(), "updated_at": source.updated_at.isoformat()}
+        has_webhook = bool(self._webhooks().get(source.id))
+        return asdict(source) | times | {"folder": source.folder, "has_webhook": has_webhook}
+
+    def _known(self, known: Known, *, in_full: bool) -> dict[str, Any]:
+        source, state = known.source, known.state
+        taken = state.taken if state else None
+        told = {
+            "id": source.id,
+            "label": source.label,
+            "folder": source.folder,
+            "files": taken.files if taken else 0,
+            "documents": taken.documents if taken else 0,
+            "synced_at": state.synced_at.isoformat() if state and state.synced_at else None,
+        }
+        if not in_full:
+            return told
+        last = {"revision": state.revision if state else "", "error": state.error if state else ""}
+        return self._source(source) | told | last
 
 
 def _check_local(request: Request, location: str, kind: SourceKind | None) -> None:
@@ -175,24 +197,3 @@ def _number(body: Body, name: str) -> int | None:
     if value is not None and not value.is_integer():
         raise wrong_type(name, "a whole number")
     return None if value is None else int(value)
-
-
-def _source(source: Source) -> dict[str, Any]:
-    times = {"created_at": source.created_at.isoformat(), "updated_at": source.updated_at.isoformat()}
-    return asdict(source) | times | {"folder": source.folder}
-
-
-def _known(known: Known, *, in_full: bool) -> dict[str, Any]:
-    source, state = known.source, known.state
-    taken = state.taken if state else None
-    told = {
-        "id": source.id,
-        "label": source.label,
-        "folder": source.folder,
-        "files": taken.files if taken else 0,
-        "documents": taken.documents if taken else 0,
-        "synced_at": state.synced_at.isoformat() if state and state.synced_at else None,
-    }
-    if not in_full:
-        return told
-    return _source(source) | told | {"revision": state.revision if state else "", "error": state.error if state else ""}
