@@ -15,9 +15,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import accumulate
+from pathlib import Path
 from statistics import median, quantiles
 
 from denizen.adapters.store import open_store
+from denizen.app.knowledge import open_library
 from denizen.domain.clock import SystemClock
 from denizen.domain.passage import Passage
 from denizen.domain.source import Source, SourceKind
@@ -106,12 +108,14 @@ async def measure(name: str, aim_ms: float, ask: Callable[[], Awaitable[object]]
     print(f"{name:34} {times}  {aim}")
 
 
-async def run(url: str) -> None:
-    store, texts = await open_store(url, clock=SystemClock()), Texts()
+async def run(url: str, home: Path) -> None:
+    clock, texts = SystemClock(), Texts()
+    store, library = await open_store(url, clock=clock), open_library(home, clock)
     begun = time.perf_counter()
     await fill(store, texts)
     print(f"{COUNT:,} passages written and indexed in {time.perf_counter() - begun:.0f} s")
-    by_words, fused = DocumentSearch(store, Meaning()), DocumentSearch(store, Meaning(lambda: texts))
+    by_words = DocumentSearch(store, library, Meaning())
+    fused = DocumentSearch(store, library, Meaning(lambda: texts))
 
     async def read() -> None:
         async with store.work(write=False) as work:
@@ -126,4 +130,4 @@ async def run(url: str) -> None:
 
 def main(url: str = "") -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run(url or f"sqlite:///{folder}/store.db"))
+        asyncio.run(run(url or f"sqlite:///{folder}/store.db", Path(folder)))

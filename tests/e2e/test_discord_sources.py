@@ -85,3 +85,43 @@ async def test_a_channel_that_is_closed_is_no_source_any_more(harbour: Harbour) 
         harbour.discord.acts.channels.set_overwrite(harbour.ana, square, closed)
         await harbour.until(lambda: not on_disk(harbour, HERON))
         assert agents_see(harbour) == ""
+
+
+async def test_what_is_deleted_on_discord_is_out_of_the_documents_at_once_and_the_rest_comes_back(
+    harbour: Harbour,
+) -> None:
+    harbour.configure()
+    thread = harbour.world.open_thread(harbour.ana, harbour.general, "birds")
+    async with harbour.run() as denizen:
+        one, *several = [harbour.world.say(harbour.ana, harbour.general, f"The heron is {HERON}.") for _ in range(3)]
+        harbour.world.say(harbour.ana, thread, f"The heron is {HERON}.")
+        harbour.world.say(harbour.ben, harbour.general, f"The crane is {CRANE}.")
+        await harbour.until(lambda: len(harbour.rows("SELECT 1 FROM posts WHERE text LIKE 'The %'")) == 5)
+        await to_thread.run_sync(harbour.home.do, "sources", "add", f"discord:{harbour.general.id}")
+        await sync(denizen)
+        await harbour.until(lambda: harbour.rows(f"SELECT 1 FROM passages WHERE text LIKE '%{HERON}%'"))
+        harbour.world.delete(one)
+        harbour.world.delete_many(harbour.ana, several)
+        harbour.world.delete_channel(thread)
+        await harbour.until(lambda: not on_disk(harbour, HERON))
+        await harbour.until(lambda: CRANE in agents_see(harbour))
+        await harbour.until(lambda: not harbour.rows(f"SELECT 1 FROM passages WHERE text LIKE '%{HERON}%'"))
+        assert on_disk(harbour, HERON) == []
+
+
+async def test_a_deletion_is_not_lost_when_it_is_killed_right_after_it(harbour: Harbour) -> None:
+    harbour.configure()
+    async with harbour.run() as denizen:
+        gone = harbour.world.say(harbour.ana, harbour.general, f"The heron is {HERON}.")
+        harbour.world.say(harbour.ben, harbour.general, f"The crane is {CRANE}.")
+        await harbour.until(lambda: len(harbour.rows("SELECT 1 FROM posts WHERE text LIKE 'The %'")) == 2)
+        await to_thread.run_sync(harbour.home.do, "sources", "add", f"discord:{harbour.general.id}")
+        await sync(denizen)
+        await harbour.until(lambda: HERON in agents_see(harbour))
+        harbour.world.delete(gone)
+        await harbour.until(lambda: harbour.rows("SELECT 1 FROM posts WHERE deleted_at IS NOT NULL"))
+        await denizen.kill()
+    async with harbour.run():
+        await harbour.until(lambda: not on_disk(harbour, HERON))
+        await harbour.until(lambda: CRANE in agents_see(harbour))
+        assert HERON not in agents_see(harbour)

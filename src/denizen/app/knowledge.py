@@ -33,6 +33,7 @@ from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.learning import Learning, Shelf
 from denizen.engine.knowledge.pushing import Pushing
 from denizen.engine.knowledge.reading import Reading
+from denizen.engine.knowledge.regular import TalkCare
 from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
@@ -49,8 +50,8 @@ MIN_SECRET_CHARS = 16
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """`library` is where agents look things up, `talk` what reads channels of the archive; the rest is for people who
-    run Denizen.
+    """`library` is where agents look things up, `talk` is about channels of the archive; the rest is for people who run
+    Denizen.
     """
 
     catalog: Catalog
@@ -61,7 +62,7 @@ class Knowledge:
     search: DocumentSearch
     gaps: GapReport
     learning: Learning
-    talk: ArchiveReader
+    talk: TalkCare
     remote: GitRemote
 
 
@@ -104,7 +105,11 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
     sync.register()
     meaning = build_meaning(runtime, store, clock)
     indexing = Indexing(store, library, meaning)
-    search = DocumentSearch(store, meaning, lambda: runtime.current.recall.similarity)
+    search = DocumentSearch(store, library, meaning, lambda: runtime.current.recall.similarity)
+
+    async def let_go() -> None:
+        if await snapshots.settle():
+            await beside.sandbox.forget()
 
     async def withdraw(platform: str) -> None:
         if await snapshots.withdraw(platform):
@@ -122,7 +127,9 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
 
     community.proposing.tell_of_withdrawn(withdraw_learned)
     community.privacy.tell_of_forgotten(withdraw_learned)
-    return Knowledge(catalog, sync, snapshots, library, indexing, search, gaps, learning, talk, remote)
+    return Knowledge(
+        catalog, sync, snapshots, library, indexing, search, gaps, learning, TalkCare(talk.is_urgent, let_go), remote
+    )
 
 
 def read_video_access(settings: Settings) -> VideoAccess | None:

@@ -108,7 +108,10 @@ def _regular_sync(denizen: Denizen) -> RegularSync:
     def every() -> timedelta | None:
         return denizen.settings.config.knowledge.sync_every
 
-    return RegularSync(parts.sync, parts.catalog, clock, every, parts.talk.is_urgent)
+    regular = RegularSync(parts.sync, parts.catalog, clock, every, parts.talk)
+    denizen.community.mirror.tell_of_withheld(regular.tell)
+    denizen.community.channels.tell_of_added(regular.tell)
+    return regular
 
 
 def api_keys(denizen: Denizen) -> Sequence[ApiKey]:

@@ -71,6 +71,11 @@ class Source:
         return f"{_ROOTS.get(self.kind, 'docs')}/{self.output_path or self.id}"
 
     @property
+    def is_talk(self) -> bool:
+        """Whether it is what people said, who may take it back: it is nowhere but here, and gone when they do."""
+        return self.kind is SourceKind.ARCHIVE or self.id == LEARNED
+
+    @property
     def every(self) -> timedelta | None:
         """How often it is read by a schedule of its own."""
         return timedelta(minutes=self.sync_every_minutes) if self.sync_every_minutes else None
@@ -99,7 +104,7 @@ class Taken:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceState:
     """How far a source was read: the last good reading (`taken` None before the first one), and what the last attempt
-    came to. `revision` is the commit, or what stands for the state of a folder.
+    came to. `revision` is the commit, or what stands for the state of a folder; without a reading it says nothing.
     """
 
     source_id: str
@@ -110,6 +115,11 @@ class SourceState:
     tried_at: datetime | None = None
     error_code: str = ""
     error: str = ""
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether something of it was taken back since it was read, and it was not tried again yet."""
+        return self.taken is None and self.tried_at is None
 
     @property
     def is_skipped(self) -> bool:

@@ -14,13 +14,19 @@ from denizen.domain.errors import NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.snapshot import Remote
-from denizen.domain.source import SourceKind, SyncStatus
-from denizen.engine.knowledge.regular import RegularSync
+from denizen.domain.source import Source, SourceKind, SyncStatus
+from denizen.engine.archive.privacy import Privacy
+from denizen.engine.knowledge.indexing import Indexing
+from denizen.engine.knowledge.reading import Sleep
+from denizen.engine.knowledge.regular import QUIET_S, RegularSync, TalkCare
+from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.knowledge.sources import Change
+from denizen.engine.meaning import Meaning
 from denizen.ports.archive import OptOutKind
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
 from tests.engine.knowledge.house import House, write
+from tests.engine.knowledge.test_search import Concepts
 from tests.engine.knowledge.test_sync import Moody
 from tests.repository import Repository
 
@@ -38,7 +44,13 @@ class Square(House):
             self.platform.add_person(name, name.title())
         self.account = MemoryChannel(self.platform, AgentName("ada"))
         self.channels.add(self.account)
-        self.regular = RegularSync(self.sync, self.catalog, self.clock, lambda: None, self.talk.is_urgent)
+        self.regular = self.open_regular(self.clock.sleep)
+
+    def open_regular(self, sleep: Sleep) -> RegularSync:
+        care = TalkCare(self.talk.is_urgent, self.snapshots.settle)
+        regular = RegularSync(self.sync, self.catalog, self.clock, lambda: None, care, sleep=sleep)
+        self.mirror.tell_of_withheld(regular.tell)
+        return regular
 
     async def say(self, text: str, *, who: str = "ana", room: Room | None = None, reply_to: str = "") -> Post:
         post = self.platform.write(room or self.general, who, text, reply_to=reply_to)
@@ -130,18 +142,168 @@ async def test_a_channel_that_is_closed_is_gone_within_a_look_and_no_older_snaps
     assert "the crane" in square.words()
 
 
-async def test_a_deleted_message_is_dropped_by_the_next_reading_and_by_kept_snapshots(square: Square) -> None:
+async def test_a_deleted_message_is_out_of_all_snapshots_until_its_channel_is_read_again_and_then_too(
+    square: Square,
+) -> None:
     post = await square.say("the heron")
     await square.say("the crane")
     await square.add("discord:10", "harbour")
     await square.run()
     await square.mirror.delete("discord", [post.id])
-    square.clock.time += timedelta(minutes=29)
-    assert await square.run_due() == []
-    square.clock.time += timedelta(minutes=2)
+    assert await square.snapshots.settle()
+    assert square.files() == {} and square.on_disk("the heron") == []
+    assert not await square.snapshots.settle()
     assert await square.run_due() == ["harbour"]
     assert "the crane" in square.words()
     assert square.on_disk("the heron") == []
+    assert await square.run_due() == []
+
+
+async def test_a_message_that_is_deleted_before_it_was_read_leaves_the_documents_as_they_are(square: Square) -> None:
+    await square.say("the crane")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    square.platform.skip(days=30)
+    post = await square.say("the heron")
+    await square.mirror.delete("discord", [post.id])
+    assert not await square.snapshots.settle()
+    assert await square.run_due() == []
+    assert "the crane" in square.words()
+
+
+async def test_many_deletions_are_one_reading_once_no_more_follow(square: Square) -> None:
+    posts = [await square.say(f"the heron {number}") for number in range(6)]
+    await square.say("the crane")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    before = len(await square.sync.list_runs())
+    naps = 0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal naps
+        if seconds != QUIET_S:
+            await anyio.sleep_forever()
+        naps += 1
+        if naps < 3:
+            await square.mirror.delete("discord", [posts.pop().id])
+            await square.mirror.delete("discord", [posts.pop().id])
+
+    regular = square.open_regular(sleep)
+    async with anyio.create_task_group() as group:
+        group.start_soon(regular.run)
+        with anyio.fail_after(20):
+            await anyio.wait_all_tasks_blocked()
+            await square.mirror.delete("discord", [posts.pop().id, posts.pop().id])
+            while not any(run.ended_at for run in (await square.sync.list_runs())[:-before]):
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    assert (len(await square.sync.list_runs()), naps) == (before + 1, 3)
+    assert "the crane" in square.words() and "the heron" not in square.words()
+
+
+@pytest.mark.parametrize("where", ["10", "11"])
+async def test_what_was_said_in_a_channel_or_thread_that_is_deleted_is_out_at_once(square: Square, where: str) -> None:
+    thread = square.platform.add_room("Sails", RoomKind.THREAD, parent=square.general, room_id="11")
+    await square.say("the crane")
+    await square.say("the heron", room=thread)
+    await square.add("discord:10", "harbour")
+    await square.run()
+    await square.mirror.delete_room("discord", where)
+    assert await square.snapshots.settle()
+    assert square.on_disk("the heron") == []
+    assert await square.run_due() == ["harbour"]
+    assert ("the crane" in square.words()) is (where == "11")
+
+
+async def test_a_channel_of_a_server_that_the_account_left_is_shown_to_nobody_until_somebody_can_tell(
+    square: Square,
+) -> None:
+    await square.say("the heron")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    await square.mirror.close_room("discord", "10")
+    assert await square.snapshots.settle()
+    square.account.fail("is_open", Unavailable("The server cannot be reached."), times=6)
+    assert await square.run_due() == ["harbour"]
+    assert square.on_disk("the heron") == []
+    square.clock.time += timedelta(minutes=31)
+    assert await square.run_due() == ["harbour"]
+    assert "the heron" in square.words()
+
+
+@pytest.mark.parametrize("how", ["delete", "forget"])
+async def test_what_is_taken_back_at_the_very_end_of_a_reading_is_not_published(square: Square, how: str) -> None:
+    post = await square.say("the heron")
+    await square.say("the crane", who="ben")
+    await square.add("discord:10", "harbour")
+    looks = 0
+    look = square.talk.look
+
+    async def look_and_then(source: Source) -> str:
+        nonlocal looks
+        seen = await look(source)
+        looks += 1
+        if looks == 2:  # the reader found that nothing has changed while it read
+            if how == "delete":
+                await square.mirror.delete("discord", [post.id])
+            else:
+                await square.privacy.forget_user("discord", "ana")
+        return seen
+
+    square.talk.look = look_and_then
+    await square.run()
+    assert "the crane" in square.words() and "the heron" not in square.words()
+
+
+async def test_what_a_process_withheld_before_it_died_is_let_go_by_the_next(square: Square) -> None:
+    await square.say("the heron")
+    await square.say("the crane", who="ben")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    await Privacy(square.mirror, square.clock).forget_user("discord", "ana")  # and nobody is told
+    assert "the heron" in square.words()
+    async with anyio.create_task_group() as group:
+        group.start_soon(square.open_regular(square.clock.sleep).run)
+        with anyio.fail_after(20):
+            while square.on_disk("the heron") or "the crane" not in square.words():
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+
+
+async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_meaning(square: Square) -> None:
+    embedder = Concepts()
+    meaning = Meaning(lambda: embedder)
+    indexing = Indexing(square.store, square.library, meaning, sleep=square.clock.sleep)
+    search = DocumentSearch(square.store, square.library, meaning)
+    await square.say("Drinking water is free.", who="ben")
+    square.platform.skip(days=1)
+    post = await square.say("A berth is ten euros.")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    await indexing.catch_up()
+    await indexing.embed_all()
+    assert [each.path[-13:] for each in await search("berth")] == ["2026-11-02.md"]
+    made = len(embedder.texts)
+    await square.mirror.delete("discord", [post.id])
+    await square.snapshots.settle()
+    assert await search("berth") == await search("water") == []
+    looked = anyio.Event()
+
+    async def sleep(seconds: float) -> None:
+        looked.set()
+        await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(Indexing(square.store, square.library, meaning, sleep=sleep).keep_indexed)
+        await looked.wait()
+        group.cancel_scope.cancel()
+    await square.run_due()
+    assert await search("berth") == []  # though it is in the index still
+    assert [each.path[-13:] for each in await search("water")] == ["2026-11-01.md"]
+    await indexing.catch_up()
+    await indexing.embed_all()
+    assert await search("berth") == []
+    assert not any("Drinking" in text for text in embedder.texts[made:])
 
 
 @pytest.mark.parametrize("how", ["forget_user", "opt_out_user"])
@@ -298,9 +460,7 @@ async def test_talk_is_looked_at_while_something_large_is_read(tmp_path: Path) -
     async def never_again(seconds: float) -> None:
         await anyio.sleep_forever()
 
-    regular = RegularSync(
-        square.sync, square.catalog, square.clock, lambda: None, square.talk.is_urgent, sleep=never_again
-    )
+    regular = square.open_regular(never_again)
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
             group.start_soon(regular.run)

@@ -58,7 +58,7 @@ class Desk:
         self.house, self.embedder = House(root), Concepts()
         meaning = Meaning(lambda: self.embedder)
         self.indexing = Indexing(self.house.store, self.house.library, meaning, sleep=self.house.clock.sleep)
-        self.search = DocumentSearch(self.house.store, meaning)
+        self.search = DocumentSearch(self.house.store, self.house.library, meaning)
         self.folder = root / "guide"
 
     async def publish(self, **files: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState, SyncStatus
 from denizen.engine.knowledge.following import Stand, follow
-from denizen.engine.knowledge.regular import RegularSync
+from denizen.engine.knowledge.regular import RegularSync, TalkCare
 from denizen.engine.knowledge.sources import Change
 from denizen.ports.source import File, Progress, Report, Tree
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
@@ -61,6 +61,13 @@ class Moody:
 
 async def never(source: Source, state: SourceState) -> bool:
     return False
+
+
+async def let_nothing_go() -> bool:
+    return False
+
+
+NO_TALK = TalkCare(never, let_nothing_go)
 
 
 def reset_connection() -> Unavailable:
@@ -372,7 +379,7 @@ async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last
     house: House, tmp_path: Path
 ) -> None:
     every: list[timedelta | None] = [timedelta(hours=1)]
-    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], never, sleep=house.clock.sleep)
+    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], NO_TALK, sleep=house.clock.sleep)
     assert not await regular.list_due()
     await house.add(write(tmp_path / "one", {"a.md": "A"}))
     assert await regular.list_due()
@@ -395,7 +402,7 @@ async def test_a_source_with_a_schedule_of_its_own_is_read_by_that_and_the_other
     house: House, tmp_path: Path
 ) -> None:
     every: list[timedelta | None] = [timedelta(hours=1)]
-    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], never)
+    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], NO_TALK)
     for name, minutes in (("common", 0), ("often", 10), ("rarely", 120)):
         await house.add(write(tmp_path / name, {"a.md": "A"}), sync_every_minutes=minutes)
     assert await regular.list_due() == ["common", "often", "rarely"]

@@ -19,6 +19,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reasoning import is_reasoning
 from denizen.domain.room import Post, Room
+from denizen.engine.archive.withholding import withhold, withhold_posts
 from denizen.ports.archive import Archive, Backfill, OptOutKind
 from denizen.ports.store import Store, Work
 
@@ -56,6 +57,13 @@ class Mirror:
         self._chosen: dict[str, _Chosen] = {}
         self._deleted: dict[tuple[str, str], datetime] = {}
         self._gone_rooms: dict[tuple[str, str], None] = {}
+        self._told: list[Callable[[], None]] = []
+
+    def tell_of_withheld(self, tell: Callable[[], None]) -> None:
+        """Calls it whenever agents may not see any more what was made of posts (`withholding`). It must neither wait
+        nor fail.
+        """
+        self._told.append(tell)
 
     @property
     def policy(self) -> ArchivePolicy:
@@ -99,7 +107,11 @@ class Mirror:
             for key in list(self._deleted)[:-REMEMBERED_DELETIONS]:
                 del self._deleted[key]
             async with self._store.work() as work:
-                return await work.archive.mark_deleted(platform, post_ids, at=now)
+                known = await work.archive.find_many(platform, post_ids)
+                marked = await work.archive.mark_deleted(platform, post_ids, at=now)
+                is_withheld = await withhold_posts(work, platform, known)
+        self._tell(is_withheld=is_withheld)
+        return marked
 
     async def delete_room(self, platform: str, room_id: str) -> int:
         """Marks everything in the room and its threads as deleted, and returns how many posts that were. None comes
@@ -113,9 +125,17 @@ class Mirror:
         while True:
             async with self._store.work() as work:
                 marked = await work.archive.mark_room_deleted(platform, room_id, at=now, limit=POSTS_AT_ONCE)
+                is_withheld = await withhold(work, platform, [room_id]) if marked else False
+            self._tell(is_withheld=is_withheld)
             total += marked
             if not marked:
                 return total
+
+    async def close_room(self, platform: str, room_id: str) -> None:
+        """Nobody tells any more who may read it. What was said there stays."""
+        async with self._store.work() as work:
+            is_withheld = await withhold(work, platform, [room_id])
+        self._tell(is_withheld=is_withheld)
 
     async def rooms(self, rooms: Sequence[Room]) -> None:
         """Adds rooms or renews what is known of them. Rooms are kept whoever opted out: they are names, without which
@@ -166,6 +186,10 @@ class Mirror:
                 )
             self._chosen[platform] = known
         return known.opt_outs
+
+    def _tell(self, *, is_withheld: bool) -> None:
+        for tell in self._told if is_withheld else ():
+            tell()
 
     def _is_of_gone_room(self, post: Post) -> bool:
         return any((post.platform, room) in self._gone_rooms for room in (post.room, post.parent) if room)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from denizen.domain.clock import Clock
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.withholding import withhold
 from denizen.ports.archive import Backfill, OptOutKind
 from denizen.ports.store import Work
 
@@ -41,6 +42,7 @@ class Privacy:
             await work.gaps.forget_asker(_key_of(platform, user_id))
             await _forget_answers(work, platform, user_id)
             gone = await work.archive.forget_author(platform, user_id)
+            await withhold(work, platform)
         await self._tell(platform)
         return gone
 
@@ -54,6 +56,7 @@ class Privacy:
             await _forget_answers(work, platform, user_id)
             await self._forget_usage(work, platform, user_id)
             gone = await work.archive.forget_author(platform, user_id)
+            await withhold(work, platform)
         await self._tell(platform)
         return gone
 
@@ -72,6 +75,7 @@ class Privacy:
             await work.archive.opt_out(platform, OptOutKind.CHANNEL, channel, now=self._clock.now())
             await work.proposals.forget_room(platform, channel)
             gone = await work.archive.forget_room(platform, channel)
+            await withhold(work, platform)
         await self._tell(platform)
         return gone
 

@@ -23,6 +23,7 @@ from denizen.ports.source import File, Report, Tree
 from denizen.ports.store import Store
 
 PAGE = 500
+CHANGED = "archive_changed"
 MAX_POSTS = 20_000
 """Of each room, the newest."""
 
@@ -47,19 +48,19 @@ class ArchiveReader:
         documents = write_chronicle(chronicle)
         yield Tree(chronicle.revision, len(documents), map(_file, documents))
         if await self.look(source) != chronicle.revision:
-            raise Unavailable("The channel changed while it was read.", code="archive_changed")
+            raise Unavailable("The channel changed while it was read.", code=CHANGED)
 
     async def forget(self, source_ids: Sequence[str]) -> None:
         """Nothing is kept."""
 
     async def is_urgent(self, source: Source, state: SourceState) -> bool:
-        """Whether it is to be read at once: it was withdrawn because something was forgotten, or was left out while no
-        account was connected, or may not be shown any more. Cheap: nothing is read.
+        """Whether it is to be read at once: it was withheld because something was taken back, or there was too much
+        talk to read it, or no account was connected, or it may not be shown any more. Cheap: nothing is read.
         """
         if state.is_skipped:
             return bool(self._channels.list_platform(source.location.partition(":")[0]))
         if state.taken is None:
-            return state.tried_at is None
+            return state.is_withheld or state.error_code == CHANGED
         try:
             await self._enter(source)
         except (NeedsAttention, Unavailable):

@@ -2,7 +2,7 @@
 
 Only what has changed is read. A sync does it as its last step, and the server whenever another process has published;
 meaning follows in the background, since a small model takes up to 70 ms for a passage. Until a file is indexed again,
-search finds it as it was.
+search finds it as it was, but for talk (`search`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from denizen.domain.errors import NotFound
 from denizen.domain.ids import derive
 from denizen.domain.passage import CUT_AS, key_of, split_passages
 from denizen.domain.snapshot import Snapshot
+from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import PASSAGES, Document, IndexSize
@@ -83,10 +84,18 @@ class Indexing:
                         raise
 
     async def keep_indexed(self) -> None:
-        """Until it is cancelled: indexes what is published, by whichever process."""
+        """Until it is cancelled: indexes what is published, by whichever process. Not while a channel is withheld: most
+        of it comes back within seconds, and would need its meaning again. It is not found meanwhile (`search`).
+        """
         while True:
-            await self.catch_up()
+            if not await self._is_withheld():
+                await self.catch_up()
             await self._sleep(LOOK_EVERY_S)
+
+    async def _is_withheld(self) -> bool:
+        async with self._store.work(write=False) as work:
+            channels = {each.id for each in await work.sources.list_sources() if each.kind is SourceKind.ARCHIVE}
+            return any(state.is_withheld and state.source_id in channels for state in await work.sources.list_states())
 
     async def keep_embedded(self) -> None:
         """Until it is cancelled: makes the vectors that are missing. One that fails is left alone for a while."""

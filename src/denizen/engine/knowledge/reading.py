@@ -17,8 +17,9 @@ import anyio
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState
+from denizen.engine.archive.reader import CHANGED
 from denizen.ports.source import Library, Progress, Report, SourceReader
-from denizen.ports.store import Store
+from denizen.ports.store import Store, Work
 
 RETRIES = 5
 """After a failure of what is worth another try (inventory S25)."""
@@ -67,29 +68,33 @@ class Reading:
     async def read(self, source_id: str, report: Report, *, reset: bool = False) -> Outcome:
         """Never raises for what is wrong with the source. With `reset` it is read from the beginning."""
         async with self._locks[source_id]:
-            source, state = await self._load(source_id)
+            async with self._store.work(write=False) as work:
+                source = await work.sources.find(source_id)
             if source is None:
                 return Outcome(source_id)  # removed meanwhile
             try:
-                return await self._insist(source, state, report, reset=reset)
+                return await self._insist(source, report, reset=reset)
             except DenizenError as error:
-                return await self._miss(source, state, error, report)
+                return await self._miss(source, error, report)
 
-    async def _miss(self, source: Source, state: SourceState, error: DenizenError, report: Report) -> Outcome:
+    async def _miss(self, source: Source, error: DenizenError, report: Report) -> Outcome:
         """The last good reading stays, but not of talk: what may not be read any more is not shown any more."""
         said = f"{error.message} {error.why}".strip()
-        new = replace(state, tried_at=self._clock.now(), error_code=error.code, error=said)
+        is_over = source.kind is SourceKind.ARCHIVE and not isinstance(error, Unavailable)
+        async with self._store.work() as work:
+            state = await _find_state(work, source.id)
+            new = replace(state, tried_at=self._clock.now(), error_code=error.code, error=said)
+            if is_over and not new.is_skipped:
+                new = replace(new, revision="", taken=None, synced_at=None)
+            await work.sources.put_state(new)
         if new.is_skipped:
-            await self._put(new)
             report(Progress("skipped"))
             return Outcome(source.id, error=f"{said} {error.fix}".strip(), code=error.code, skipped=True)
         _log.warning("a source was not read", extra={"source": source.id, "code": error.code, "why": error.why})
-        is_over = source.kind is SourceKind.ARCHIVE and not isinstance(error, Unavailable)
-        await self._put(replace(new, revision="", taken=None, synced_at=None) if is_over else new)
         report(Progress("failed"))
-        return Outcome(source.id, error=said, code=error.code, changed=is_over and state.taken is not None)
+        return Outcome(source.id, error=said, code=error.code, changed=new.taken != state.taken)
 
-    async def _insist(self, source: Source, state: SourceState, report: Report, *, reset: bool) -> Outcome:
+    async def _insist(self, source: Source, report: Report, *, reset: bool) -> Outcome:
         reader = self._readers[source.kind]
         if reset:
             await reader.forget([source.id])
@@ -98,7 +103,7 @@ class Reading:
             try:
                 # Talk waits for nobody: what was taken back is not to be seen for as long as something large is read.
                 async with nullcontext() if source.kind is SourceKind.ARCHIVE else self._places:
-                    return await self._read(reader, source, state, report, reset=reset)
+                    return await self._read(reader, source, report, reset=reset)
             except Unavailable as error:
                 attempt += 1
                 if attempt > RETRIES:
@@ -107,15 +112,15 @@ class Reading:
                 report(Progress(f"waiting (attempt {attempt})"))
                 await self._sleep(attempt * WAIT_S)
 
-    async def _read(
-        self, reader: SourceReader, source: Source, state: SourceState, report: Report, *, reset: bool
-    ) -> Outcome:
+    async def _read(self, reader: SourceReader, source: Source, report: Report, *, reset: bool) -> Outcome:
         report(Progress("looking"))
+        async with self._store.work(write=False) as work:
+            state = await _find_state(work, source.id)
         seen = await reader.look(source)
         if not reset and await self._is_known(source, state, seen):
             report(Progress("unchanged"))
             now = self._clock.now()
-            await self._put(replace(state, synced_at=now, tried_at=now, error_code="", error=""))
+            await self._put(source, state, replace(state, synced_at=now, tried_at=now, error_code="", error=""))
             return Outcome(source.id)
         async with reader.open(source, report) as tree:
             taken = await self._library.take(
@@ -136,7 +141,7 @@ class Reading:
             synced_at=now,
             tried_at=now,
         )
-        await self._put(new)
+        await self._put(source, state, new)
         report(Progress("read", taken.files, taken.files))
         return Outcome(source.id, changed=state.taken != taken or state.revision != tree.revision)
 
@@ -145,12 +150,15 @@ class Reading:
             return False
         return await self._library.has(state.taken.manifest)
 
-    async def _load(self, source_id: str) -> tuple[Source | None, SourceState]:
-        async with self._store.work(write=False) as work:
-            source = await work.sources.find(source_id)
-            states = {state.source_id: state for state in await work.sources.list_states()}
-        return source, states.get(source_id, SourceState(source_id=source_id))
-
-    async def _put(self, state: SourceState) -> None:
+    async def _put(self, source: Source, old: SourceState, new: SourceState) -> None:
+        """Raises Unavailable when something of it was taken back meanwhile: what was read may hold that still."""
         async with self._store.work() as work:
-            await work.sources.put_state(state)
+            is_talk = source.kind is SourceKind.ARCHIVE
+            if is_talk and await work.sources.find(source.id) and await _find_state(work, source.id) != old:
+                raise Unavailable("The channel changed while it was read.", code=CHANGED)
+            await work.sources.put_state(new)
+
+
+async def _find_state(work: Work, source_id: str) -> SourceState:
+    states = {state.source_id: state for state in await work.sources.list_states()}
+    return states.get(source_id, SourceState(source_id=source_id))

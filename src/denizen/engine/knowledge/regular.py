@@ -1,12 +1,14 @@
 """Reading sources again from time to time: each by its own schedule, the others by that of the configuration.
 
 Run by the server, for as long as it runs. Channels of the archive are looked at in any case: who may read them changes,
-and people take back what they said.
+and people take back what they said. What they took back is out of the current snapshot at once, and its channel is read
+again as soon as no more follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 import anyio
@@ -21,8 +23,21 @@ LOOK_EVERY_S = 20.0
 TALK_EVERY = timedelta(minutes=30)
 """How often a channel of the archive is read at least."""
 
+QUIET_S = 2.0
+"""Who deletes one message often deletes another: so long nothing follows before a channel is read again."""
+QUIET_LOOKS = 5
+"""So often that is waited for: some channels are never quiet."""
+
 IsUrgent = Callable[[Source, SourceState], Awaitable[bool]]
 """Whether a channel of the archive is to be read whatever the time is (`engine/archive/reader`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TalkCare:
+    """`let_go` takes out of what agents see what was withheld; it is called whenever that may be so."""
+
+    is_urgent: IsUrgent
+    let_go: Callable[[], Awaitable[object]]
 
 
 class RegularSync:
@@ -34,7 +49,7 @@ class RegularSync:
         catalog: Catalog,
         clock: Clock,
         every: Callable[[], timedelta | None],
-        is_urgent: IsUrgent,
+        talk: TalkCare,
         *,
         sleep: Sleep = anyio.sleep,
     ) -> None:
@@ -42,14 +57,21 @@ class RegularSync:
         self._catalog = catalog
         self._clock = clock
         self._every = every
-        self._is_urgent = is_urgent
+        self._talk = talk
         self._sleep = sleep
+        self._withheld, self._news = anyio.Event(), anyio.Event()
+
+    def tell(self) -> None:
+        """Something of the archive was withheld, or its channels can be read again."""
+        self._withheld.set()
+        self._news.set()
 
     async def run(self) -> None:
         """Channels of the archive by themselves: they wait for nothing that takes long."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._keep_up, frozenset(SourceKind) - {SourceKind.ARCHIVE})
-            group.start_soon(self._keep_up, frozenset({SourceKind.ARCHIVE}))
+            group.start_soon(self._keep_up)
+            group.start_soon(self._keep_up_with_talk)
+            group.start_soon(self._let_go)
 
     async def list_due(self, kinds: Collection[SourceKind] = tuple(SourceKind)) -> list[str]:
         """Ids of the sources of these kinds that are to be read now."""
@@ -59,11 +81,37 @@ class RegularSync:
         runs = await self._sync.list_runs(limit=KNOWN_RUNS)
         return [each.source.id for each in known if await self._is_due(each, runs)]
 
-    async def _keep_up(self, kinds: Collection[SourceKind]) -> None:
+    async def _keep_up(self) -> None:
         while True:
-            if due := await self.list_due(kinds):
-                await self._sync.wait(await self._sync.start(due))
+            await self._read_due(frozenset(SourceKind) - {SourceKind.ARCHIVE})
             await self._sleep(LOOK_EVERY_S)
+
+    async def _keep_up_with_talk(self) -> None:
+        while True:
+            self._news = anyio.Event()
+            await self._read_due(frozenset({SourceKind.ARCHIVE}))
+            with anyio.move_on_after(LOOK_EVERY_S):
+                await self._news.wait()
+            await self._wait_for_quiet()
+
+    async def _wait_for_quiet(self) -> None:
+        for _ in range(QUIET_LOOKS):
+            if not self._news.is_set():
+                return
+            self._news = anyio.Event()
+            await self._sleep(QUIET_S)
+
+    async def _let_go(self) -> None:
+        """First what an earlier process withheld. Channels of which nobody can tell any more go with a look, too."""
+        while True:
+            self._withheld = anyio.Event()
+            await self._talk.let_go()
+            with anyio.move_on_after(LOOK_EVERY_S):
+                await self._withheld.wait()
+
+    async def _read_due(self, kinds: Collection[SourceKind]) -> None:
+        if due := await self.list_due(kinds):
+            await self._sync.wait(await self._sync.start(due))
 
     async def _is_due(self, known: Known, runs: Sequence[SyncRun]) -> bool:
         """Runs begin before anything is known of a source, and those of long ago are not listed any more."""
@@ -71,7 +119,7 @@ class RegularSync:
         every = source.every or self._every()
         if source.kind is SourceKind.ARCHIVE:
             every = min(every or TALK_EVERY, TALK_EVERY)
-            if state is not None and await self._is_urgent(source, state):
+            if state is not None and await self._talk.is_urgent(source, state):
                 return True
         if every is None:
             return False

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from denizen.domain.clock import Clock
-from denizen.domain.snapshot import KEEP, Snapshot, SnapshotStatus, explain_need, plan_parts
-from denizen.domain.source import Source, SourceKind, SourceState
+from denizen.domain.snapshot import KEEP, Snapshot, SnapshotStatus, explain_need, is_outdated, plan_parts
+from denizen.engine.archive.withholding import withhold
 from denizen.ports.source import Library
 from denizen.ports.store import Store
 
@@ -46,20 +46,27 @@ class Snapshots:
 
     async def withdraw(self, platform: str) -> bool:
         """What was said on the platform is in no snapshot any more, until its sources are read anew: that is due at
-        once. For when something of it was forgotten. False when there was nothing of it.
+        once. For when something of it was forgotten. False when no source reads anything of it.
         """
         async with self._store.work() as work:
-            sources = {source.id: source for source in await work.sources.list_sources()}
-            held = [
-                state
-                for state in await work.sources.list_states()
-                if state.taken is not None and _is_of(sources[state.source_id], platform)
-            ]
-            for state in held:
-                await work.sources.put_state(SourceState(source_id=state.source_id))
-        if held:
-            await self.publish()
-        return bool(held)
+            is_withheld = await withhold(work, platform)
+        if is_withheld:
+            await self.settle()
+        return is_withheld
+
+    async def settle(self) -> bool:
+        """Publishes without what was withheld since the current snapshot was made, by whichever process. False when
+        there is nothing of it in that.
+        """
+        async with self._store.work(write=False) as work:
+            sources = await work.sources.list_sources()
+            states = {state.source_id: state for state in await work.sources.list_states()}
+        current = await self._library.current()
+        manifests = [part.manifest for part in plan_parts(sources, states, self._clock.now())]
+        if current is None or not is_outdated(current, manifests):
+            return False
+        await self.publish()
+        return True
 
     async def clear(self) -> None:
         """Agents have no snapshot until the next is published."""
@@ -100,7 +107,3 @@ class Snapshots:
             last_sync_at=max(ended, default=None),
             why=explain_need(sources, states, now, plan_parts(sources, states, self._clock.now())),
         )
-
-
-def _is_of(source: Source, platform: str) -> bool:
-    return source.kind is SourceKind.ARCHIVE and source.location.startswith(f"{platform}:")

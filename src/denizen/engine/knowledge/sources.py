@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.source import Source, SourceKind, SourceState, check_source, plan_folders, read_location
+from denizen.engine.archive.withholding import withheld
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.ports.source import SourceReader, Sources
 from denizen.ports.store import Store
@@ -97,7 +98,7 @@ class Catalog:
             await _put(work.sources, source)
             left_talk = known.kind is SourceKind.ARCHIVE and source.location != known.location
             if left_talk:
-                await work.sources.put_state(SourceState(source_id=source.id))
+                await work.sources.put_state(withheld(source.id))
         self._snapshots.forget_status()
         if left_talk:
             await self._snapshots.publish()
