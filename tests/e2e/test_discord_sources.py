@@ -125,3 +125,31 @@ async def test_a_deletion_is_not_lost_when_it_is_killed_right_after_it(harbour: 
         await harbour.until(lambda: not on_disk(harbour, HERON))
         await harbour.until(lambda: CRANE in agents_see(harbour))
         assert HERON not in agents_see(harbour)
+
+
+async def test_what_was_deleted_while_it_was_down_is_out_once_it_is_back_and_nothing_else(harbour: Harbour) -> None:
+    harbour.configure()
+    square, away = harbour.guild.add_channel("square"), harbour.discord.world.add_guild("Away", owner=harbour.ana)
+    away.join(harbour.ada.user)
+    threads = [harbour.world.open_thread(harbour.ana, harbour.general, name) for name in ("old", "birds")]
+    rooms = [square, *threads, away.add_channel("far")]
+    async with harbour.run() as denizen:
+        for room in rooms:
+            harbour.world.say(harbour.ana, room, f"The heron is {HERON} in {room.name}.")
+        await harbour.until(lambda: len(harbour.rows("SELECT 1 FROM posts WHERE text LIKE 'The %'")) == 4)
+        for room in (square, harbour.general):
+            await to_thread.run_sync(harbour.home.do, "sources", "add", f"discord:{room.id}", "--id", room.name or "")
+        await sync(denizen)
+        await harbour.until(lambda: agents_see(harbour).count(f"{HERON} in") == 3)
+    harbour.world.archive(harbour.ana, threads[0])
+    for room in (square, threads[1]):
+        harbour.world.delete_channel(room)
+    away.set_available(available=False)
+    async with harbour.run():
+        await harbour.until(lambda: "in square" not in agents_see(harbour) and not on_disk(harbour, "in birds"))
+        await harbour.until(lambda: f"{HERON} in old" in agents_see(harbour))
+        gone = harbour.rows("SELECT text FROM posts WHERE deleted_at IS NOT NULL ORDER BY text")
+        assert [text.split()[-1] for (text,) in gone] == ["birds.", "square."]
+        away.set_available(available=True)
+        assert await harbour.settle() == []
+    assert len(harbour.rows("SELECT 1 FROM posts WHERE deleted_at IS NOT NULL")) == 2

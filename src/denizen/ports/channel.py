@@ -261,6 +261,12 @@ class Channel(Protocol):
         """Oldest first, the oldest `limit` after `after`: what was missed."""
         ...
 
+    async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
+        """Ids of those that are deleted: the platform says so itself. One that the account may not see, or that cannot
+        be asked for now, is not among them. Raises Unavailable when the platform does not answer.
+        """
+        ...
+
     async def find_names(self, place: Place, text: str) -> Names:
         """Those whom an @Name in the text may mean. Empty when the platform cannot say now."""
         ...

@@ -39,8 +39,8 @@ MAX_CHARS = 2000
 MAX_PAGE = 100
 
 Operation = Literal["act",
-    "post", "edit", "delete", "react", "open_thread", "list_posts", "list_arrivals", "find_names",
-    "visible_rooms", "may_moderate", "may_write", "is_open",
+    "post", "edit", "delete", "react", "open_thread", "list_posts", "list_arrivals", "find_deleted",
+    "find_names", "visible_rooms", "may_moderate", "may_write", "is_open",
 ]  # fmt: skip
 _Event = Callable[[Listener], Awaitable[None]]
 
@@ -217,6 +217,10 @@ class MemoryChannel:
             self._enter_room(room.id)
             posts = page_of(self._platform.list_posts(room.id), "", after or "0", min(limit, MAX_PAGE))
         return [self._arrival(self._platform.posts[post.id]) for post in posts]
+
+    async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
+        async with self._asking("find_deleted"):
+            return frozenset(room.id for room in rooms if room.id not in self._platform.rooms)
 
     async def find_names(self, place: Place, text: str) -> Names:
         async with self._asking("find_names"):

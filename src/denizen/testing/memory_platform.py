@@ -134,8 +134,8 @@ class MemoryPlatform:
     def set_moderators(self, room: Room, user_ids: Iterable[str]) -> None:
         self._moderators[room.id] = set(user_ids)
 
-    def remove_room(self, room: Room) -> None:
-        for account in self.accounts:
+    def remove_room(self, room: Room, *, tell: bool = True) -> None:
+        for account in self.accounts if tell else ():
             account.hear_room_gone(room)
         del self.rooms[room.id]
         self.posts = {key: written for key, written in self.posts.items() if written.post.room != room.id}

@@ -28,6 +28,7 @@ from denizen.adapters.discord.application import (
 )
 from denizen.adapters.discord.client import GatewayClient
 from denizen.adapters.discord.command_sync import CommandSync
+from denizen.adapters.discord.deleted import find_deleted
 from denizen.adapters.discord.endpoints import set_gateway, use_endpoints
 from denizen.adapters.discord.events import Events
 from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, VENDOR_ERRORS, fault_of, token_refused
@@ -151,6 +152,9 @@ class DiscordAccount:
 
     async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
         return await intake.list_arrivals(self._get_link().client, room, after, limit)
+
+    async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
+        return await find_deleted(self._get_link().client, rooms)
 
     async def find_names(self, place: Place, text: str) -> Names:
         return await audience.find_names(self._link.client, place, text) if self._link else Names()

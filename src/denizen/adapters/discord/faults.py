@@ -21,6 +21,7 @@ VENDOR_ERRORS = (discord.DiscordException, aiohttp.ClientError, OSError, Timeout
 RESPONSE_TIMEOUT_S = 180.0
 """For one request with its retries and rate limits."""
 
+UNKNOWN_CHANNEL = 10003
 UNKNOWN_MESSAGE = 10008
 ALREADY_ACKNOWLEDGED = 40060
 THREAD_EXISTS = 160004

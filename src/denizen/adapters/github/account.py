@@ -238,6 +238,10 @@ class GitHubAccount:
         """Those that it can read and may answer in, as they were within the last minute."""
         return await self._repositories.show()
 
+    async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
+        """Nothing is sure: a thread that is gone may have been moved, and a repository be private now."""
+        return frozenset()
+
     async def find_names(self, place: Place, text: str) -> Names:
         """Nobody is called by an agent's words: who takes part in a thread hears of them anyway."""
         return Names()

@@ -164,6 +164,7 @@ class Resident:
         behind = self._missed.plan([*rooms, *direct])
         await self._positions.write()  # a room is read from the moment in which it was first seen
         self._start("catching up", self._missed.catch_up, behind)
+        self._start("looking for deleted rooms", self._rooms.close_deleted, rooms)
         _log.info("account ready", extra={"agent": desk.account, "rooms": len(rooms)})
 
     async def _settle(self, rooms: Sequence[Room]) -> None:

@@ -7,12 +7,16 @@ said there is the business of `resident`, which calls this.
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Sequence
 
+from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room, RoomKind
 from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.pace import Pace
 from denizen.engine.resident.positions import Positions, before
 from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.receiver import Desk
+from denizen.ports.archive import CountBy
 
 _log = logging.getLogger("denizen.resident")
 
@@ -40,6 +44,33 @@ class Rooms:
             gone = await self._mirror.delete_room(self._desk.channel.platform, room_id)
             await self._proposing.forget_room(self._desk, room_id)
             _log.info("a room was deleted", extra={"room": room_id, "posts": gone})
+        else:
+            await self._mirror.close_room(self._desk.channel.platform, room_id)
+
+    async def close_deleted(self, there: Sequence[Room]) -> None:
+        """Those in which something was said and that were deleted while the account was away. What is `there` is not
+        asked for; whatever cannot be known stays.
+        """
+        pace = Pace(self._desk.clock)
+        while True:
+            try:
+                for room_id in await self._find_deleted({room.id for room in there}):
+                    await self.go(room_id, is_deleted=True)
+            except Unavailable as error:
+                await pace.fail(error)
+            else:
+                return
+
+    async def _find_deleted(self, there: Collection[str]) -> Collection[str]:
+        channel = self._desk.channel
+        async with self._desk.store.work(write=False) as work:
+            known = {room.id: room for room in await work.archive.list_rooms(channel.platform)}
+            absent = [key for key, room in known.items() if key not in there and room.guild]
+            counts = await work.archive.count(CountBy.ROOM, platform=channel.platform, rooms=absent, limit=len(absent))
+        spoken = [known[each.key] for each in counts]
+        above = {room.parent: known[room.parent] for room in spoken if room.parent in known}
+        asked = {room.id: room for room in (*above.values(), *spoken) if room.id not in there}
+        return await channel.find_deleted(list(asked.values())) if asked else ()
 
     def meet(self, room: Room, post_id: str) -> None:
         """Something is said there; in a room that nobody told of it is read from that on."""

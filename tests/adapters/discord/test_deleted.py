@@ -1,0 +1,73 @@
+"""Which rooms were deleted while nobody told, through a real client of a simulated Discord."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import discord
+import pytest
+
+from denizen.adapters.discord.deleted import find_deleted
+from denizen.domain.errors import Unavailable
+from denizen.domain.room import Room, RoomKind
+from denizen.testing.discord import Channel
+from tests.adapters.discord.mooring import Mooring, moored
+
+pytestmark = pytest.mark.anyio
+
+
+def room_of(at: Mooring, channel: Channel, kind: RoomKind = RoomKind.CHANNEL) -> Room:
+    parent = str(channel.parent.id) if channel.parent is not None and channel.is_thread else ""
+    return Room("discord", str(channel.id), channel.name or "", kind, str(at.guild.id), parent=parent)
+
+
+async def found(at: Mooring, rooms: Sequence[Room]) -> list[str]:
+    deleted = await find_deleted(at.client, rooms)
+    return [room.name for room in rooms if room.id in deleted]
+
+
+async def test_only_what_discord_says_is_unknown_is_deleted_not_what_is_hidden_or_archived() -> None:
+    async with moored(intents=discord.Intents.default()) as at:
+        world, guild = at.world, at.guild
+        hidden, old, forum = (
+            guild.add_channel("hidden", private_to=[at.ana]), guild.add_channel("old"),
+            guild.add_channel("forum", kind="forum"),
+        )  # fmt: skip
+        threads = [world.open_thread(at.ana, at.general, name) for name in ("open", "archived", "dropped")]
+        threads += [world.open_thread(at.ana, forum, name, text="hello") for name in ("solved", "spam")]
+        inside = world.open_thread(at.ana, at.general, "inside", private=True)
+        within = world.open_thread(at.ana, old, "within")
+        rooms = [
+            *(room_of(at, each) for each in (at.general, hidden, old)), room_of(at, forum, RoomKind.FORUM),
+            *(room_of(at, each, RoomKind.THREAD) for each in threads), room_of(at, within, RoomKind.THREAD),
+            room_of(at, inside, RoomKind.PRIVATE_THREAD),
+        ]  # fmt: skip
+        await at.settle()
+        assert await found(at, rooms) == []
+        for thread in (threads[1], threads[3]):
+            world.archive(at.ana, thread)
+        for each in (threads[2], threads[4], inside, old):
+            world.delete_channel(each)
+        await at.settle()
+        assert await found(at, rooms) == ["old", "dropped", "spam"]  # what was within goes with its channel
+
+
+async def test_nothing_is_deleted_while_its_guild_is_away_or_discord_does_not_answer() -> None:
+    async with moored(intents=discord.Intents.default()) as at:
+        old = at.guild.add_channel("old")
+        room = room_of(at, old)
+        await at.settle()
+        at.world.delete_channel(old)
+        await at.settle()
+        assert await found(at, [room]) == ["old"]
+        at.server.faults.drop("GET", r"/channels/\d+$", times=2)  # aiohttp tries once more
+        with pytest.raises(Unavailable):
+            await found(at, [room])
+        at.server.faults.fail("GET", r"/channels/\d+$", status=404)  # somebody in between says that
+        assert await found(at, [room]) == []
+        at.guild.set_available(available=False)
+        await at.server.until(lambda: at.client.guilds[0].unavailable)
+        assert await found(at, [room]) == []
+        assert (
+            await found(at, [Room("discord", "1", "elsewhere", guild="2"), Room("github", "x", "x", guild="x/y")]) == []
+        )
