@@ -195,6 +195,37 @@ async def test_a_document_that_shows_the_lines_of_another_proves_nothing_about_i
         assert [each.doubt for each in answer.citations] == [Doubt.NOT_READ]
 
 
+TRUE = "Nobody reads this line."
+
+
+@pytest.mark.parametrize(
+    ("results", "calls", "is_read"),
+    [
+        ([f"docs/guide/other.md:1:{TRUE}"], [], True),
+        ([f"./docs/guide/other.md:{TRUE}"], [], True),
+        ([f"docs/guide/harbour.md:3:A berth\n--\ndocs/guide/other.md-1-{TRUE}"], [], True),
+        ([f"[docs/guide/other.md:1-1]\n1: {TRUE}"], [], True),
+        (["<untrusted source='x'>\n./docs/guide/other.md\ndocs/guide/harbour.md\n</untrusted>", TRUE], [], True),
+        ([TRUE], ['{"command": "cat docs/*/other.md"}'], True),
+        (["docs/guide/other.md:1:Everything is free.", TRUE], [], False),
+        (["docs/guide/other.md: is free.", TRUE], [], False),
+        ([f"[docs/guide/other.md:1-1]\nEverything is free.\n{TRUE}"], [], False),
+        ([f"See there:\ndocs/guide/other.md\n{TRUE}"], [], False),
+        ([TRUE], ['{"command": "grep -rh --include=*.md line ."}'], False),
+        ([f"docs/guide/other.md:1:{TRUE[:6]}"], [], False),
+    ],
+)
+async def test_a_line_that_only_looks_like_one_of_a_document_is_no_reading_of_it(
+    tmp_path: Path, results: list[str], calls: list[str], is_read: bool
+) -> None:
+    async with open_desk(tmp_path) as desk:
+        for mark in ("docs/guide/other.md:1", "docs/guide/other.md"):
+            answer = await Prover(desk.shelves.library).prove(
+                f"So it is [{mark}].", NAME, Seen(results, calls), style=CitationFormat.INLINE
+            )
+            assert [each.doubt is None for each in answer.citations] == [is_read]
+
+
 async def test_hundreds_of_places_or_lines_are_no_proof(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         marks = " ".join(f"[docs/guide/harbour.md:1-{1 + n % 5}]" for n in range(MAX_CITED + 9))

@@ -6,9 +6,11 @@ that goes wrong here keeps an answer back.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from fnmatch import fnmatchcase
+from itertools import islice, zip_longest
 
 from anyio import to_thread
 
@@ -28,6 +30,12 @@ MIN_TELLING_CHARS = 10
 SEEN_SHARE = 0.5
 """Of the cited lines that say something, so many must have been read: tools cut what they show."""
 
+_PATTERN = re.compile(r"[^\s\"'\\]*[*?\[][^\s\"'\\]*")
+_NUMBERED = re.compile(r"^\d{1,9}: ")
+_GREP_NUMBER = re.compile(r"\d{1,9}[:-](.*)")
+_LISTED = re.compile(r"\S*|\$ .*|</?untrusted\b[^>]*>|\[exit code \d+\]")
+"""A line of a result that is nothing but paths; with what tools put around them."""
+
 ReadOwn = Callable[[AgentName, str], str | None]
 """The text of an agent's own file, or one that all agents share, by the name that tools give it."""
 
@@ -46,15 +54,13 @@ class Seen:
     results: Sequence[str]
     calls: Sequence[str] = ()
 
-    def has_path(self, path: str) -> bool:
-        """In a call, or at the beginning of a line of a result, where tools put it: text of another document that names
-        the path proves nothing.
+    def has_path(self, path: str, lines: Sequence[str]) -> bool:
+        """In a call; or in a result where tools put it, followed by words of the document, whose `lines` these are; or
+        in a list of paths. Any document can hold lines that look as if they were another's: they prove nothing.
         """
-        heads = (f"{path}:", f"[{path}:", f"./{path}:")
-        if any(path in text for text in self.calls):
-            return True
-        lines = (line for text in self.results for line in text.split("\n"))
-        return any(line.startswith(heads) or line in (path, f"./{path}") for line in lines)
+        return any(_names(text, path) for text in self.calls) or any(
+            _shows(text.split("\n"), path, lines) for text in self.results if path in text
+        )
 
     def has_some(self, lines: Iterable[str]) -> bool:
         """Any line that says something; a path alone is no reading."""
@@ -132,7 +138,7 @@ def _doubt(ref: Ref, mark: Mark, lines: Sequence[str], seen: Seen) -> Doubt | No
     if ref.last_line > len(lines) or not any(line.strip() for line in cited):
         return Doubt.NO_LINES
     is_read = seen.has_lines(cited) if ref.first_line else seen.has_some(cited)
-    if not seen.has_path(ref.path) or not is_read:
+    if not is_read or not seen.has_path(ref.path, lines):
         return Doubt.NOT_READ
     if mark.quoted and _flat(mark.quoted) not in _flat(" ".join(cited)):
         return Doubt.NOT_SAID
@@ -142,3 +148,38 @@ def _doubt(ref: Ref, mark: Mark, lines: Sequence[str], seen: Seen) -> Doubt | No
 def _flat(text: str) -> str:
     """Without what quoting changes: case, spaces, marks of emphasis, and dots for what is left out at the end."""
     return " ".join("".join(c for c in text if c not in "*_`\\").casefold().split()).strip(" .\u2026")
+
+
+def _names(call: str, path: str) -> bool:
+    """Also by a pattern, as `cat docs/*.md` does."""
+    if path in call:
+        return True
+    parts = path.split("/")
+    patterns = (word.removeprefix("./").split("/") for word in _PATTERN.findall(call))
+    return any(len(each) == len(parts) and all(map(fnmatchcase, parts, each)) for each in patterns)
+
+
+def _shows(told: Sequence[str], path: str, lines: Sequence[str]) -> bool:
+    """`told` are the lines of a result; below a head of a search they are numbered."""
+    for line, below in zip_longest(told, told[1:], fillvalue=""):
+        plain = line.removeprefix("./")
+        is_shown = (
+            (plain.startswith(f"[{path}:") and _is_of(_NUMBERED.sub("", below), lines))
+            or (plain.startswith((f"{path}:", f"{path}-")) and _is_match(plain[len(path) + 1 :], lines))
+            or (plain == path and all(_LISTED.fullmatch(each) for each in told))
+        )
+        if is_shown:
+            return True
+    return False
+
+
+def _is_match(told: str, lines: Sequence[str]) -> bool:
+    """Whether it is what `grep` prints behind a path: a line, perhaps with its number, which may be another by now."""
+    numbered = _GREP_NUMBER.fullmatch(told)
+    return _is_of(told, lines) or (numbered is not None and _is_of(numbered[1], lines))
+
+
+def _is_of(told: str, lines: Sequence[str]) -> bool:
+    told = told.strip()
+    is_telling = len(told) >= MIN_TELLING_CHARS
+    return bool(told) and any(told == line.strip() or (is_telling and told in line) for line in lines)
