@@ -42,9 +42,20 @@ class Chronicle:
         for talk in (self.channel, *self.threads):
             digest.update(repr((talk.room.id, talk.room.name, talk.room.guild_name)).encode(errors="surrogatepass"))
             for post in talk.posts:
-                told = (post.id, post.author.id, post.author.name, post.edited_at, post.text)
-                digest.update(repr(told).encode(errors="surrogatepass"))
+                digest.update(repr(_told(post)).encode(errors="surrogatepass"))
         return digest.hexdigest()[:40]
+
+    def has_all_of(self, earlier: Chronicle) -> bool:
+        """Whether nothing of that was taken back or changed since; more may have been said."""
+        return earlier.told <= self.told
+
+    @property
+    def told(self) -> frozenset[object]:
+        return frozenset(_told(post) for talk in (self.channel, *self.threads) for post in talk.posts)
+
+
+def _told(post: Post) -> tuple[object, ...]:
+    return (post.id, post.author.id, post.author.name, post.edited_at, post.text)
 
 
 def write_chronicle(chronicle: Chronicle) -> list[tuple[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.knowledge.sources import Change
 from denizen.engine.meaning import Meaning
 from denizen.ports.archive import OptOutKind
+from denizen.ports.source import Report, Tree
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
 from tests.engine.knowledge.house import House, write
@@ -236,22 +238,23 @@ async def test_what_is_taken_back_at_the_very_end_of_a_reading_is_not_published(
     post = await square.say("the heron")
     await square.say("the crane", who="ben")
     await square.add("discord:10", "harbour")
-    looks = 0
-    look = square.talk.look
+    open_talk, reads = square.talk.open, 0
 
-    async def look_and_then(source: Source) -> str:
-        nonlocal looks
-        seen = await look(source)
-        looks += 1
-        if looks == 2:  # the reader found that nothing has changed while it read
+    @asynccontextmanager
+    async def open_and_then(source: Source, report: Report) -> AsyncGenerator[Tree]:
+        nonlocal reads
+        async with open_talk(source, report) as tree:
+            yield tree
+        reads += 1
+        if reads == 1:  # the reader found that nothing has changed while it read
             if how == "delete":
                 await square.mirror.delete("discord", [post.id])
             else:
                 await square.privacy.forget_user("discord", "ana")
-        return seen
 
-    square.talk.look = look_and_then
+    square.talk.open = open_and_then
     await square.run()
+    assert reads == 2
     assert "the crane" in square.words() and "the heron" not in square.words()
 
 
@@ -408,6 +411,17 @@ async def test_what_is_taken_back_while_a_channel_is_read_is_not_published(squar
         async with square.talk.open(source, lambda _: None):
             await square.mirror.delete("discord", [post.id])
     assert changed.value.code == "archive_changed"
+
+
+async def test_what_is_said_while_a_channel_is_read_does_not_keep_it_from_being_read(square: Square) -> None:
+    await square.say("the crane")
+    source = await square.add("discord:10", "harbour")
+    async with square.talk.open(source, lambda _: None) as tree:
+        await square.say("the heron")
+        read = b"".join([file.read() for file in tree.files])
+    assert b"the crane" in read and b"the heron" not in read
+    await square.run()
+    assert "the heron" in square.words()
 
 
 async def test_talk_is_not_pushed_to_the_remote(square: Square, tmp_path: Path) -> None:

@@ -42,12 +42,15 @@ class ArchiveReader:
 
     @asynccontextmanager
     async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
-        """Raises Unavailable when something was forgotten, deleted or closed while it was read."""
+        """Raises Unavailable when something was forgotten, deleted, edited or closed while it was read. What was said
+        meanwhile comes with the next reading: some channels are never quiet.
+        """
         del report
         chronicle = await self._collect(source)
         documents = write_chronicle(chronicle)
         yield Tree(chronicle.revision, len(documents), map(_file, documents))
-        if await self.look(source) != chronicle.revision:
+        now = await self._collect(source, most=MAX_POSTS + PAGE)  # with what new posts would push out
+        if not now.has_all_of(chronicle):
             raise Unavailable("The channel changed while it was read.", code=CHANGED)
 
     async def forget(self, source_ids: Sequence[str]) -> None:
@@ -69,14 +72,14 @@ class ArchiveReader:
             return True
         return False
 
-    async def _collect(self, source: Source) -> Chronicle:
+    async def _collect(self, source: Source, *, most: int = MAX_POSTS) -> Chronicle:
         room, channel = await self._enter(source)
         policy, chosen = self._mirror.policy, await self._mirror.load_opt_outs(room.platform)
         async with self._store.work(write=False) as work:
             known = await work.archive.list_rooms(room.platform, guild=room.guild)
         threads = [each for each in known if each.kind is RoomKind.THREAD and each.parent == room.id]
         talks = [
-            Talk(each, await self._load(each, channel))
+            Talk(each, await self._load(each, channel, most))
             for each in (room, *sorted(threads, key=lambda thread: (len(thread.id), thread.id)))
             if not is_room_opted_out(each, policy, chosen)
         ]
@@ -126,11 +129,11 @@ class ArchiveReader:
                 )
         raise away or Unavailable("Nobody can tell who may read the channel.", code="source_unavailable")
 
-    async def _load(self, room: Room, channel: Channel) -> list[Post]:
+    async def _load(self, room: Room, channel: Channel, most: int) -> list[Post]:
         """Oldest first, without those that may not be shown."""
         pages: list[list[Post]] = []
         count, before = 0, ""
-        while count < MAX_POSTS and room.kind is not RoomKind.FORUM:
+        while count < most and room.kind is not RoomKind.FORUM:
             async with self._store.work(write=False) as work:
                 page = await work.archive.list_posts(room.platform, room.id, before=before, limit=PAGE)
             pages.append(await self._choose(room, page, channel))
