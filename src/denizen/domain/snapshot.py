@@ -113,8 +113,10 @@ def explain_need(
         state = states.get(source.id)
         if state is not None and state.is_skipped:
             continue
-        if state is None or state.taken is None:
+        if state is None or (state.taken is None and not state.error):
             return f"The source '{source.id}' was not read yet."
+        if state.taken is None:
+            return f"The source '{source.id}' could not be read the last time."
         if state.fingerprint != source.fingerprint:
             return f"The source '{source.id}' was changed since it was read."
         if state.error:

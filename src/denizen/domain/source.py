@@ -23,6 +23,9 @@ HTML_SUFFIXES = frozenset({".html", ".htm"})
 PDF_SUFFIXES = frozenset({".pdf"})
 KEPT_SUFFIXES = TEXT_SUFFIXES | HTML_SUFFIXES | PDF_SUFFIXES
 DOCUMENT_SUFFIXES = frozenset({".md", ".mdx"})
+WHAT_IS_KEPT = (
+    "Kept are Markdown, reStructuredText, text, YAML, JSON, HTML and PDF; nothing that is hidden, and no links."
+)
 README_NAMES = ("readme.md", "readme.mdx", "readme.rst", "readme.txt", "readme.html")
 """In the order of preference, whatever their case."""
 

@@ -169,13 +169,27 @@ async def test_one_that_stays_away_fails_and_spoils_neither_the_others_nor_its_l
     write(notes, {"n.md": "22"})
     run = await house.run()
     assert run.status is SyncStatus.PARTIAL
-    assert run.failed == {"repo": "The repository could not be read. Connection reset by peer"}
+    assert run.failed == {"repo": "The repository could not be read. Connection reset by peer."}
     assert house.files() == {"docs/notes/n.md": "22", "docs/repo/a.md": "text"}
     state = (await house.catalog.get("repo")).state
     assert state is not None and state.error and state.taken is not None
     assert (await house.snapshots.status()).why == "The source 'repo' could not be read the last time."
     assert (await house.run()).failed == {}
     await house.durable.aclose()
+
+
+async def test_what_fails_says_what_why_and_how_to_fix_it_wherever_it_is_told(house: House, tmp_path: Path) -> None:
+    site = create_repository(tmp_path / "site", {"a.md": "A"})
+    await house.add(site.folder, "site", kind=SourceKind.GIT, branch="next")
+    await house.add(write(tmp_path / "code", {"main.py": "no"}), "code")
+    await house.add(tmp_path / "code/main.py", "file")
+    failed = (await house.run()).failed
+    assert failed["site"].endswith(f"no branch or tag 'next'. `git ls-remote {site.folder}` lists what it has.")
+    assert "Kept are Markdown" in failed["code"] and "Look at the location" in failed["code"]
+    assert failed["file"] == f"{tmp_path}/code/main.py is a file, and no folder. Name the folder that it is in."
+    state = (await house.catalog.get("file")).state
+    assert state is not None and state.error == failed["file"]
+    assert (await house.snapshots.status()).why == "The source 'code' could not be read the last time."
 
 
 async def test_a_missing_repository_folder_branch_or_readme_fails_at_once(house: House, tmp_path: Path) -> None:

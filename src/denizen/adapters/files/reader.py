@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from anyio import to_thread
 
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
-from denizen.domain.source import Source, find_readme, is_kept, is_plain_path
+from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept, is_plain_path
 from denizen.ports.source import File, Report, Tree
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold the thread for ever
@@ -57,7 +57,7 @@ class FolderReader:
     def _find(self, source: Source) -> list[_Found]:
         root = _root(source)
         if not root.is_dir():
-            raise NotFound(f"There is no folder {root}.", code="source_missing", fix="Check the location.")
+            raise _no_folder(root)
         real = root.resolve()
         if self._home.resolve().is_relative_to(real) or real.is_relative_to(self._library.resolve()):
             raise InvalidInput(
@@ -145,9 +145,19 @@ def _unreadable(path: str) -> NeedsAttention:
     )
 
 
+def _no_folder(root: Path) -> NotFound:
+    if root.exists():
+        fix = "Name the folder that it is in."
+        return NotFound(f"{root} is a file, and no folder.", code="source_missing", fix=fix)
+    return NotFound(
+        f"There is no folder {root}.", code="source_missing", fix="Check the location and the content path."
+    )
+
+
 def _no_documents(source: Source) -> NotFound:
     return NotFound(
         f"The folder of '{source.id}' has no {'README' if source.readme_only else 'document'}.",
         code="source_empty",
+        why="" if source.readme_only else WHAT_IS_KEPT,
         fix="Look at the location and the content path; what was read before stays.",
     )

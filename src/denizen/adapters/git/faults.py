@@ -59,7 +59,8 @@ def explain(said: str) -> DenizenError:
         return NotFound("There is no such repository.", code="source_missing", why=why, fix="Check the location.")
     if _DAMAGED.search(said):
         return Unavailable("The copy of the repository is damaged.", code="source_damaged", why=why)
-    return Unavailable("The repository could not be read.", code="source_unavailable", why=why)
+    fix = "Look at the address and the network; the next sync tries again."
+    return Unavailable("The repository could not be read.", code="source_unavailable", why=why, fix=fix)
 
 
 def _last_words(said: str) -> str:

@@ -19,7 +19,7 @@ from anyio import to_thread
 from denizen.adapters.git.clones import alone
 from denizen.adapters.git.program import Git, OnPercent
 from denizen.domain.errors import Exhausted, NotFound, Unavailable
-from denizen.domain.source import Source, find_readme, is_kept, is_plain_path
+from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept, is_plain_path
 from denizen.ports.source import File, Progress, Report, Tree
 
 LOOK_TIMEOUT_S = 60.0
@@ -228,9 +228,8 @@ def _damaged(path: str) -> Unavailable:
 
 def _no_branch(source: Source) -> NotFound:
     what = f"no branch or tag '{source.branch}'" if source.branch else "nothing in it yet"
-    return NotFound(
-        f"The repository of '{source.id}' has {what}.", code="branch_missing", fix="Look at the source's branch."
-    )
+    fix = f"`git ls-remote {source.location}` lists what it has." if source.branch else "Commit something to it."
+    return NotFound(f"The repository of '{source.id}' has {what}.", code="branch_missing", fix=fix)
 
 
 def _no_documents(source: Source) -> NotFound:
@@ -239,5 +238,6 @@ def _no_documents(source: Source) -> NotFound:
     return NotFound(
         f"The repository of '{source.id}' has no {what}{where}.",
         code="source_empty",
+        why="" if source.readme_only else WHAT_IS_KEPT,
         fix="Look at the content path and the branch; what was read before stays.",
     )

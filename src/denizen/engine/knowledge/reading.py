@@ -79,7 +79,7 @@ class Reading:
 
     async def _miss(self, source: Source, error: DenizenError, report: Report) -> Outcome:
         """The last good reading stays, but not of talk: what may not be read any more is not shown any more."""
-        said = f"{error.message} {error.why}".strip()
+        said = _in_full(error)
         is_over = source.kind is SourceKind.ARCHIVE and not isinstance(error, Unavailable)
         async with self._store.work() as work:
             state = await _find_state(work, source.id)
@@ -89,8 +89,8 @@ class Reading:
             await work.sources.put_state(new)
         if new.is_skipped:
             report(Progress("skipped"))
-            return Outcome(source.id, error=f"{said} {error.fix}".strip(), code=error.code, skipped=True)
-        _log.warning("a source was not read", extra={"source": source.id, "code": error.code, "why": error.why})
+            return Outcome(source.id, error=said, code=error.code, skipped=True)
+        _log.warning("a source was not read", extra={"source": source.id, "code": error.code, "why": said})
         report(Progress("failed"))
         return Outcome(source.id, error=said, code=error.code, changed=new.taken != state.taken)
 
@@ -162,3 +162,9 @@ class Reading:
 async def _find_state(work: Work, source_id: str) -> SourceState:
     states = {state.source_id: state for state in await work.sources.list_states()}
     return states.get(source_id, SourceState(source_id=source_id))
+
+
+def _in_full(error: DenizenError) -> str:
+    """What, why and how to fix it, in one line: whoever reads a list of sources sees nothing else of the error."""
+    parts = (part.strip() for part in (error.message, error.why, error.fix))
+    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)
