@@ -39,12 +39,16 @@ def test_sources_are_added_listed_changed_read_and_removed(home: Home, docs: Pat
     assert added.code == 0 and "Added site: git" in added.out
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes/page.html").write_text("<title>T</title><h1>Hi</h1><script>no()</script><p>there")
+    (tmp_path / "notes/line\nbreak.md").write_text("x")
     assert home.do("sources", "add", str(tmp_path / "notes"), "--output-path", "my/notes").code == 0
     assert "not read yet" in home.do("sources", "list").out
     done = home.do("sources", "sync")
     assert done.code == 0, done.err
-    assert done.out.splitlines()[:2] == ["notes: read", "site: read"]
+    assert done.out.splitlines()[:2] == [
+        "notes: read, 1 file; 1 left out: line\\nbreak.md (its name cannot be kept)", "site: read, 1 file",
+    ]  # fmt: skip
     assert agents_see(home) == {"docs/site/a.md": "# Roses", "docs/my/notes/page.html.md": "# Hi\n\nthere\n"}
+    assert "1 file (1 left out)" in home.do("sources", "list").out
     assert home.do("sources", "sync", "site").out.startswith("site: unchanged\n")
     told = json.loads(home.do("sources", "status", "--verify", "--json").out)
     assert (told["needs_sync"], told["faults"], told["current"] == told["latest"]) == (False, [], True)
@@ -150,7 +154,7 @@ def test_a_sync_of_a_youtube_channel_that_was_killed_goes_on_with_the_videos_it_
         assert youtube.fetched() == ["v3", "v2"]
         youtube.hanging.clear()
         done = home.do("sources", "sync")
-        assert (done.code, done.out.splitlines()[0]) == (0, "harbour: read"), done.err
+        assert (done.code, done.out.splitlines()[0]) == (0, "harbour: read, 4 files"), done.err
         assert youtube.fetched() == ["v3", "v2", "v2", "v1"]
         assert sorted(agents_see(home)) == [
             "youtube/harbour/index.md", "youtube/harbour/v1_________-talk-1.md",
@@ -159,7 +163,7 @@ def test_a_sync_of_a_youtube_channel_that_was_killed_goes_on_with_the_videos_it_
         assert "Words of 2." in agents_see(home)["youtube/harbour/v2_________-talk-2.md"]
         assert home.do("sources", "sync").out.startswith("harbour: unchanged\n")
         youtube.add("v4", "Talk 4", "Words.")
-        assert home.do("sources", "sync").out.startswith("harbour: read\n")
+        assert home.do("sources", "sync").out.startswith("harbour: read,")
         assert youtube.fetched()[4:] == ["v4"]
     for file in (path for path in home.folder.rglob("*") if path.is_file() and path.name != "secrets.env"):
         assert KEY.encode() not in file.read_bytes(), file

@@ -190,18 +190,19 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
         async with show_progress(lambda: sync.progress(run.id)):
             ended = await sync.wait(run)
         await index_documents(denizen)
-    for line in _told(ended):
+        known = {each.source.id: each for each in await denizen.knowledge.catalog.list_known()}
+    for line in _told(ended, known):
         say(line)
     return exit_code(UNAVAILABLE) if ended.failed else 0
 
 
-def _told(run: SyncRun) -> list[str]:
+def _told(run: SyncRun, known: dict[str, Known]) -> list[str]:
     from denizen.engine.knowledge.sync import REMOTE
 
     lines = [f"{each}: {'not pushed' if each == REMOTE else 'not read'}. {why}" for each, why in run.failed.items()]
     lines += [f"{each}: skipped. {why}" for each, why in run.skipped.items()]
     lines += [
-        f"{each}: read" if each in run.changed else f"{each}: unchanged"
+        f"{each}: read{_counted(known.get(each))}" if each in run.changed else f"{each}: unchanged"
         for each in run.sources
         if each not in run.failed and each not in run.skipped
     ]
@@ -262,18 +263,34 @@ def _change(given: dict[str, str | int | None], location: str | None = None) -> 
     )
 
 
+def _counted(known: Known | None) -> str:
+    from denizen.domain.source import describe_left_out
+
+    taken = known.state.taken if known and known.state else None
+    if taken is None:
+        return ""
+    left_out = describe_left_out(taken)
+    return f", {_files(taken.files)}{f'; {left_out}' if left_out else ''}"
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
+
+
 def _line(known: Known) -> str:
     source, state = known.source, known.state
-    what = f"{source.id}  {source.kind} {source.location}{f' ({source.branch})' if source.branch else ''}"
+    below = f" below {source.content_path}" if source.content_path else ""
+    what = f"{source.id}  {source.kind} {source.location}{f' ({source.branch})' if source.branch else ''}{below}"
     if state is None:
         return f"{what}: not read yet"
-    taken = f"{state.taken.files} files" if state.taken else "never read"
+    left_out = f" ({state.taken.skipped} left out)" if state.taken and state.taken.skipped else ""
+    taken = f"{_files(state.taken.files)}{left_out}" if state.taken else "never read"
     read = f", {state.synced_at:%Y-%m-%d %H:%M} UTC" if state.synced_at else ""
     how = "it was skipped" if state.is_skipped else "the last attempt failed"
     return f"{what}: {taken}{read}{f'; {how}: {state.error}' if state.error else ''}"
 
 
-def _fields(known: Known) -> dict[str, str | int | bool | None]:
+def _fields(known: Known) -> dict[str, str | int | bool | list[str] | None]:
     source, state = known.source, known.state
     taken = state.taken if state else None
     synced_at = state.synced_at if state else None
@@ -285,5 +302,6 @@ def _fields(known: Known) -> dict[str, str | int | bool | None]:
         "updated_at": source.updated_at.isoformat(), "revision": state.revision if state else "",
         "synced_at": synced_at.isoformat() if synced_at else None, "files": taken.files if taken else 0,
         "documents": taken.documents if taken else 0, "size_bytes": taken.size_bytes if taken else 0,
-        "skipped": taken.skipped if taken else 0, "error": state.error if state else "",
+        "skipped": taken.skipped if taken else 0, "left_out": list(taken.left_out) if taken else [],
+        "error": state.error if state else "",
     }  # fmt: skip

@@ -94,7 +94,8 @@ class Source:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """What was kept of one reading. `manifest` names the list of its files, `documents` counts those of Markdown,
-    `skipped` files of a kept kind that could not be kept: too large, no text, a name that cannot be.
+    `skipped` files of a kept kind that could not be kept: too large, no text, a name that cannot be. `left_out` names
+    the first of those, each with why.
     """
 
     manifest: str
@@ -102,6 +103,7 @@ class Taken:
     documents: int
     size_bytes: int
     skipped: int = 0
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,10 +197,24 @@ def is_plain_path(path: str) -> bool:
     return all(part not in ("", ".", "..") and len(part.encode()) <= _MAX_NAME_BYTES for part in path.split("/"))
 
 
+def make_visible(path: str) -> str:
+    """A name that somebody else chose, in one line and without what a terminal would obey."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), path)
+
+
 def is_kept(path: str) -> bool:
     """By its name: whether a file of a source is kept, as it is or as its text. Nothing that is hidden is."""
     parts = PurePosixPath(path).parts
     return PurePosixPath(path).suffix.lower() in KEPT_SUFFIXES and not any(part.startswith(".") for part in parts)
+
+
+def describe_left_out(taken: Taken) -> str:
+    """Which files were not kept, and why, in one line; empty when all were."""
+    if not taken.skipped:
+        return ""
+    more = taken.skipped - len(taken.left_out)
+    named = "; ".join([*taken.left_out, *([f"{more} more"] if more and taken.left_out else [])])
+    return f"{taken.skipped} left out{f': {named}' if named else ''}"
 
 
 def find_readme(names: list[str]) -> str | None:

@@ -42,6 +42,7 @@ class File:
 @dataclass(frozen=True, slots=True)
 class Tree:
     """A source as it is at `revision`: only regular files of a kept kind, with paths below the content path.
+    Whether such a name can be kept is the library's to say.
 
     `files` blocks and is followed once, in a thread. `count` is how many there are.
     """

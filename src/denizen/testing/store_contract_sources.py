@@ -20,7 +20,7 @@ TALKS = Source(
     id="talks", kind=SourceKind.YOUTUBE, location="https://www.youtube.com/@talks", max_videos=7, created_at=at(0),
     updated_at=at(0),
 )  # fmt: skip
-TAKEN = Taken(manifest="ab" * 32, files=3, documents=2, size_bytes=4096, skipped=1)
+TAKEN = Taken(manifest="ab" * 32, files=3, documents=2, size_bytes=4096, skipped=1, left_out=("a.md (no text)",))
 READ = SourceState(
     source_id="docs", revision="c0ffee", fingerprint="read_1", taken=TAKEN, synced_at=at(2), tried_at=at(2)
 )

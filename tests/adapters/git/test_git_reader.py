@@ -106,7 +106,9 @@ async def test_the_next_reading_brings_only_what_is_new_and_history_that_was_rew
     assert (revision, files["docs/a.md"]) == (head, b"rewritten")
 
 
-async def test_links_submodules_and_odd_names_are_left_out(reader: GitReader, site: Repository) -> None:
+async def test_links_submodules_and_hidden_files_are_left_out_and_odd_names_left_to_the_library(
+    reader: GitReader, site: Repository
+) -> None:
     (site.folder / "docs/link.md").symlink_to("/etc/passwd")
     (site.folder / "docs/line\nbreak.md").write_text("x")
     (site.folder / "docs/back\\slash.md").write_text("x")
@@ -116,7 +118,7 @@ async def test_links_submodules_and_odd_names_are_left_out(reader: GitReader, si
     site.git("update-index", "--add", "--cacheinfo", f"160000,{commit},docs/sub.md")
     site.commit()
     _, files = await read(reader, source(site, content_path="docs"))
-    assert sorted(files) == ["a.md", "deep/b.json", "über.md"]
+    assert sorted(files) == ["a.md", "back\\slash.md", "deep/b.json", "line\nbreak.md", "über.md"]
 
 
 @pytest.mark.proves("SW7-quoting")

@@ -13,7 +13,7 @@ from denizen.adapters.library import Converters, FileLibrary
 from denizen.adapters.library.intake import MAX_TEXT_BYTES
 from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.snapshot import SnapshotPart
-from denizen.domain.source import Taken
+from denizen.domain.source import Taken, describe_left_out
 from denizen.ports.source import File, Progress
 from denizen.testing.store_records import at
 from tests.skill_services import StandingClock
@@ -63,16 +63,28 @@ async def test_what_is_too_large_or_no_text_or_stands_for_something_elsewhere_is
     given = {
         "big.md": b"x" * (MAX_TEXT_BYTES + 1), "binary.txt": b"a\0b", "scan.pdf": b"%PDF", "empty.html": b"<>",
         "lfs.md": b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n", "page.html": b"<one>",
-        "page.html.md": b"two", "fine.md": b"", "x.md": b"a file", "x.md/y.md": b"below it",
+        "page.html.md": b"two", "fine.md": b"", "x.md": b"a file", "x.md/y.md": b"below it", "line\nbreak.md": b"x",
     }  # fmt: skip
     taken = await library.take(files(given), ignore)
-    assert (taken.files, taken.skipped) == (3, 7)
+    assert (taken.files, taken.skipped) == (3, 8)
+    assert taken.left_out == (
+        "big.md (larger than 5 MB)", "binary.txt (no text in it)", "scan.pdf (no text in it)",
+        "empty.html (no text in it)", "lfs.md (no text in it)", "page.html.md (another file has its place)",
+        "line\\nbreak.md (its name cannot be kept)", "x.md (a folder has its place)",
+    )  # fmt: skip
     await library.publish([part(taken)], now=NOW)
     root = library.current_folder()
     assert root is not None
     assert sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()) == [
         "docs/a/fine.md", "docs/a/page.html.md", "docs/a/x.md/y.md",
     ]  # fmt: skip
+
+
+async def test_of_many_files_that_are_left_out_the_first_are_named(library: FileLibrary) -> None:
+    taken = await library.take(files({f"{number:02}.md": b"\0" for number in range(30)}), ignore)
+    assert (taken.skipped, len(taken.left_out)) == (30, 20)
+    assert describe_left_out(taken).startswith("30 left out: 00.md (no text in it); ")
+    assert describe_left_out(taken).endswith("; 10 more")
 
 
 async def test_the_same_content_is_kept_once_and_the_same_snapshot_made_once(

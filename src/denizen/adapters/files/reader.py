@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from anyio import to_thread
 
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
-from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept, is_plain_path
+from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
 from denizen.ports.source import File, Report, Tree
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold the thread for ever
@@ -96,7 +96,7 @@ def _revision(found: Sequence[_Found]) -> str:
 def _walk(root: Path) -> Generator[_Found]:
     for above, name, place in _entries(root):
         path = f"{above}{name}"
-        if not is_kept(path) or not is_plain_path(path):
+        if not is_kept(path):
             continue
         try:
             state = os.stat(name, dir_fd=place, follow_symlinks=False)

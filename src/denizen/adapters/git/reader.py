@@ -19,7 +19,7 @@ from anyio import to_thread
 from denizen.adapters.git.clones import alone
 from denizen.adapters.git.program import Git, OnPercent
 from denizen.domain.errors import Exhausted, NotFound, Unavailable
-from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept, is_plain_path
+from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
 from denizen.ports.source import File, Progress, Report, Tree
 
 LOOK_TIMEOUT_S = 60.0
@@ -134,7 +134,7 @@ class GitReader:
             mode, _, rest = entry.partition(b" ")
             oid, _, name = rest.removeprefix(b"blob ").partition(b"\t")
             path = name.decode(errors="replace").removeprefix(f"{below}/" if below else "")
-            if mode in _FILE_MODES and is_plain_path(path) and is_kept(path):
+            if mode in _FILE_MODES and is_kept(path):
                 blobs[path] = oid.decode("ascii")
         if source.readme_only:
             readme = find_readme([path for path in blobs if "/" not in path])

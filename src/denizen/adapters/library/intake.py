@@ -13,7 +13,7 @@ from threading import Event
 
 from denizen.adapters.library.objects import Item, Objects
 from denizen.domain.errors import Exhausted
-from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken, is_plain_path
+from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken, is_plain_path, make_visible
 from denizen.ports.source import File, Progress, Report
 
 MAX_TEXT_BYTES = 5 * 1024 * 1024
@@ -21,9 +21,13 @@ MAX_PDF_BYTES = 20 * 1024 * 1024
 MAX_FILES = 200_000
 MAX_BYTES = 4 * 1024 * 1024 * 1024
 """Of one source."""
+MAX_NAMED = 20
+"""How many of the files that are left out are named."""
 MAX_PATH_BYTES = 2000
 """Of one file below its source. Systems take 4096 with all that is above."""
 
+_ENDINGS = {**dict.fromkeys(PDF_SUFFIXES, ".txt"), **dict.fromkeys(HTML_SUFFIXES, ".md")}
+"""What a file becomes says so behind its name."""
 _SNIFFED_BYTES = 8192
 _LFS_MARK = b"version https://git-lfs.github.com/spec/"
 _TOLD_EVERY = 50
@@ -48,6 +52,7 @@ class Intake:
     stop: Event
     _items: dict[str, Item] = field(default_factory=dict[str, Item])
     _skipped: int = 0
+    _left_out: list[str] = field(default_factory=list[str])
     _bytes: int = 0
 
     def take(self, files: Iterator[File], report: Report) -> Taken | None:
@@ -67,36 +72,48 @@ class Intake:
             documents=sum(PurePosixPath(item.path).suffix.lower() in DOCUMENT_SUFFIXES for item in items),
             size_bytes=sum(item.size_bytes for item in items),
             skipped=self._skipped,
+            left_out=tuple(self._left_out),
         )
 
     def _take(self, file: File) -> None:
         suffix = PurePosixPath(file.path).suffix.lower()
-        data, name = self._read(file, suffix)
-        if data is None or name in self._items or not _fits(name):
-            self._skipped += 1
-            return
+        name = f"{file.path}{_ENDINGS.get(suffix, '')}"
+        most = MAX_PDF_BYTES if suffix in PDF_SUFFIXES else MAX_TEXT_BYTES
+        if not _fits(name):
+            return self._leave_out(file.path, "its name cannot be kept")
+        if name in self._items:
+            return self._leave_out(file.path, "another file has its place")
+        if file.size_bytes > most:
+            return self._leave_out(file.path, f"larger than {most // 1024**2} MB")
+        data = self._read(file, suffix)
+        if data is None:
+            return self._leave_out(file.path, "no text in it")
         self._items[name] = Item(name, self.objects.put(data, self.now), len(data))
         self._bytes += len(data)
+        return None
 
-    def _read(self, file: File, suffix: str) -> tuple[bytes | None, str]:
-        """What is kept and under which name; None for what is too large or no text."""
-        if file.size_bytes > (MAX_PDF_BYTES if suffix in PDF_SUFFIXES else MAX_TEXT_BYTES):
-            return None, file.path
+    def _leave_out(self, path: str, why: str) -> None:
+        self._skipped += 1
+        if len(self._left_out) < MAX_NAMED:
+            self._left_out.append(f"{make_visible(path)} ({why})")
+
+    def _read(self, file: File, suffix: str) -> bytes | None:
+        """What is kept; None for what is no text."""
         data = file.read()
         if suffix in PDF_SUFFIXES:
-            return self.convert.pdf(data).encode(errors="replace") or None, f"{file.path}.txt"
+            return self.convert.pdf(data).encode(errors="replace") or None
         if b"\0" in data[:_SNIFFED_BYTES] or data.startswith(_LFS_MARK):
-            return None, file.path
+            return None
         if suffix in HTML_SUFFIXES:
-            return self.convert.html(data).encode(errors="replace") or None, f"{file.path}.md"
-        return data, file.path
+            return self.convert.html(data).encode(errors="replace") or None
+        return data
 
     def _plan(self) -> list[Item]:
         """By path; without files in whose place a folder is needed."""
         folders = {above.as_posix() for path in self._items for above in PurePosixPath(path).parents}
-        kept = [item for path, item in sorted(self._items.items()) if path not in folders]
-        self._skipped += len(self._items) - len(kept)
-        return kept
+        for path in sorted(folders.intersection(self._items)):
+            self._leave_out(path, "a folder has its place")
+        return [item for path, item in sorted(self._items.items()) if path not in folders]
 
 
 def _fits(name: str) -> bool:

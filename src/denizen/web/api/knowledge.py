@@ -137,7 +137,12 @@ class Knowledge:
         }
         if not in_full:
             return told
-        last = {"revision": state.revision if state else "", "error": state.error if state else ""}
+        last: dict[str, Any] = {
+            "skipped": taken.skipped if taken else 0,
+            "left_out": taken.left_out if taken else (),
+            "revision": state.revision if state else "",
+            "error": state.error if state else "",
+        }
         return self._source(source) | told | last
 
 
