@@ -44,6 +44,34 @@ def test_a_repository_is_written_as_people_know_it(text: str, location: str) -> 
     assert read_location(text) == (SourceKind.GIT, location)
 
 
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (
+            "https://github.com/owner/repo/tree/main/docs/guide",
+            "Write https://github.com/owner/repo.git with the branch main and the content path docs/guide.",
+        ),
+        (
+            "https://github.com/owner/repo/blob/main/README.md",
+            "Write https://github.com/owner/repo.git with the branch main.",
+        ),
+        (
+            "https://gitlab.example/group/sub/repo/-/tree/v2/",
+            "Write https://gitlab.example/group/sub/repo.git with the branch v2.",
+        ),
+    ],
+)
+def test_the_page_of_a_folder_is_refused_with_what_to_write_instead(text: str, fix: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_location(text)
+    assert refused.value.fix == fix
+
+
+def test_a_group_may_be_called_as_such_pages_are() -> None:
+    address = "https://git.example/group/tree/main/docs"
+    assert read_location(address) == (SourceKind.GIT, address)
+
+
 def test_an_address_that_ends_with_xml_is_a_sitemap() -> None:
     assert read_location("https://x.example/sitemap.xml") == (SourceKind.SITEMAP, "https://x.example/sitemap.xml")
     assert read_location("https://x.example/map", SourceKind.SITEMAP)[0] is SourceKind.SITEMAP

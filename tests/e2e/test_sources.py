@@ -31,6 +31,16 @@ def agents_see(home: Home) -> dict[str, str]:
     return {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*") if path.is_file()}
 
 
+def test_a_folder_may_be_named_as_it_is_here_unless_it_may_be_a_repository_on_github(
+    home: Home, tmp_path: Path
+) -> None:
+    (tmp_path / "notes/club").mkdir(parents=True)
+    here = f"import os; os.chdir({str(tmp_path)!r})"
+    assert f"folder {tmp_path}/notes," in home.do("sources", "add", "notes", before=here).out
+    refused = home.do("sources", "add", "notes/club", before=here)
+    assert refused.code == 2 and "./notes/club" in refused.err and "https://github.com/notes/club.git" in refused.err
+
+
 @pytest.mark.proves("SW7")
 def test_sources_are_added_listed_changed_read_and_removed(home: Home, docs: Path, tmp_path: Path) -> None:
     refused = home.do("sources", "sync")

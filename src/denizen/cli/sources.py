@@ -231,10 +231,29 @@ async def _status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
 
 
 def _full(location: str) -> str:
-    """People write paths relative to where they are."""
+    """People write paths relative to where they are. Raises InvalidInput for what may be a folder here or a repository
+    on GitHub.
+    """
+    from denizen.domain.errors import InvalidInput
+
     if location.startswith(("./", "../", "~")) or location in (".", ".."):
         return str(Path(location).expanduser().resolve())
-    return location
+    is_here = _is_here(location)
+    if is_here and location.count("/") == 1:
+        raise InvalidInput(
+            f"'{location}' is a folder here, and may be a repository on GitHub.",
+            code="source_invalid",
+            fix=f"Write ./{location} for the folder, or https://github.com/{location}.git.",
+        )
+    return str(Path(location).resolve()) if is_here else location
+
+
+def _is_here(location: str) -> bool:
+    """Whether it is the name of something in the folder that the command is given in."""
+    try:
+        return bool(location) and "://" not in location and not location.startswith("/") and Path(location).exists()
+    except OSError:  # too long for a name
+        return False
 
 
 def _change(given: dict[str, str | int | None], location: str | None = None) -> Change:

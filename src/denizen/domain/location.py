@@ -24,6 +24,10 @@ _CHANNEL_ID = re.compile(r"UC[A-Za-z0-9_-]{22}")
 _HANDLE = re.compile(r"@[\w.·-]{1,60}")
 _USER = re.compile(r"[\w.-]{1,60}")
 _YOUTUBE_HOSTS = frozenset({"youtube.com", "www.youtube.com", "m.youtube.com"})
+_FOLDER_PAGE = r"/(?P<kind>tree|blob)/(?P<branch>[^/]+)(?:/(?P<below>.+?))?/?"
+_GITHUB_PAGE = re.compile(rf"(?P<repository>/[^/]+/[^/]+){_FOLDER_PAGE}")
+_GITLAB_PAGE = re.compile(rf"(?P<repository>(?:/[^/]+)+?)/-{_FOLDER_PAGE}")
+"""Of a folder or a file in a repository."""
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -117,7 +121,8 @@ def _read_url(text: str, kind: SourceKind | None) -> tuple[SourceKind, str]:
     """An address that ends with .xml is a sitemap, unless it is said to be something else."""
     is_sitemap = kind is SourceKind.SITEMAP or (kind is None and text.lower().endswith(".xml"))
     if is_sitemap and not text.startswith("https://"):
-        raise _refuse("A sitemap is read over https only.", "Write https://.")
+        message = "A sitemap is read over https only: without TLS anybody on the way could change what agents read."
+        raise _refuse(message, "Write https://. Pages of this machine are read as a folder.")
     return SourceKind.SITEMAP if is_sitemap else SourceKind.GIT, _read_address(text)
 
 
@@ -134,6 +139,10 @@ def _read_address(text: str) -> str:
     if parts.password or (parts.username and parts.scheme != "ssh"):
         fix = "Take it out. For a private repository use ssh with a deploy key: ssh://git@host/owner/repo."
         raise _refuse("The address holds a user name or password, which would be kept in the store.", fix)
+    if page := (_GITHUB_PAGE if host == "github.com" else _GITLAB_PAGE).fullmatch(parts.path):
+        below = f" and the content path {page['below']}" if page["kind"] == "tree" and page["below"] else ""
+        fix = f"Write {parts.scheme}://{parts.netloc}{page['repository']}.git with the branch {page['branch']}{below}."
+        raise _refuse("This is the address of a page about a repository, not of the repository.", fix)
     if (parts.username or "").startswith("-") or parts.query or parts.fragment:
         raise _refuse("This address cannot be read by git.", "Take out what follows '?' or '#'.")
     return text
