@@ -1,21 +1,60 @@
-"""How far a sync is: a bar for each source on standard error, and nothing where that is no terminal."""
+"""How far a sync is, on standard error: a bar for each source, and where that is no terminal now and then a line."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from denizen.cli.screen import say
+
 if TYPE_CHECKING:
     from denizen.ports.source import Progress as Told
 
 LOOK_EVERY_S = 0.1
+PARTS = 10
+"""A line for each further tenth: what is quick has none, and a log of what is slow stays short."""
 
 Look = Callable[[], "Mapping[str, Told]"]
+
+
+class _Shown(Protocol):
+    def draw(self, seen: Mapping[str, Told]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Bars:
+    bars: Progress
+    tasks: dict[str, TaskID] = field(default_factory=dict[str, TaskID])
+
+    def draw(self, seen: Mapping[str, Told]) -> None:
+        for source, told in seen.items():
+            if source not in self.tasks:
+                self.tasks[source] = self.bars.add_task("", source=source, total=None)
+            self.bars.update(
+                self.tasks[source], description=_describe(told), completed=told.done, total=told.total or None
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Of what goes on for a while: its first look says nothing."""
+
+    write: Callable[[str], None]
+    seen: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+
+    def draw(self, seen: Mapping[str, Told]) -> None:
+        for source, told in seen.items():
+            part = told.done * PARTS // told.total if told.total else 0
+            stage, before = self.seen.get(source, ("", 0))
+            self.seen[source] = (told.stage, part)
+            if 0 < told.done < told.total and stage == told.stage and part > before:
+                self.write(f"{source}: {_describe(told)}")
 
 
 @asynccontextmanager
@@ -28,22 +67,22 @@ async def show_progress(look: Look) -> AsyncGenerator[None]:
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        tasks: dict[str, TaskID] = {}
+        shown: _Shown = Lines(lambda line: say(line, err=True)) if bars.disable else _Bars(bars)
         async with anyio.create_task_group() as group:
-            group.start_soon(_follow, look, bars, tasks)
+            group.start_soon(_follow, look, shown)
             yield
             group.cancel_scope.cancel()
-        _draw(look(), bars, tasks)
+        shown.draw(look())
 
 
-async def _follow(look: Look, bars: Progress, tasks: dict[str, TaskID]) -> None:
-    while not bars.disable:
-        _draw(look(), bars, tasks)
+async def _follow(look: Look, shown: _Shown) -> None:
+    while True:
+        shown.draw(look())
         await anyio.sleep(LOOK_EVERY_S)
 
 
-def _draw(seen: Mapping[str, Told], bars: Progress, tasks: dict[str, TaskID]) -> None:
-    for source, told in seen.items():
-        if source not in tasks:
-            tasks[source] = bars.add_task("", source=source, total=None)
-        bars.update(tasks[source], description=told.stage, completed=told.done, total=told.total or None)
+def _describe(told: Told) -> str:
+    """Git tells percents."""
+    if not 0 < told.done < told.total:
+        return told.stage
+    return f"{told.stage}, {told.done} %" if told.total == 100 else f"{told.stage}, {told.done} of {told.total}"
