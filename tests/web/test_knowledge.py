@@ -118,6 +118,29 @@ async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> Non
         assert (await admin.ask("GET", "/api/sources"))[1]["total"] == 0
 
 
+async def test_a_field_that_nobody_reads_is_refused_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        admin = desk.admin
+        status, answer = await admin.ask("POST", "/api/sources", location="nuxt/docs", branchh="next")
+        assert (status, answer["error"]["code"]) == (400, "field_unknown") and "'branch'" in answer["error"]["fix"]
+        _, made = await admin.ask("POST", "/api/sources", location="nuxt/docs")
+        assert (await admin.ask("PUT", "/api/sources/docs", **{**made, "label": "Docs"}))[1]["label"] == "Docs"
+        for method, path, wrong in (
+            ("PUT", "/api/sources/docs", "content-path"), ("PUT", "/api/snapshot/config", "repo"),
+            ("POST", "/api/sync", "source"),
+        ):  # fmt: skip
+            status, answer = await admin.ask(method, path, **{wrong: "x"})
+            assert (status, answer["error"]["code"]) == (400, "field_unknown"), (method, path)
+
+
+async def test_a_source_tells_admins_what_was_left_out_of_it(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "n", {"a.md": "A", "b.md": "\0"})))
+        await desk.admin.sync()
+        [row] = (await desk.admin.ask("GET", "/api/sources"))[1]["folder"]["sources"]
+        assert (row["files"], row["skipped"], row["left_out"]) == (1, 1, ["b.md (no text in it)"])
+
+
 async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         await desk.admin.ask("POST", "/api/sources", location="nuxt/docs")

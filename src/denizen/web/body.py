@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import anyio
@@ -69,6 +70,17 @@ async def read_bytes(request: Request, *, limit: int) -> bytes:
         if len(body) > limit:
             raise HTTPException(413, f"The body is larger than {limit} bytes")
     return bytes(body)
+
+
+def check_names(body: Body, known: Collection[str]) -> None:
+    """Raises InvalidInput for a field that nobody would read: what it says would be lost without a word."""
+    for name in body:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            fix = f"Did you mean '{near[0]}'?" if near else f"Known: {', '.join(known)}."
+            raise InvalidInput(
+                f"There is no field '{name[:100]}' here.", code="field_unknown", fix=fix, field=name[:100]
+            )
 
 
 def read_text(body: Body, name: str, default: str = "") -> str:

@@ -19,12 +19,15 @@ from denizen.domain.snapshot import Remote
 from denizen.domain.source import Source, SourceKind, is_branch, read_location
 from denizen.engine.knowledge.sources import Change, Known
 from denizen.web.api.inbound import may_see_all, require_admin
-from denizen.web.body import Body, read_flag, read_number, read_object, read_text, wrong_type
+from denizen.web.body import Body, check_names, read_flag, read_number, read_object, read_text, wrong_type
 from denizen.web.dependencies import KnowledgeParts
 from denizen.web.guard import principal_of
 from denizen_sdk import wire
 
 _TEXTS = ("label", "branch", "content_path", "output_path")
+_FIELDS = ("id", "location", "kind", *_TEXTS, "readme_only", "max_videos", "sync_every_minutes")
+_ANSWERED = (*_FIELDS, "folder", "created_at", "updated_at")
+"""Whoever changes a source may send back what they were told of it."""
 
 
 class Knowledge:
@@ -63,6 +66,7 @@ class Knowledge:
     async def add(self, request: Request) -> Response:
         require_admin(request)
         body = await read_object(request)
+        check_names(body, _FIELDS)
         _check_local(request, read_text(body, "location"), _kind(body))
         source = await self._catalog.add(read_text(body, "location"), _change(body), source_id=read_text(body, "id"))
         return JSONResponse(self._source(source), status_code=201)
@@ -71,6 +75,7 @@ class Knowledge:
         """Fields that are missing stay as they are."""
         require_admin(request)
         body, which = await read_object(request), request.path_params["source"]
+        check_names(body, _ANSWERED)
         source = (await self._catalog.get(which)).source
         location = read_text(body, "location").strip() or source.location  # an empty one leaves it as it is
         _check_local(request, location, _kind(body))
@@ -106,6 +111,7 @@ class Knowledge:
         """
         require_admin(request)
         body, known = await read_object(request), self._remote()
+        check_names(body, (*_remote(known), "run"))
         remote = _read_remote(body, known)
         _check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)

@@ -60,7 +60,8 @@ def read_commands(body: Body) -> tuple[list[str], bool]:
     """The commands, and whether it is a single one. Raises InvalidInput."""
     single, batch = body.get("command"), body.get("commands")
     if (single is None) == (batch is None):
-        raise InvalidInput("Send either 'command' or 'commands'.", code="field_invalid", fix="Leave one of them out.")
+        fix = 'Send {"command": "ls"}, or {"commands": ["ls"]}.' if single is None else "Leave one of them out."
+        raise InvalidInput("Send either 'command' or 'commands'.", code="field_invalid", fix=fix)
     given: list[Any] = cast("list[Any]", batch) if isinstance(batch, list) else [single]
     if batch is not None and not isinstance(batch, list):
         raise wrong_type("commands", "a list of texts")

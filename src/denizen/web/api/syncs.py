@@ -23,7 +23,7 @@ from denizen.domain.source import SyncRun
 from denizen.engine.knowledge.following import Stand, follow
 from denizen.ports.source import Progress
 from denizen.web.api.inbound import require_admin
-from denizen.web.body import Body, Strangers, has_body, read_flag, read_object, wrong_type
+from denizen.web.body import Body, Strangers, check_names, has_body, read_flag, read_object, wrong_type
 from denizen.web.dependencies import KnowledgeParts, Timing
 from denizen.web.errors import problem_of
 from denizen.web.event_stream import Chunks, Conduct, EventStream
@@ -68,6 +68,7 @@ class Syncs:
     async def start(self, request: Request) -> Response:
         require_admin(request)
         body: Body = await read_object(request) if has_body(request) else {}
+        check_names(body, ("sources", "reset", "push"))
         push = read_flag(body, "push") if "push" in body else True
         return _started(await self._sync.start(_names(body), reset=read_flag(body, "reset"), push=push))
 
