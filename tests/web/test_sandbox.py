@@ -101,6 +101,8 @@ async def test_a_body_has_exactly_one_of_both_within_bounds(tmp_path: Path) -> N
     async with open_shore(tmp_path) as shore:
         for body in bodies:
             assert (await shore.refused(**body))["code"] == "field_invalid", body
+        assert '{"command": "ls"}' in (await shore.refused(cmd="ls"))["fix"]
+        assert "Leave one" in (await shore.refused(command="ls", commands=["ls"]))["fix"]
         assert (await shore.run(command=long[:2000]))["exitCode"] == 0
         assert len((await shore.run(commands=["echo a"] * 10))["results"]) == 10
 

@@ -42,7 +42,11 @@ async def _list(denizen: Denizen) -> None:
 @command.command()
 @click.option("-a", "--agent", default="", help="Of this agent.  [default: the configured one]")
 @click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="Change a setting; may be given again.")
-@click.option("--name", default="", help="Of this set, made when it is not there.  [default: the active one]")
+@click.option(
+    "--name",
+    default="",
+    help="Of this set, made when it is not there; a change lets it hold.  [default: the active one]",
+)
 @click.option("--use", default="", metavar="SET", help="Let this set hold from now on.")
 @click.option("--delete", default="", metavar="SET", help="Delete a set; after the active one the file holds.")
 @click.option("--reset", is_flag=True, help="Empty the set, so that the configuration file holds.")

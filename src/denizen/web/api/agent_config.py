@@ -56,8 +56,10 @@ class AgentConfiguration:
         return await self._told(request, in_full=may_see_all(principal_of(request)))
 
     async def save(self, request: Request) -> Response:
-        """Fields that are missing stay as they are; null brings the configured value back. `name` is the set that is
-        written to, made when it is not there; else it is the active one. It is active then, unless `activate` is false.
+        """Changes settings: fields that are missing stay as they are, and null brings the configured value back.
+
+        `name` is the set that is written to, made when it is not there; else it is the active one. It is active then,
+        unless `activate` is false.
         """
         require_admin(request)
         body = await read_object(request)
