@@ -46,14 +46,31 @@ def part(taken: Taken, folder: str = "docs/a", revision: str = "1") -> SnapshotP
 
 
 async def test_text_is_kept_as_it_is_and_of_pages_and_pdfs_the_text(library: FileLibrary) -> None:
-    given = {"a.md": b"A\r\n", "b/page.html": b"<hi>", "c.pdf": b"%PDFtext", "d.txt": "\u00fc".encode("latin-1")}
+    given = {"a.md": b"A\r\n", "b/page.html": b"<hi>", "c.pdf": b"%PDFtext", "d.txt": "\u00fc".encode()}
     taken = await library.take(files(given), ignore)
     assert (taken.files, taken.documents, taken.skipped) == (4, 2, 0)
     await library.publish([part(taken)], now=NOW)
     root = library.current_folder()
     assert root is not None
     assert {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()} == {
-        "docs/a/a.md": b"A\r\n", "docs/a/b/page.html.md": b"hi", "docs/a/c.pdf.txt": b"text", "docs/a/d.txt": b"\xfc",
+        "docs/a/a.md": b"A\r\n", "docs/a/b/page.html.md": b"hi", "docs/a/c.pdf.txt": b"text",
+        "docs/a/d.txt": b"\xc3\xbc",
+    }  # fmt: skip
+
+
+async def test_text_in_the_encodings_of_windows_is_kept_in_utf_8_and_damaged_utf_8_as_it_is(
+    library: FileLibrary,
+) -> None:
+    given = {
+        "old.txt": "Grünkohl für “alle”".encode("cp1252"), "page.html": "<Grüße>".encode("latin-1"),
+        "notepad.txt": "Grünkohl".encode("utf-16"), "damaged.md": "Grünkohl für alle, Käse\n".encode() + b"\xff",
+    }  # fmt: skip
+    await library.publish([part(await library.take(files(given), ignore))], now=NOW)
+    root = library.current_folder()
+    assert root is not None
+    assert {path.name: path.read_bytes() for path in root.rglob("*") if path.is_file()} == {
+        "old.txt": "Grünkohl für “alle”".encode(), "page.html.md": "Grüße".encode(),
+        "notepad.txt": "Grünkohl".encode(), "damaged.md": given["damaged.md"],
     }  # fmt: skip
 
 

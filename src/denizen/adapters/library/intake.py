@@ -1,10 +1,11 @@
-"""From the files of a source to objects and a manifest: text as it is, HTML and PDF as their text. Blocks.
+"""From the files of a source to objects and a manifest: text as it is, in UTF-8, HTML and PDF as their text. Blocks.
 
 Called by `library`, in a thread. What a file of which kind is worth reading at all is `domain/source`'s.
 """
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -102,6 +103,7 @@ class Intake:
         data = file.read()
         if suffix in PDF_SUFFIXES:
             return self.convert.pdf(data).encode(errors="replace") or None
+        data = _to_utf8(data)
         if b"\0" in data[:_SNIFFED_BYTES] or data.startswith(_LFS_MARK):
             return None
         if suffix in HTML_SUFFIXES:
@@ -114,6 +116,19 @@ class Intake:
         for path in sorted(folders.intersection(self._items)):
             self._leave_out(path, "a folder has its place")
         return [item for path, item in sorted(self._items.items()) if path not in folders]
+
+
+def _to_utf8(data: bytes) -> bytes:
+    """Text as Windows wrote it, which nobody would find by a word with an umlaut. UTF-8 with some damage is left as it
+    is.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace").encode()
+    text = data.decode(errors="replace")
+    broken = text.count("\ufffd")
+    if not broken or b"\0" in data or broken * 2 <= sum(not each.isascii() for each in text):
+        return data
+    return data.decode("cp1252", errors="replace").encode()
 
 
 def _fits(name: str) -> bool:

@@ -91,8 +91,9 @@ def _source(row: sa.RowMapping) -> Source:
 
 def _state(row: sa.RowMapping) -> SourceState:
     told: dict[str, Any] = {**row}
-    taken: dict[str, Any] = told["taken"]
-    told["taken"] = Taken(**taken | {"left_out": tuple(taken.get("left_out", ()))}) if taken else None
+    taken: dict[str, Any] = {**told["taken"]}
+    taken["left_out"] = tuple(taken.get("left_out", ()))
+    told["taken"] = Taken(**taken) if told["taken"] else None
     return SourceState(**told)
 
 
