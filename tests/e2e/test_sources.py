@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.discord.pdfs import pdf_of
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
@@ -115,6 +116,26 @@ class SlowServer:
                     self._asked.set()
                     self._answers.wait(60)
                     connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+def test_of_a_pdf_that_is_too_long_the_text_says_that_there_is_more(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/book.pdf").write_bytes(pdf_of([f"page {number}" for number in range(1, 102)]))
+    assert home.do("sources", "add", str(tmp_path / "notes")).code == 0
+    assert home.do("sources", "sync").code == 0
+    said = agents_see(home)["docs/notes/book.pdf.txt"]
+    assert said.endswith("page 100\n\n[only 100 of 101 pages were read: it is long]\n")
+
+
+def test_an_interrupted_sync_says_what_becomes_of_it(home: Home) -> None:
+    with closing(SlowServer()) as slow:
+        assert home.do("sources", "add", slow.url, "--id", "slow").code == 0
+        with home.start("sources", "sync") as running:
+            slow.await_question()
+            ended = running.stop(signal.SIGINT)
+        slow.answer()
+    assert ended.code == 130 and ended.out == ""
+    assert "Sources that were read stay so; `denizen sources sync` goes on with the others." in ended.err
 
 
 def test_a_sync_of_a_server_that_was_killed_is_finished_by_the_next_one(

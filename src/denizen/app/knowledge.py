@@ -168,5 +168,6 @@ def _html_text(data: bytes) -> str:
 
 
 def _pdf_text(data: bytes) -> str:
-    """In a process of its own; called in a worker thread."""
-    return from_thread.run(read_pdf, data).text
+    """In a process of its own; called in a worker thread. What is missing is said at the end of what is there."""
+    read = from_thread.run(read_pdf, data)
+    return f"{read.text}\n\n[{read.lacks}]\n" if read.text and read.lacks else read.text

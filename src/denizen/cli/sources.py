@@ -16,6 +16,8 @@ from denizen.cli.screen import printable_json, say
 from denizen.cli.source_webhook import webhook
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from denizen.app.build import Denizen
     from denizen.domain.source import SyncRun
     from denizen.engine.knowledge.sources import Change, Known
@@ -157,7 +159,12 @@ def sync(ctx: click.Context, source_ids: tuple[str, ...], *, reset: bool, push: 
     Ends with exit code 4 when a source could not be read; of that one the last good state stays.
     """
     home: Path = ctx.obj
-    ctx.exit(anyio.run(partial(_sync, home, source_ids, reset=reset, push=push)))
+    try:
+        ended = anyio.run(partial(_sync, home, source_ids, reset=reset, push=push))
+    except KeyboardInterrupt:
+        say("Sources that were read stay so; `denizen sources sync` goes on with the others.", err=True)
+        raise
+    ctx.exit(ended)
 
 
 @command.command()
@@ -223,8 +230,8 @@ async def _status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
         say(printable_json(told))
         return
     say(f"current snapshot: {found.current or 'none'}")
-    say(f"latest snapshot: {found.latest or 'none'}{f', made {latest_at}' if latest_at else ''}")
-    say(f"last sync: {last_sync_at or 'never'}")
+    say(f"latest snapshot: {found.latest or 'none'}{f', made {_time(found.latest_at)}' if found.latest_at else ''}")
+    say(f"last sync: {_time(found.last_sync_at) if found.last_sync_at else 'never'}")
     say(f"a sync is needed: {f'yes. {found.why}' if found.needs_sync else 'no'}")
     if verify and found.current:
         say("\n".join(faults) if faults else "every file is as it was read")
@@ -292,6 +299,10 @@ def _counted(known: Known | None) -> str:
     return f", {_files(taken.files)}{f'; {left_out}' if left_out else ''}"
 
 
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
 def _files(count: int) -> str:
     return f"{count} file{'' if count == 1 else 's'}"
 
@@ -304,7 +315,7 @@ def _line(known: Known) -> str:
         return f"{what}: not read yet"
     left_out = f" ({state.taken.skipped} left out)" if state.taken and state.taken.skipped else ""
     taken = f"{_files(state.taken.files)}{left_out}" if state.taken else "never read"
-    read = f", {state.synced_at:%Y-%m-%d %H:%M} UTC" if state.synced_at else ""
+    read = f", {_time(state.synced_at)}" if state.synced_at else ""
     how = "it was skipped" if state.is_skipped else "the last attempt failed"
     return f"{what}: {taken}{read}{f'; {how}: {state.error}' if state.error else ''}"
 

@@ -72,9 +72,13 @@ async def _run(data: bytes, timeout_s: float) -> tuple[bytes, bool]:
         async with process:
             try:
                 await _talk(process, data, said)
+                if len(said) < _MAX_OUTPUT_BYTES:
+                    await process.wait()
             finally:
-                with suppress(ProcessLookupError):
-                    process.kill()
+                # Who kills what has ended takes its exit from the event loop, which then complains.
+                if process.returncode is None:
+                    with suppress(ProcessLookupError):
+                        process.kill()
     return bytes(said), scope.cancelled_caught
 
 
