@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
     """A source of knowledge. `folder` is where it lies in the shell; `synced_at` is None before its first reading.
-    From `location` on it is told to owners and admins only; `error` says why it could not be read the last time, and
-    with `has_webhook` the configuration has a secret with which it is read (`call_webhook`).
+    From `location` on it is told to owners and admins only. `left_out` names the first of the `skipped` files, each
+    with why it was not kept; `error` says why the source could not be read the last time. With `has_webhook` the
+    configuration has a secret with which it is read (`call_webhook`).
     """
 
     id: str
@@ -30,6 +31,8 @@ class SourceInfo:
     max_videos: int = 0
     sync_every_minutes: int = 0
     revision: str = ""
+    skipped: int = 0
+    left_out: tuple[str, ...] = ()
     error: str = ""
     has_webhook: bool = False
 

@@ -6,7 +6,7 @@ is named by owners only: an admin of the community need not be somebody who may 
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from starlette.requests import Request
@@ -23,11 +23,13 @@ from denizen.web.body import Body, check_names, read_flag, read_number, read_obj
 from denizen.web.dependencies import KnowledgeParts
 from denizen.web.guard import principal_of
 from denizen_sdk import wire
+from denizen_sdk.knowledge import SourceInfo
 
 _TEXTS = ("label", "branch", "content_path", "output_path")
 _FIELDS = ("id", "location", "kind", *_TEXTS, "readme_only", "max_videos", "sync_every_minutes")
-_ANSWERED = (*_FIELDS, "folder", "created_at", "updated_at")
-"""Whoever changes a source may send back what they were told of it."""
+_ANSWERED = (*(each.name for each in fields(SourceInfo)), "created_at", "updated_at")
+_REMOTE_ANSWERED = tuple(each.name for each in fields(wire.RemoteChanged))
+"""Whoever changes something may send back what they were told of it."""
 
 
 class Knowledge:
@@ -111,7 +113,7 @@ class Knowledge:
         """
         require_admin(request)
         body, known = await read_object(request), self._remote()
-        check_names(body, (*_remote(known), "run"))
+        check_names(body, _REMOTE_ANSWERED)
         remote = _read_remote(body, known)
         _check_local(request, remote.location, SourceKind.GIT)
         await self._change_remote(remote)
