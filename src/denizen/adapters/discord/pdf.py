@@ -72,13 +72,8 @@ async def _run(data: bytes, timeout_s: float) -> tuple[bytes, bool]:
         async with process:
             try:
                 await _talk(process, data, said)
-                if len(said) < _MAX_OUTPUT_BYTES:
-                    await process.wait()
             finally:
-                # Who kills what has ended takes its exit from the event loop, which then complains.
-                if process.returncode is None:
-                    with suppress(ProcessLookupError):
-                        process.kill()
+                _kill(process)
     return bytes(said), scope.cancelled_caught
 
 
@@ -92,6 +87,15 @@ async def _talk(process: Process, data: bytes, said: bytearray) -> None:
     with suppress(anyio.EndOfStream):
         while len(said) < _MAX_OUTPUT_BYTES:
             said += await process.stdout.receive()
+    if len(said) < _MAX_OUTPUT_BYTES:
+        await process.wait()
+
+
+def _kill(process: Process) -> None:
+    """Unless it has ended: who kills it then takes its exit from the event loop, which complains."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
 
 
 def _parsed(said: bytes) -> Iterator[dict[str, Any]]:
