@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from denizen.domain.citation import UNKNOWN
+from denizen.domain.cited_text import UNKNOWN
 from denizen.testing.model_server import Answer, Call
 from tests.e2e.discord import Harbour
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from denizen.domain.audit import AuditEvent
-from denizen.domain.citation import Unmarked
+from denizen.domain.cited_text import Unmarked
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
 from denizen.domain.ids import MessageId, derive

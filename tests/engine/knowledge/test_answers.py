@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from denizen.domain.agent import Agent, CitationFormat, Style
-from denizen.domain.citation import UNKNOWN, UNPROVED, Citation, Doubt, Ref
+from denizen.domain.citation import Citation, Doubt, Ref
+from denizen.domain.cited_text import UNKNOWN, UNPROVED
 from denizen.domain.errors import NotFound
 from denizen.domain.gap import GapKind
 from denizen.domain.principal import Principal, PrincipalKind

@@ -15,7 +15,8 @@ from itertools import islice, zip_longest
 from anyio import to_thread
 
 from denizen.domain.agent import CitationFormat
-from denizen.domain.citation import UNKNOWN, Citation, Doubt, Mark, Ref, find_marks, link_of, show
+from denizen.domain.citation import Citation, Doubt, Ref, link_of
+from denizen.domain.cited_text import UNKNOWN, Mark, find_marks, show
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
 from denizen.ports.source import DocumentText, Library

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from denizen.domain.agent import Agent, AnswersFrom, CitationFormat
-from denizen.domain.citation import UNKNOWN
+from denizen.domain.cited_text import UNKNOWN
 
 TOOLS = frozenset({"bash", "bash_batch", "list_knowledge", "read_knowledge", "search_docs"})
 """Those that read sources. They are there only where there is something to read, or an agent names them."""
