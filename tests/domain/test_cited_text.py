@@ -1,8 +1,8 @@
-"""What an answer cites is found, and shown as configured."""
+"""What an answer cites is found, and shown as configured, in whatever pieces the answer comes."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given
@@ -10,13 +10,18 @@ from hypothesis import strategies as st
 
 from denizen.domain.agent import CitationFormat
 from denizen.domain.citation import Citation, Doubt, Ref
-from denizen.domain.cited_text import UNKNOWN, UNPROVED, Mark, Unmarked, find_marks, show
+from denizen.domain.cited_text import UNKNOWN, UNPROVED, Mark, MarkReader, MarkWriter, Unmarked
 
 LINK = "https://github.com/ada/guide/blob/c0ffee/a.md?plain=1#L3-L9"
 
 
+def marks(text: str) -> list[Mark]:
+    reader = MarkReader()
+    return [each for each in [*reader.feed(text), *reader.finish()] if isinstance(each, Mark)]
+
+
 def refs(text: str) -> list[str]:
-    return [str(ref) for mark in find_marks(text) for ref in mark.refs]
+    return [str(ref) for mark in marks(text) for ref in mark.refs]
 
 
 @pytest.mark.parametrize(
@@ -42,11 +47,33 @@ def test_places_are_found_however_they_are_written(text: str, found: list[str]) 
     assert refs(text) == found
 
 
-def told(text: str, style: CitationFormat, doubt: Doubt | None = None, link: str = "") -> str:
-    def find(mark: Mark, ref: Ref) -> Citation:
-        return Citation(ref, link=link, doubt=doubt if ref.path == "docs/b.md" else None)
+class Stream:
+    """A text that comes piece by piece; places in `docs/b.md` are not proved where there is a doubt."""
 
-    return show(text, find_marks(text), find, style)
+    def __init__(self, style: CitationFormat, doubt: Doubt | None = None, link: str = "") -> None:
+        self._unmarked, self._reader, self._writer = Unmarked(), MarkReader(), MarkWriter(style)
+        self._doubt, self._link = doubt, link
+
+    def feed(self, text: str) -> str:
+        return self._write(self._reader.feed(self._unmarked.feed(text)))
+
+    def finish(self) -> str:
+        rest = self._write(self._reader.feed(self._unmarked.finish())) + self._write(self._reader.finish())
+        return rest + self._writer.finish()
+
+    def _write(self, pieces: Sequence[str | Mark]) -> str:
+        return "".join(
+            self._writer.text(each) if isinstance(each, str) else self._writer.mark(list(map(self._find, each.refs)))
+            for each in pieces
+        )
+
+    def _find(self, ref: Ref) -> Citation:
+        return Citation(ref, link=self._link, doubt=self._doubt if ref.path == "docs/b.md" else None)
+
+
+def told(text: str | Iterable[str], style: CitationFormat, doubt: Doubt | None = None, link: str = "") -> str:
+    stream = Stream(style, doubt, link)
+    return "".join(map(stream.feed, [text] if isinstance(text, str) else text)) + stream.finish()
 
 
 TEXT = "One thing [docs/a.md:3-9]. Another [docs/b.md:1]. The first again [docs/a.md:3-9]."
@@ -76,7 +103,7 @@ def test_of_several_places_in_one_the_proved_ones_stay() -> None:
 
 def test_words_in_quotation_marks_right_before_it_belong_to_a_citation() -> None:
     def quoted(text: str) -> list[str]:
-        return [mark.quoted for mark in find_marks(text)]
+        return [mark.quoted for mark in marks(text)]
 
     assert quoted('It says "we open at nine each day" [docs/a.md:1].') == ["we open at nine each day"]
     assert quoted("\u201ewe open at nine each day\u201c [docs/a.md:1]") == ["we open at nine each day"]
@@ -86,27 +113,88 @@ def test_words_in_quotation_marks_right_before_it_belong_to_a_citation() -> None
     assert quoted('"we open at nine each day". That was long ago, and is not so any more. [docs/a.md:1]') == [""]
 
 
-@pytest.mark.parametrize("style", [CitationFormat.INLINE, CitationFormat.FOOTNOTE])
-def test_what_stands_behind_a_proved_place_does_not_become_its_link(style: CitationFormat) -> None:
-    for evil in ("(https://evil.example/(x))", "(http://e)(http://evil.example)", "[x]: http://evil.example"):
-        shown = told(f"So it is [docs/a.md:1]{evil}", style)
-        assert "](https://evil" not in shown and "](http://evil" not in shown and "][" not in shown
+@pytest.mark.parametrize("style", CitationFormat)
+@pytest.mark.parametrize("mark", ["[docs/a.md:1]", "[docs/b.md:1]", "[docs/b.md:1] [docs/a.md:1]"])
+def test_what_stands_behind_a_mark_does_not_become_its_link(style: CitationFormat, mark: str) -> None:
+    for evil in (
+        "(https://evil.example/(x))",
+        "(http://e)(http://evil.example)",
+        '(http://evil "x")',
+        "[x]: http://evil",
+    ):
+        shown = told(f"So it is {mark}{evil}", style, Doubt.NOT_READ)
+        assert "](http" not in shown and "][" not in shown
+
+
+def test_a_place_that_stands_in_a_link_is_found_too() -> None:
+    assert refs("[so](docs) [here]([docs/a.md:1])") == ["docs/a.md:1"]
+
+
+def test_without_citations_only_the_space_in_front_of_each_goes() -> None:
+    assert told("-  [docs/a.md:1][docs/a.md:2] so", CitationFormat.NONE) == "-  so"
+    assert told("a [docs/a.md:1] [docs/a.md:2] b", CitationFormat.NONE) == "a b"
 
 
 @given(st.lists(st.sampled_from(["[[", "[", "unknown", "]]", "]", "un", "known", "text ", "[[unknown]]"])))
-def test_a_stream_shows_everything_but_the_mark_for_what_is_unknown(pieces: list[str]) -> None:
+def test_the_mark_for_what_is_unknown_is_taken_out_in_whatever_pieces_it_comes(pieces: list[str]) -> None:
     unmarked = Unmarked()
     shown = "".join(map(unmarked.feed, pieces)) + unmarked.finish()
-    assert UNKNOWN not in shown
-    if UNKNOWN not in "".join(pieces):
-        assert shown == "".join(pieces)
+    assert shown == "".join(pieces).replace(UNKNOWN, "")
+    assert unmarked.has_found == (UNKNOWN in "".join(pieces))
+
+
+WORDS = [
+    "[docs/a.md:1]", "[docs/b.md:2]", "[docs/a.md:1; docs/b.md:2]", "[`docs/a.md`]", "`[docs/a.md]`", "[foo]", "[x]",
+    "(https://e.example/x)", "(http", "(x y)", "(", ")", "[", "]", "`", " ", " ", "\t", "\n", "\n\n", "\n- ", "\n```\n",
+    "```", "~~~", "\n   ````\n", " word", " word.", '"words that somebody has said"', "\u201e", '"', UNKNOWN, "[[unk",
+    ":3", "a" * 310, "a" * 595,
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=25), st.data(), st.sampled_from(CitationFormat))
+def test_a_stream_shows_what_stands_there_in_the_end(
+    words: list[str], data: st.DataObject, style: CitationFormat
+) -> None:
+    text = "".join(words)
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=30)))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    whole = told(text, style, Doubt.NOT_READ, LINK)
+    assert told(pieces, style, Doubt.NOT_READ, LINK) == whole
+    assert told(iter(text), style, Doubt.NOT_READ, LINK) == whole
+    assert whole == whole.strip()
+
+
+def test_text_without_brackets_goes_out_word_by_word() -> None:
+    stream = Stream(CitationFormat.INLINE)
+    assert list(map(stream.feed, ["A berth", " is ", "ten (10)", " euros.\n", "\nBye"])) == [
+        "A berth", " is", " ten (10)", " euros.", "\n\nBye",
+    ]  # fmt: skip
+
+
+def test_what_may_become_a_mark_waits_from_its_bracket_on_until_it_is_one_with_its_link() -> None:
+    stream = Stream(CitationFormat.INLINE, link=LINK)
+    assert list(map(stream.feed, ["So [", "docs/a.md:3", "-9]", "(http", "://e)", "."])) == [
+        "So", "", "", "", f" [docs/a.md:3-9](<{LINK}>)", ".",
+    ]  # fmt: skip
+    assert list(map(stream.feed, [" A list [1, 2", "] and [3,\n", "4]."])) == [" A list", " [1, 2] and [3,", "\n4]."]
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 4000, "[" + "a" * 4000, "[docs/a.md:1](" + "a" * 4000, "[a" * 2000, "\u201e" * 4000]
+)
+def test_what_becomes_no_mark_waits_for_a_bounded_length_only(text: str) -> None:
+    stream = Stream(CitationFormat.INLINE)
+    shown = 0
+    for count, char in enumerate(text, 1):
+        shown += len(stream.feed(char))
+        assert count - shown < 650
 
 
 @given(st.text(alphabet="[]()`docs/a.md:;, 0123456789\n\"'L#-", max_size=300))
 def test_any_text_keeps_what_is_no_citation(text: str) -> None:
-    marks = find_marks(text)
-    assert all(0 <= mark.start < mark.end <= len(text) for mark in marks)
-    assert show(text, [], lambda _mark, ref: Citation(ref), CitationFormat.INLINE) == text
-    kept = [text[a.end : b.start] for a, b in pairwise(marks)]
-    shown = show(text, marks, lambda _mark, ref: Citation(ref), CitationFormat.NONE)
-    assert all(piece in shown for piece in kept)
+    reader = MarkReader()
+    pieces = [*reader.feed(text), *reader.finish()]
+    if not any(isinstance(each, Mark) for each in pieces):
+        assert told(text, CitationFormat.INLINE) == text.strip()
+    shown = told(text, CitationFormat.NONE)
+    assert all(each.strip() in shown for each in pieces if isinstance(each, str))

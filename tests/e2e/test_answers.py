@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import anyio
+import openai
 import pytest
 
 from denizen.adapters.store import open_store
@@ -69,6 +71,36 @@ def test_an_answer_shows_where_it_comes_from_and_the_trace_what_was_taken_out(
     provider.script(Answer(text="Ten euros."))
     again = home.do("replay", told["turn"], "--model", "local/other")
     assert again.code == 0 and "local/other" in again.out
+
+
+@pytest.mark.parametrize(
+    ("style", "told"),
+    [
+        (
+            "inline",
+            "Ten [1] euros [docs/guide/harbour.md:3], and dogs are welcome [source not confirmed].\n\nBye.",
+        ),
+        (
+            "footnote",
+            "Ten [1] euros [1], and dogs are welcome [source not confirmed].\n\nBye.\n\n[1] [docs/guide/harbour.md:3]",
+        ),
+    ],
+)
+def test_what_is_streamed_is_proved_already(home_with_guide: Home, provider: Provider, style: str, told: str) -> None:
+    home = home_with_guide
+    home.write(home.config.read_text().replace("denizen: {}", f"denizen: {{style: {{citations: {style}}}}}"))
+    said = "Ten [1] euros [docs/guide/harbour.md:3-3](https://made.up/x), and dogs are welcome [docs/guide/dogs.md:1]."
+    with home.serve() as server, openai.OpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0) as client:
+        provider.script(search(), Answer(text=f"{said}\n\nBye.\n"))
+        asked: Any = [{"role": "user", "content": "How much is a berth?"}]
+        with client.chat.completions.create(model="denizen", messages=asked, stream=True) as stream:
+            chunks = list(stream)
+        pieces = [choice.delta.content for chunk in chunks for choice in chunk.choices if choice.delta.content]
+        assert "".join(pieces) == told
+        assert len(pieces) > 2
+        turn = server.get(f"/api/turns/{chunks[0].id.removeprefix('chatcmpl-')}").body
+    assert turn["reply"] == told
+    assert [each["doubt"] for each in turn["citations"]] == ["", "there is no such file"]
 
 
 def test_what_the_documents_do_not_answer_is_told_to_who_writes_them(home_with_guide: Home, provider: Provider) -> None:

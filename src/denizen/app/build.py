@@ -40,7 +40,7 @@ from denizen.engine.consult import Consult
 from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.observer import Observer
-from denizen.engine.knowledge.citations import Prover
+from denizen.engine.knowledge.proof import Prover
 from denizen.engine.live import Live
 from denizen.engine.queries import Queries
 from denizen.engine.recall import Recall

@@ -17,7 +17,7 @@ from denizen.cli.asking import Asking, asking, can_ask
 from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
 from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
-from denizen.cli.screen import CHECKED, describe_picture, printable, printable_json, say
+from denizen.cli.screen import IN_THE_END, describe_picture, printable, printable_json, say
 from denizen.domain.approval import Reach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput
@@ -165,7 +165,7 @@ class Printer:
         elif event.reply and not self._live:
             say(event.reply)
         elif event.reply and self._said.strip() not in ("", event.reply):
-            say(f"\n{CHECKED}\n{event.reply}")
+            say(f"\n{IN_THE_END}\n{event.reply}")
         if event.status is TurnStatus.DONE:
             return DONE
         if event.status is TurnStatus.CANCELLED:

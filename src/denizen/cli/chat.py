@@ -17,7 +17,7 @@ from denizen.cli.asking import asking, can_ask
 from denizen.cli.exit_codes import DONE
 from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
-from denizen.cli.screen import CHECKED, describe_picture, printable
+from denizen.cli.screen import IN_THE_END, describe_picture, printable
 from denizen.domain.approval import Reach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
@@ -284,7 +284,7 @@ class View:
 
     def _end(self, event: TurnFinished) -> None:
         if event.reply and self._said.strip() and self._said.strip() != event.reply:
-            self._aside(CHECKED, "dim")
+            self._aside(IN_THE_END, "dim")
             self._console.print(printable(event.reply), markup=False, soft_wrap=True)
         for image in event.images:
             self._aside(describe_picture(image), "dim")

@@ -17,7 +17,7 @@ pairs, which cannot be written at all, leave a mark.
 """
 _BARE_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
-CHECKED = "As it stands when what it cites is checked:"
+IN_THE_END = "As it stands in the end:"
 """Before a reply that is not what was streamed."""
 
 

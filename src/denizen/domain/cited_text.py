@@ -1,9 +1,14 @@
-"""Text with citations: where it names places in documents, and how that is shown. Pure."""
+"""Text with citations: where it names places in documents, and how that is shown. Pure.
+
+A text may come in any pieces: what is read and shown does not depend on them, so that a stream shows what stands there
+in the end. Only what may become a mark waits for what follows, from its bracket on and for a bounded length, and white
+space for the word behind it. The work grows with the text, whatever is in it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from denizen.domain.agent import CitationFormat
@@ -19,85 +24,194 @@ UNKNOWN = "[[unknown]]"
 MIN_QUOTED_CHARS = 20
 """Shorter words in quotation marks are a manner of speaking."""
 
-_BRACKETS = re.compile(r"(?P<space>[ \t]?)\[`?(?P<inside>[^\[\]\n`]{3,600})`?\](?:\([^()\s]{0,600}\))?")
+_MARK = re.compile(r"\[`?(?P<inside>[^\[\]\n`]{3,600})`?\]")
+_MARK_BEGUN = re.compile(r"\[`?[^\[\]\n`]{0,600}`?\Z")
+_LINK = re.compile(r"\([^()\s]{0,600}\)")
+_LINK_BEGUN = re.compile(r"(?:\([^()\s]{0,600})?\Z")
 _PLACE = re.compile(
     r"(?P<path>[^\s:#]+(?: [^\s:#]+)*\.[A-Za-z0-9]{1,5})"
     r"(?:(?::|#|, ?lines? )L?(?P<first>\d{1,7})(?: ?[-\u2013] ?L?(?P<last>\d{1,7}))?)?"
 )
 _BETWEEN = re.compile(r"[;,] +(?=[^;,]+\.)")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_FENCE = re.compile(r"\n {0,3}(`{3,}|~{3,})")
 _QUOTED = re.compile(r"[\"\u201c\u201e\u00ab]([^\"\u201c\u201d\u201e\u00ab\u00bb\n]{20,600})[\"\u201d\u201c\u00bb]")
 _BLANK_PATH = re.compile(r"\A[A-Za-z0-9_.-]+(/[^/]+)+\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where an answer names places: `text[start:end]`, with the space in front. `quoted` are words in quotation marks
-    right before it.
-    """
+    """Where a text names places. `quoted` are words in quotation marks right before it."""
 
-    start: int
-    end: int
     refs: tuple[Ref, ...]
     quoted: str = ""
 
 
 class Unmarked:
-    """Text that is streamed, without the mark for what is unknown: what may become one waits for what follows."""
+    """Text without the mark for what is unknown."""
 
     def __init__(self) -> None:
         self._held = ""
+        self.has_found = False
 
     def feed(self, text: str) -> str:
-        text = (self._held + text).replace(UNKNOWN, "")
-        longest = min(len(UNKNOWN) - 1, len(text))
-        kept = next((size for size in range(longest, 0, -1) if UNKNOWN.startswith(text[-size:])), 0)
-        self._held = text[len(text) - kept :]
-        return text[: len(text) - kept]
+        *before, rest = (self._held + text).split(UNKNOWN)
+        self.has_found = self.has_found or bool(before)
+        longest = min(len(UNKNOWN) - 1, len(rest))
+        kept = next((size for size in range(longest, 0, -1) if UNKNOWN.startswith(rest[-size:])), 0)
+        self._held = rest[len(rest) - kept :]
+        return "".join([*before, rest[: len(rest) - kept]])
 
     def finish(self) -> str:
         held, self._held = self._held, ""
         return held
 
 
-def find_marks(text: str) -> list[Mark]:
-    """In order; none in blocks of code."""
-    code = list(_code(text))
-    marks: list[Mark] = []
-    for found in _BRACKETS.finditer(text):
-        while code and code[0][1] <= found.start():
-            code.pop(0)
-        refs = _read_refs(found.group("inside"))
-        if refs and not (code and code[0][0] <= found.start()):
-            begin = marks[-1].end if marks else 0
-            marks.append(Mark(found.start(), found.end(), refs, _quoted_before(text[begin : found.start()])))
-    return marks
+class MarkReader:
+    """A text as the marks in it and the text between them, in order. There are no marks in blocks of code. The link
+    that is written behind a mark is part of it, and dropped.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._before = _Before()
+        self._mark: Mark | None = None
+        """Has been read; its link may follow."""
+        self._has_begun = False
+
+    def feed(self, text: str) -> list[str | Mark]:
+        if not self._has_begun:
+            text = text.lstrip()
+            self._has_begun = bool(text)
+        return self._read(self._held + text)
+
+    def finish(self) -> list[str | Mark]:
+        return self._read(self._held, is_end=True)
+
+    def _read(self, text: str, *, is_end: bool = False) -> list[str | Mark]:
+        pieces: list[str | Mark] = []
+        at = 0
+        while True:
+            if self._mark is not None:
+                if not is_end and _LINK_BEGUN.match(text, at):
+                    break
+                link = _LINK.match(text, at)
+                at = link.end() if link else at
+                pieces.append(self._mark)
+                self._mark = None
+            found = _MARK.search(text, at)
+            if found is None:
+                begun = None if is_end else _MARK_BEGUN.search(text, at)
+                end = begun.start() if begun else len(text)
+                pieces.append(self._before.take(text[at:end]))
+                at = end
+                break
+            pieces.append(self._before.take(text[at : found.start()]))
+            refs = _read_refs(found["inside"])
+            if refs and not self._before.is_code():
+                self._mark = Mark(refs, self._before.take_quoted())
+            else:
+                pieces.append(self._before.take(found[0]))
+            at = found.end()
+        self._held = text[at:]
+        return pieces
 
 
-def show(text: str, marks: Sequence[Mark], find: Callable[[Mark, Ref], Citation], style: CitationFormat) -> str:
-    """The answer with its citations as people see them."""
-    pieces: list[str] = []
-    notes: dict[Citation, int] = {}
-    at = 0
-    for mark in marks:
-        told = [find(mark, ref) for ref in mark.refs]
+class _Before:
+    """What stands before a place in a text: a block of code, words in quotation marks."""
+
+    def __init__(self) -> None:
+        self._new = ["\n"]
+        self._line: list[str] = []
+        """Since the last mark, or the beginning of the line."""
+        self._fence = ""
+
+    def take(self, text: str) -> str:
+        self._new.append(text)
+        return text
+
+    def is_code(self) -> bool:
+        """Whether a bracket here is in a block of code."""
+        new = "".join(self._new)
+        self._new = []
+        for fence in _FENCE.finditer(new):
+            if not self._fence:
+                self._fence = fence[1]
+            elif fence[1].startswith(self._fence):
+                self._fence = ""
+        _, breaks, rest = new.rpartition("\n")
+        if breaks:
+            self._line = []
+        self._line.append(rest)
+        return bool(self._fence)
+
+    def take_quoted(self) -> str:
+        """The last words in quotation marks of the sentence, or of the line, that a mark stands behind."""
+        line = "".join(self._line)
+        self._line = []
+        line = line[:-1] if line.endswith((" ", "\t")) else line
+        found = list(_QUOTED.finditer(line))
+        is_close = bool(found) and len(line) - found[-1].end() <= MIN_QUOTED_CHARS
+        return found[-1].group(1) if is_close else ""
+
+
+class MarkWriter:
+    """The text as people see it, without white space around it: `text` and `mark` in order, then `finish`."""
+
+    def __init__(self, style: CitationFormat) -> None:
+        self._style = style
+        self._notes: dict[Citation, int] = {}
+        self._blank: list[str] = []
+        """White space that waits for a word behind it."""
+        self._has_words = False
+        self._ends_with_mark = False
+        self._has_space = False
+        """Whether the text ends with one that the mark behind it may take."""
+
+    def text(self, text: str) -> str:
+        if text.startswith(("(", "[")) and self._is_behind_mark():
+            text = f" {text}"  # else what stands behind a mark would be its link
+        self._has_space = text.endswith((" ", "\t")) if text else self._has_space
+        return self._write(text)
+
+    def mark(self, told: Sequence[Citation]) -> str:
+        """`told` says of each of its places whether it is proved."""
+        space = self._take_space()
         proved = [each for each in told if each.doubt is None]
-        space = " " if text[mark.start] in " \t" else ""
-        pieces.append(text[at : mark.start])
         if not proved:
-            pieces.append(f"{space or ' '}{UNPROVED}")
-        elif style is CitationFormat.INLINE:
-            pieces.append(space + " ".join(map(_linked, proved)))
-        elif style is CitationFormat.FOOTNOTE:
-            pieces.append(space + "".join(f"[{notes.setdefault(each, len(notes) + 1)}]" for each in proved))
-        at = mark.end
-        if text[at : at + 1] in ("(", "[") and proved and style is not CitationFormat.NONE:
-            pieces.append(" ")  # else what the model wrote behind a proved place would be its link
-    shown = "".join([*pieces, text[at:]])
-    if notes:
-        lines = (f"[{number}] {_linked(each)}" for each, number in notes.items())
-        shown = "\n".join([shown.rstrip(), "", *lines])
-    return shown
+            return self._write(f"{space or ' '}{UNPROVED}", is_mark=True)
+        if self._style is CitationFormat.INLINE:
+            return self._write(space + " ".join(map(_linked, proved)), is_mark=True)
+        if self._style is CitationFormat.FOOTNOTE:
+            numbers = (self._notes.setdefault(each, len(self._notes) + 1) for each in proved)
+            return self._write(space + "".join(f"[{number}]" for number in numbers), is_mark=True)
+        return ""
+
+    def finish(self) -> str:
+        """The footnotes."""
+        lines = [f"[{number}] {_linked(each)}" for each, number in self._notes.items()]
+        return "\n".join(["\n", *lines]) if lines else ""
+
+    def _take_space(self) -> str:
+        """The one in front of a mark, which goes with it."""
+        if self._is_behind_mark():
+            return " "
+        if not self._has_space:
+            return ""
+        self._has_space = False
+        self._blank = ["".join(self._blank)[:-1]]
+        return " "
+
+    def _is_behind_mark(self) -> bool:
+        return self._ends_with_mark and not any(self._blank)
+
+    def _write(self, text: str, *, is_mark: bool = False) -> str:
+        words = text.rstrip()
+        if not words:
+            self._blank += [text] if self._has_words else []
+            return ""
+        shown = "".join([*self._blank, words]) if self._has_words else words.lstrip()
+        self._blank, self._has_words, self._ends_with_mark = [text[len(words) :]], True, is_mark
+        return shown
 
 
 def _linked(citation: Citation) -> str:
@@ -121,23 +235,3 @@ def _read_refs(inside: str) -> tuple[Ref, ...]:
 def _is_path(path: str) -> bool:
     """Below a folder: names of files alone are said of many things."""
     return is_plain_path(path) and _BLANK_PATH.match(path) is not None
-
-
-def _quoted_before(text: str) -> str:
-    """The last words in quotation marks of the sentence, or of the line, that the mark stands behind."""
-    line = text[text.rfind("\n") + 1 :]
-    found = list(_QUOTED.finditer(line))
-    is_close = bool(found) and len(line) - found[-1].end() <= MIN_QUOTED_CHARS
-    return found[-1].group(1) if is_close else ""
-
-
-def _code(text: str) -> Iterator[tuple[int, int]]:
-    begun: re.Match[str] | None = None
-    for fence in _FENCE.finditer(text):
-        if begun is None:
-            begun = fence
-        elif fence.group(1).startswith(begun.group(1)):
-            yield begun.start(), fence.end()
-            begun = None
-    if begun is not None:
-        yield begun.start(), len(text)

@@ -1,5 +1,5 @@
-"""What becomes of an answer before people see it: its citations are proved, and a question that the documents did not
-answer is kept as a gap. Called by `turn`, step 6.
+"""What becomes of the texts of a turn: what they cite is proved (`knowledge/proof`), and a question that the documents
+did not answer is kept as a gap. Called by `turn`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from denizen.domain.ids import derive
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Turn
-from denizen.engine.knowledge.citations import Answer, Prover
 from denizen.engine.knowledge.evidence import Evidence
+from denizen.engine.knowledge.proof import Answer, Proofs, Prover
 from denizen.engine.memory import is_private
 from denizen.engine.services import TurnContext
 from denizen.ports.store import Work
@@ -20,15 +20,12 @@ from denizen.ports.store import Work
 PEOPLE = frozenset({PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.API_KEY, PrincipalKind.LOCAL})
 
 
-async def prove_answer(
-    prover: Prover | None, context: TurnContext, evidence: Evidence, history: Sequence[PromptMessage], text: str
-) -> Answer:
-    """The answer as people see it. Without documents it is the text as it is."""
+def open_proofs(prover: Prover | None, context: TurnContext, history: Sequence[PromptMessage]) -> Proofs:
+    """For the texts of a turn. Without a prover they stay as they are."""
+    evidence, agent = Evidence(history), context.agent
     if prover is None:
-        return Answer(text)
-    style = context.agent.style.citations
-    seen = evidence.after(history)
-    return await prover.prove(text, context.agent.name, seen, style=style, read_own=context.generation.read_own)
+        return Proofs(evidence)
+    return prover.open(evidence, agent.name, style=agent.style.citations, read_own=context.generation.read_own)
 
 
 async def keep_answer(work: Work, turn: Turn, context: TurnContext, evidence: Evidence, answer: Answer) -> None:

@@ -9,7 +9,7 @@ from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.events import TurnFinished
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.beside import Beside
-from denizen.engine.knowledge.citations import Answer
+from denizen.engine.knowledge.proof import Answer
 from denizen.engine.steps import Steps
 
 _log = logging.getLogger("denizen.turn")

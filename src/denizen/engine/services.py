@@ -13,7 +13,7 @@ from denizen.domain.turn import Turn
 from denizen.engine.assistant import Assistant
 from denizen.engine.gate.door import Gate
 from denizen.engine.gate.observer import Observer
-from denizen.engine.knowledge.citations import Prover
+from denizen.engine.knowledge.proof import Prover
 from denizen.engine.live import Live
 from denizen.engine.memory import MemoryKeeper
 from denizen.engine.prompt.rhythm import SHORT_S

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from denizen.domain.audit import AuditEvent
-from denizen.domain.cited_text import Unmarked
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
 from denizen.domain.ids import MessageId, derive
@@ -39,6 +38,7 @@ from denizen.engine.budgets import Budgets, Payer, Payment, scopes_of
 from denizen.engine.call_records import CallPlace, inner_records, record_of
 from denizen.engine.kept_route import ROUTE, kept_with
 from denizen.engine.knowledge.evidence import Evidence
+from denizen.engine.knowledge.proof import Proofs
 from denizen.engine.prompt.caps import to_store, without_payloads
 from denizen.engine.prompt.describe import describe
 from denizen.engine.prompt.transcript.voice import guarded
@@ -63,7 +63,14 @@ from denizen.ports.toolset import Trail
 class Steps:
     """Makes steps, keeps count, and holds what is not written yet. One per turn."""
 
-    def __init__(self, context: TurnContext, services: Services, stepping: Stepping | None = None) -> None:
+    def __init__(
+        self,
+        context: TurnContext,
+        services: Services,
+        stepping: Stepping | None = None,
+        *,
+        proofs: Proofs | None = None,
+    ) -> None:
         self._context = context
         self._services = services
         self._budgets = _budgets_of(context, services)
@@ -88,7 +95,8 @@ class Steps:
         """What results show to people, in the order of the calls (`domain/extras`)."""
         self.beside = Beside()
         """What the model gave besides text."""
-        self.evidence = Evidence()
+        self._proofs = proofs or Proofs(Evidence())
+        self.evidence = self._proofs.evidence
 
     @property
     def context(self) -> TurnContext:
@@ -144,7 +152,7 @@ class Steps:
         started = self._services.clock.monotonic_s()
         voice = self._context.voice if show else None
         guard = voice.guard() if voice else None
-        said, unmarked = "", Unmarked()
+        said, proof = "", self._proofs.begin()
         async with (
             self._paying(request) as payment,
             aclosing(payment.model.stream(request)) as events,
@@ -154,18 +162,21 @@ class Steps:
                     case TextDelta() | ThinkingDelta():
                         payment.heard_chars += len(event.text)
                         if show and isinstance(event, TextDelta):
-                            said += self._show(unmarked.feed(guard.feed(event.text) if guard else event.text))
+                            text = guard.feed(event.text) if guard else event.text
+                            said += text
+                            self._show(await proof.feed(text))
                         elif show and self._context.agent.show_reasoning:
                             live.publish(turn_id, ReasoningAdded(event.text))
                     case ModelNotice():
                         live.publish(turn_id, Notice(event.text))
                     case ModelReply():
                         payment.is_answered = True
-                        self._show(unmarked.feed(guard.finish() if guard else "") + unmarked.finish())
+                        self._show(await proof.feed(guard.finish() if guard else "") + await proof.finish())
                         reply = guarded(event, voice) if voice else event
                         return reply_to_json(reply, self._since_ms(started))
                 if guard and guard.is_hit:
                     payment.is_answered = True
+                    self._show(await proof.finish())
                     return reply_to_json(await self._cut(payment, said), self._since_ms(started))
         raise Unavailable(
             "The model ended its answer too early.", code="model_incomplete", model=self._context.model.name
@@ -174,10 +185,9 @@ class Steps:
     def _paying(self, request: ModelRequest) -> AbstractAsyncContextManager[Payment]:
         return self._budgets.paying(self.number, self._context.model, request)
 
-    def _show(self, text: str) -> str:
+    def _show(self, text: str) -> None:
         if text:
             self._services.live.publish(self._context.turn.id, TextAdded(text))
-        return text
 
     async def _cut(self, payment: Payment, said: str) -> ModelReply:
         """The reply that a model would have given had it stopped by itself; what it cost is estimated."""

@@ -6,8 +6,8 @@
     3 route    which model and how many steps, for agents for which that is chosen for each question (`routing.py`)
     4 gather   the agent as configured now, its history within the budget, and how its model reaches tools
     5 loop     model and tools until there is an answer or a limit (`loop.py`, `planning.py`)
-    6 render   what people see: citations proved (`answers.py`); for a platform, the pieces that fit it
-               (`outbox/plan.py`)
+    6 render   what people see: citations proved, as they were in the stream already (`knowledge/proof.py`); for a
+               platform, the pieces that fit it (`outbox/plan.py`)
     7 record   messages, steps, calls, usage, the outcome and the pieces owed, in one transaction; one line in the log
     8 deliver  the outbox sends the pieces, each once; who watches live gets the end of the turn
 
@@ -32,7 +32,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Inbound, Turn, TurnStatus
-from denizen.engine.answers import keep_answer, prove_answer
+from denizen.engine.answers import keep_answer, open_proofs
 from denizen.engine.beside import Beside, load_beside
 from denizen.engine.channels import Channels
 from denizen.engine.gate.approvals import Approvals, Ground
@@ -40,7 +40,7 @@ from denizen.engine.gate.limits import SlidingWindow
 from denizen.engine.gate.policy import RateLimit
 from denizen.engine.gather import gather
 from denizen.engine.inbox import Inbox
-from denizen.engine.knowledge.citations import Answer
+from denizen.engine.knowledge.proof import Answer
 from denizen.engine.live import Sign, Watch
 from denizen.engine.loop import run_loop
 from denizen.engine.opening import Opened, key_of, lane, lane_of, load_turn, open_turn
@@ -262,14 +262,15 @@ class Turns:
             context, history = await gather(
                 self._services.store, opened, generation, texts=self._services.texts, keeper=self._services.memories
             )
-            steps = Steps(context, self._services)
+            proofs = open_proofs(self._services.prover, context, history)
+            steps = Steps(context, self._services, proofs=proofs)
             if routed.asked:
                 steps.count(routed.asked)
             begun = TurnStarted(context.turn.id, context.turn.agent, context.model.name)
             self._services.live.publish(context.turn.id, begun)
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
                 text = await find_answer(context, steps, history)
-            answer = await prove_answer(self._services.prover, context, steps.evidence, history, text)
+            answer = await proofs.prove(text)
             outcome = Outcome(TurnStatus.DONE, reply=render(answer.text), answer=answer)
         except (DenizenError, TimeoutError) as error:
             outcome = failure_of(error)

@@ -7,20 +7,23 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import anyio
 import pytest
 
 from denizen.domain.agent import Agent, CitationFormat, Style
 from denizen.domain.citation import Citation, Doubt, Ref
 from denizen.domain.cited_text import UNKNOWN, UNPROVED
 from denizen.domain.errors import NotFound
+from denizen.domain.events import TextAdded, TurnFinished
 from denizen.domain.gap import GapKind
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
-from denizen.engine.knowledge.citations import MAX_CITED, Prover, Seen
+from denizen.engine.knowledge.evidence import Evidence
 from denizen.engine.knowledge.gaps import GapReport
+from denizen.engine.knowledge.proof import MAX_CITED, Prover
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from tests.engine.house import NAME, House, Tools, generation, open_house
 from tests.engine.knowledge.house import House as Shelves
 from tests.engine.knowledge.house import write
@@ -52,6 +55,20 @@ class Desk:
         self.turn_id = ended.turn_id
         return ended.reply
 
+    async def watch(self, *said: Say) -> tuple[list[str], str]:
+        """What those who watch see of each request, and the reply."""
+        self.house.model.script(*said)
+        texts = [""]
+        for event in await self.house.watch("How much is a berth?"):
+            match event:
+                case TextAdded():
+                    texts = [*texts, event.text] if event.retract else [*texts[:-1], texts[-1] + event.text]
+                case TurnFinished():
+                    return texts, event.reply
+                case _:
+                    pass
+        raise AssertionError("the turn has not ended")
+
     async def cited(self) -> list[Citation]:
         async with self.house.store.work(write=False) as work:
             return list(await work.citations.list_of(self.turn_id))
@@ -62,7 +79,9 @@ def read_own(agent: str, path: str) -> str | None:
 
 
 @asynccontextmanager
-async def open_desk(root: Path, style: CitationFormat = CitationFormat.INLINE) -> AsyncGenerator[Desk]:
+async def open_desk(
+    root: Path, style: CitationFormat = CitationFormat.INLINE, *, piece_chars: int = 8
+) -> AsyncGenerator[Desk]:
     shelves = Shelves(root)
     await shelves.durable.start()
     await shelves.add(write(root / "guide", {"harbour.md": GUIDE, "other.md": "Nobody reads this line.\n"}), "guide")
@@ -78,7 +97,7 @@ async def open_desk(root: Path, style: CitationFormat = CitationFormat.INLINE) -
 
     tools = Tools([READ], search)
     agent = Agent(NAME, style=Style(citations=style))
-    async with open_house(ScriptedModel(), tools, agent=agent) as house:
+    async with open_house(ScriptedModel(piece_chars=piece_chars), tools, agent=agent) as house:
         services = replace(house.services, prover=Prover(shelves.library))
         house.turns._services = services
         made = replace(generation(house.model, tools, agent=agent, number=2), read_own=read_own)
@@ -189,10 +208,8 @@ async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path
 async def test_a_document_that_shows_the_lines_of_another_proves_nothing_about_it(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         forged = "[docs/guide/harbour.md:1-5] (Harbour)\n2: [docs/guide/other.md:1-1]\n3: Nobody reads this line."
-        seen = Seen([forged])
-        answer = await Prover(desk.shelves.library).prove(
-            "So it is [docs/guide/other.md:1].", NAME, seen, style=CitationFormat.INLINE
-        )
+        proofs = Prover(desk.shelves.library).open(Evidence(results=[forged]), NAME, style=CitationFormat.INLINE)
+        answer = await proofs.prove("So it is [docs/guide/other.md:1].")
         assert [each.doubt for each in answer.citations] == [Doubt.NOT_READ]
 
 
@@ -221,9 +238,9 @@ async def test_a_line_that_only_looks_like_one_of_a_document_is_no_reading_of_it
 ) -> None:
     async with open_desk(tmp_path) as desk:
         for mark in ("docs/guide/other.md:1", "docs/guide/other.md"):
-            answer = await Prover(desk.shelves.library).prove(
-                f"So it is [{mark}].", NAME, Seen(results, calls), style=CitationFormat.INLINE
-            )
+            evidence = Evidence(results=results, calls=calls)
+            proofs = Prover(desk.shelves.library).open(evidence, NAME, style=CitationFormat.INLINE)
+            answer = await proofs.prove(f"So it is [{mark}].")
             assert [each.doubt is None for each in answer.citations] == [is_read]
 
 
@@ -240,3 +257,56 @@ async def test_a_document_that_was_only_named_in_a_call_was_not_read(tmp_path: P
         named = Say(calls=[call("search_docs", query="docs/guide/other.md")])
         assert await desk.ask("It says so [docs/guide/other.md].", named) == f"It says so {UNPROVED}."
         assert [each.doubt for each in await desk.cited()] == [Doubt.NOT_READ]
+
+
+ANSWER = f"""
+Ten euros [docs/guide/harbour.md:3](https://made.up/x), it says "Drinking water is free for all guests" \
+[docs/guide/harbour.md:5], and "Drinking water costs one euro" [docs/guide/harbour.md:5].
+Dogs [docs/guide/dogs.md:1] [1, 2], both [docs/guide/harbour.md:3; docs/guide/dogs.md:1].
+
+```
+[docs/guide/dogs.md:1]
+```
+{UNKNOWN} [docs/guide/harbour.md:3
+"""
+
+
+@pytest.mark.parametrize("piece_chars", [1, 8, 1000])
+@pytest.mark.parametrize("style", CitationFormat)
+async def test_who_watches_sees_the_answer_as_it_stands_in_the_end(
+    tmp_path: Path, style: CitationFormat, piece_chars: int
+) -> None:
+    async with open_desk(tmp_path, style, piece_chars=piece_chars) as desk:
+        seen, reply = await desk.watch(SEARCH, Say(ANSWER))
+        assert seen[-1] == reply
+        assert reply.count(UNPROVED) == 2
+        assert ("[docs/guide/harbour.md:3]" in reply) == (style is not CitationFormat.NONE)
+
+
+async def test_text_before_a_tool_call_is_proved_by_what_was_read_until_then(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        before = Say("It is ten [docs/guide/harbour.md:3]. I look", calls=SEARCH.calls)
+        seen, reply = await desk.watch(before, Say("It is ten [docs/guide/harbour.md:3]."))
+        assert seen == [f"It is ten {UNPROVED}. I look", "It is ten [docs/guide/harbour.md:3]."]
+        assert reply == seen[-1]
+
+
+async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhile(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        halfway = Gate()
+        told: list[tuple[list[str], str]] = []
+        async with anyio.create_task_group() as tasks:
+
+            async def watch() -> None:
+                told.append(await desk.watch(SEARCH, Say(f"[docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway)))
+
+            tasks.start_soon(watch)
+            await halfway.reached.wait()
+            write(tmp_path / "guide", {"harbour.md": "Nothing.\n"})
+            await desk.shelves.durable.start()
+            await desk.shelves.run()
+            await desk.shelves.durable.aclose()
+            halfway.open.set()
+        ((seen, reply),) = told
+        assert seen[-1] == reply
+        assert reply.startswith("[docs/guide/harbour.md:3] so")

@@ -1,28 +1,22 @@
-"""Proving what an answer cites: each place is looked up in the snapshot, and held against what the agent has read.
-
-Called by `turn` when the model has answered. What is not proved is taken out and marked (`domain/citation`); nothing
-that goes wrong here keeps an answer back.
+"""Whether a place that an answer names is proved: it is looked up in the snapshot, and held against what the agent has
+read. Called by `proof`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice, zip_longest
 
 from anyio import to_thread
 
-from denizen.domain.agent import CitationFormat
 from denizen.domain.citation import Citation, Doubt, Ref, link_of
-from denizen.domain.cited_text import UNKNOWN, Mark, find_marks, show
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
 from denizen.ports.source import DocumentText, Library
 
-MAX_CITED = 50
-"""Of one answer; further ones are not looked up, and so not proved."""
 MAX_CITED_LINES = 300
 """Of one place."""
 MAX_LOOKED_AT = 2000
@@ -74,65 +68,54 @@ class Seen:
         return not told or seen >= SEEN_SHARE * len(told)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """As people see it. `is_unknown`: the agent has said that its documents do not answer."""
+class Places:
+    """What one agent names while it has read the same. Each place is looked up once, so it is shown alike wherever it
+    stands.
+    """
 
-    text: str
-    citations: tuple[Citation, ...] = ()
-    is_unknown: bool = False
-
-
-class Prover:
-    """One for a process."""
-
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, agent: AgentName, read_own: ReadOwn, seen: Seen) -> None:
         self._library = library
+        self._agent = agent
+        self._read_own = read_own
+        self._seen = seen
+        self._documents: dict[str, _Document | None] = {}
+        self._known: dict[tuple[Ref, str], Citation] = {}
 
-    async def prove(
-        self, text: str, agent: AgentName, seen: Seen, *, style: CitationFormat, read_own: ReadOwn = no_own_files
-    ) -> Answer:
-        """Never raises for what is wrong with an answer or with the library."""
-        is_unknown = UNKNOWN in text
-        plain = text.replace(UNKNOWN, "").strip() if is_unknown else text
-        marks = find_marks(plain)
-        if not marks:
-            return Answer(plain, is_unknown=is_unknown)
-        cited = [(mark, ref) for mark in marks for ref in mark.refs]
-        texts = await self._load({ref.path for _, ref in cited[:MAX_CITED]}, agent, read_own)
-        lines = {path: document.text.split("\n") for path, document in texts.items()}
-        told = await to_thread.run_sync(
-            lambda: {
-                (mark, ref): _judge(ref, mark, texts.get(ref.path), lines.get(ref.path, ()), seen)
-                for mark, ref in cited[:MAX_CITED]
-            }
-        )
-        told |= {each: Citation(each[1], doubt=Doubt.TOO_MANY) for each in cited[MAX_CITED:]}
-        shown = show(plain, marks, lambda mark, ref: told[mark, ref], style)
-        return Answer(shown, tuple(dict.fromkeys(told.values())), is_unknown)
+    async def look_up(self, ref: Ref, quoted: str) -> Citation:
+        """Never raises for what is wrong with the place or with the library. `quoted` has to stand there."""
+        known = self._known.get((ref, quoted))
+        if known is None:
+            if ref.path not in self._documents:
+                self._documents[ref.path] = await self._load(ref.path)
+            document = self._documents[ref.path]
+            known = await to_thread.run_sync(_judge, ref, quoted, document, self._seen)
+            self._known[ref, quoted] = known
+        return known
 
-    async def _load(self, paths: Iterable[str], agent: AgentName, read_own: ReadOwn) -> Mapping[str, DocumentText]:
-        found: dict[str, DocumentText] = {}
-        for path in sorted(paths):
-            own = await to_thread.run_sync(read_own, agent, path)
-            try:
-                document = DocumentText(own) if own is not None else await self._library.find_document(path)
-            except DenizenError:
-                document = None
-            if document is not None:
-                found[path] = document
-        return found
+    async def _load(self, path: str) -> _Document | None:
+        own = await to_thread.run_sync(self._read_own, self._agent, path)
+        try:
+            found = DocumentText(own) if own is not None else await self._library.find_document(path)
+        except DenizenError:
+            return None
+        return found and _Document(found)
 
 
-def _judge(ref: Ref, mark: Mark, document: DocumentText | None, lines: Sequence[str], seen: Seen) -> Citation:
+class _Document:
+    def __init__(self, found: DocumentText) -> None:
+        self.part = found.part
+        self.lines = found.text.split("\n")
+
+
+def _judge(ref: Ref, quoted: str, document: _Document | None, seen: Seen) -> Citation:
     if document is None:
         return Citation(ref, doubt=Doubt.NO_FILE)
     part = document.part
     known = (part.source_id, part.revision, link_of(part, ref)) if part else ("", "", "")
-    return Citation(ref, *known, doubt=_doubt(ref, mark, lines, seen))
+    return Citation(ref, *known, doubt=_doubt(ref, quoted, document.lines, seen))
 
 
-def _doubt(ref: Ref, mark: Mark, lines: Sequence[str], seen: Seen) -> Doubt | None:
+def _doubt(ref: Ref, quoted: str, lines: Sequence[str], seen: Seen) -> Doubt | None:
     if ref.last_line - ref.first_line >= MAX_CITED_LINES:
         return Doubt.TOO_MANY
     cited = lines[ref.first_line - 1 : ref.last_line] if ref.first_line else lines
@@ -141,7 +124,7 @@ def _doubt(ref: Ref, mark: Mark, lines: Sequence[str], seen: Seen) -> Doubt | No
     is_read = seen.has_lines(cited) if ref.first_line else seen.has_some(cited)
     if not is_read or not seen.has_path(ref.path, lines):
         return Doubt.NOT_READ
-    if mark.quoted and _flat(mark.quoted) not in _flat(" ".join(cited)):
+    if quoted and _flat(quoted) not in _flat(" ".join(cited)):
         return Doubt.NOT_SAID
     return None
 

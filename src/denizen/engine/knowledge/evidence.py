@@ -14,8 +14,11 @@ from denizen.engine.knowledge.citations import Seen
 
 @dataclass(slots=True)
 class Evidence:
-    """What the tools of a turn were asked and gave. `searches` counts those of documents, `found` their passages."""
+    """What the tools of a turn were asked and gave. `searches` counts those of documents, `found` their passages.
+    `history` is what was said before it, as far as the agent still has it before it.
+    """
 
+    history: Sequence[PromptMessage] = ()
     results: list[str] = field(default_factory=list[str])
     calls: list[str] = field(default_factory=list[str])
     searches: int = 0
@@ -30,9 +33,9 @@ class Evidence:
             self.searches += 1
             self.found += found
 
-    def after(self, history: Sequence[PromptMessage]) -> Seen:
-        """With what was read earlier in the talk, as far as the agent still has it before it."""
-        parts = [part for message in history for part in message.parts]
+    def seen(self) -> Seen:
+        """Until now, in this turn and in the history."""
+        parts = [part for message in self.history for part in message.parts]
         earlier = [part.text for part in parts if isinstance(part, ToolResultPart)]
         asked = [_written(part.args) for part in parts if isinstance(part, ToolCallPart)]
         return Seen([*earlier, *self.results], [*asked, *self.calls])

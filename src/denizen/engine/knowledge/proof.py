@@ -1,0 +1,155 @@
+"""The texts of a turn with what they cite proved, as they are streamed and as they stand in the end.
+
+What is not proved is taken out and marked (`domain/cited_text`); nothing that goes wrong here keeps an answer back. A
+stream and the text at its end are written in the same way, so people keep what they have seen. `steps` streams, `turn`
+has the answer proved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from denizen.domain.agent import CitationFormat
+from denizen.domain.citation import Citation, Doubt
+from denizen.domain.cited_text import Mark, MarkReader, MarkWriter, Unmarked
+from denizen.domain.ids import AgentName
+from denizen.engine.knowledge.citations import Places, ReadOwn, no_own_files
+from denizen.engine.knowledge.evidence import Evidence
+from denizen.ports.source import Library
+
+MAX_CITED = 50
+"""Of one answer; further ones are not looked up, and so not proved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """As people see it. `is_unknown`: the agent has said that its documents do not answer."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    is_unknown: bool = False
+
+
+class Shown(Protocol):
+    """One text on its way to people, in pieces."""
+
+    async def feed(self, text: str) -> str:
+        """What may be shown now."""
+        ...
+
+    async def finish(self) -> str:
+        """What is left."""
+        ...
+
+
+class Proofs:
+    """Of one turn. Without a library nothing is proved."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+
+    def begin(self) -> Shown:
+        """For a text that comes piece by piece, by what the agent has read until now."""
+        return _Unproved()
+
+    async def prove(self, text: str) -> Answer:
+        return Answer(text)
+
+
+class Prover:
+    """One for a process."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def open(
+        self, evidence: Evidence, agent: AgentName, *, style: CitationFormat, read_own: ReadOwn = no_own_files
+    ) -> Proofs:
+        """For a turn of the agent."""
+        return _Proofs(evidence, _Rules(self._library, agent, style, read_own))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    library: Library
+    agent: AgentName
+    style: CitationFormat
+    read_own: ReadOwn
+
+
+class _Unproved:
+    def __init__(self) -> None:
+        self._unmarked = Unmarked()
+
+    async def feed(self, text: str) -> str:
+        return self._unmarked.feed(text)
+
+    async def finish(self) -> str:
+        return self._unmarked.finish()
+
+
+class _Proofs(Proofs):
+    def __init__(self, evidence: Evidence, rules: _Rules) -> None:
+        super().__init__(evidence)
+        self._rules = rules
+        self._places: Places | None = None
+        self._read = 0
+
+    def begin(self) -> _Proof:
+        return _Proof(self, self._rules.style)
+
+    async def prove(self, text: str) -> Answer:
+        proof = self.begin()
+        shown = await proof.feed(text) + await proof.finish()
+        return Answer(shown, tuple(proof.citations), proof.is_unknown)
+
+    def places(self) -> Places:
+        """Looked up anew when a tool has run."""
+        read = len(self.evidence.results)
+        if self._places is None or self._read != read:
+            rules = self._rules
+            self._places = Places(rules.library, rules.agent, rules.read_own, self.evidence.seen())
+            self._read = read
+        return self._places
+
+
+class _Proof:
+    """One text. The citations are in the order in which it names them, each once."""
+
+    def __init__(self, proofs: _Proofs, style: CitationFormat) -> None:
+        self._proofs = proofs
+        self._unmarked, self._reader, self._writer = Unmarked(), MarkReader(), MarkWriter(style)
+        self._cited = 0
+        self.citations: dict[Citation, None] = {}
+
+    @property
+    def is_unknown(self) -> bool:
+        return self._unmarked.has_found
+
+    async def feed(self, text: str) -> str:
+        return await self._write(self._reader.feed(self._unmarked.feed(text)))
+
+    async def finish(self) -> str:
+        last = self._reader.feed(self._unmarked.finish())
+        return await self._write([*last, *self._reader.finish()]) + self._writer.finish()
+
+    async def _write(self, pieces: list[str | Mark]) -> str:
+        shown: list[str] = []
+        for piece in pieces:
+            if isinstance(piece, str):
+                shown.append(self._writer.text(piece))
+            else:
+                shown.append(self._writer.mark(await self._look_up(piece)))
+        return "".join(shown)
+
+    async def _look_up(self, mark: Mark) -> list[Citation]:
+        told: list[Citation] = []
+        for ref in mark.refs:
+            self._cited += 1
+            if self._cited > MAX_CITED:
+                told.append(Citation(ref, doubt=Doubt.TOO_MANY))
+            else:
+                told.append(await self._proofs.places().look_up(ref, mark.quoted))
+        self.citations.update(dict.fromkeys(told))
+        return told
