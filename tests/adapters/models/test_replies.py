@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from denizen.domain.ids import CallId
-from denizen.domain.message import TextPart, ThinkingPart, ToolCallPart
+from denizen.domain.message import TextPart, ThinkingPart, ToolCallPart, text_of
 from denizen.ports.model import RAW_ARGS, ThinkingDelta
-from denizen.testing.model_server import Answer, Call, ModelServer, Tokens
+from denizen.testing.model_server import Answer, Call, ModelServer, Raw, Tokens
 from tests.adapters.models.wires import (
     ANTHROPIC,
     CHAT_WIRES,
@@ -43,6 +45,31 @@ async def test_text_streams_in_pieces_and_comes_whole_at_the_end(server: ModelSe
     assert heard.reply.finish_reason == "stop"
     assert (heard.reply.model, heard.reply.provider) == (wire.name, wire.kind)
     assert heard.calls == ()
+
+
+async def test_several_texts_of_a_reply_stand_on_lines_of_their_own_in_the_stream_too(
+    server: ModelServer, build: Build
+) -> None:
+    said = [{"type": "text", "text": "One"}, {"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "two"}]
+    usage = {"input_tokens": 3, "output_tokens": 2}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "claude-haiku-4-5", "content": []}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": {**message, "usage": usage}}]
+    for index, block in enumerate(said):
+        kind = block["type"]
+        delta = {"type": f"{kind}_delta", kind: block[kind]}
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": {"type": kind, kind: "", "signature": ""}},
+            {"type": "content_block_delta", "index": index, "delta": delta},
+            {"type": "content_block_stop", "index": index},
+        ]
+    events += [
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage},
+        {"type": "message_stop"},
+    ]
+    frames = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    server.script(Raw("".join(frames).encode(), "text/event-stream"))
+    heard = await hear(build(ANTHROPIC).get(ANTHROPIC.name), ask("hi"))
+    assert "".join(heard.deltas) == text_of(heard.reply.parts) == "One\ntwo"
 
 
 @each_wire()

@@ -20,7 +20,7 @@ from denizen.adapters.models.convert import messages_of
 from denizen.adapters.models.failures import UNREACHABLE, Failure, failure_of, vendor_errors
 from denizen.adapters.models.pace import Pace
 from denizen.adapters.models.prices import price_of
-from denizen.adapters.models.reply import Speaker, delta_of, reply_of
+from denizen.adapters.models.reply import Deltas, Speaker, reply_of
 from denizen.adapters.models.settings import Kind
 from denizen.adapters.models.tagged import TagSplitter
 from denizen.adapters.models.vendors import Access
@@ -118,7 +118,7 @@ class _Attempt:
         messages = messages_of(request.messages, dialect, prefill=self._capabilities.prefill, marks=marks)
         settings = settings_of(request, spec, self._capabilities, vendor.model, self._left_s())
         speaker = Speaker(self._name, spec.name, free=spec.facts.free, tags=spec.kind not in _NO_TAGS)
-        splitter = TagSplitter() if speaker.tags else None
+        splitter, deltas = TagSplitter() if speaker.tags else None, Deltas()
         try:
             parameters = parameters_of(request, self._capabilities, vendor.forms.of(request.tools))
             async with model_request_stream(
@@ -126,7 +126,7 @@ class _Attempt:
             ) as stream:
                 async for event in stream:
                     self.began = True
-                    for delta in _split(delta_of(event), splitter):
+                    for delta in _split(deltas.take(event), splitter):
                         yield delta
                 response = stream.get()
         except vendor_errors() as error:

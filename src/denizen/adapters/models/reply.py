@@ -34,21 +34,33 @@ _TAGGED = "content"
 """pydantic-ai's id of thinking that a model wrote between tags in its text. No provider wants that back."""
 
 
-def delta_of(event: wire.ModelResponseStreamEvent) -> TextDelta | ThinkingDelta | None:
-    """What of a stream event is to be shown at once. Tool calls are not: they count when they are whole."""
-    from pydantic_ai import messages as wire
+class Deltas:
+    """What of the events of one stream is to be shown at once. Tool calls are not: they count when they are whole.
+    Several texts stand on lines of their own, as they do in the reply (`text_of`).
+    """
 
-    match event:
-        case wire.PartStartEvent(part=wire.TextPart(content=text)) if text:
-            return TextDelta(text)
-        case wire.PartStartEvent(part=wire.ThinkingPart(content=text)) if text:
-            return ThinkingDelta(text)
-        case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text)) if text:
-            return TextDelta(text)
-        case wire.PartDeltaEvent(delta=wire.ThinkingPartDelta(content_delta=text)) if text:
-            return ThinkingDelta(text)
-        case _:
-            return None
+    def __init__(self) -> None:
+        self._text: int | None = None
+
+    def take(self, event: wire.ModelResponseStreamEvent) -> TextDelta | ThinkingDelta | None:
+        from pydantic_ai import messages as wire
+
+        match event:
+            case wire.PartStartEvent(part=wire.TextPart(content=text)) if text:
+                return self._say(event.index, text)
+            case wire.PartStartEvent(part=wire.ThinkingPart(content=text)) if text:
+                return ThinkingDelta(text)
+            case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text)) if text:
+                return self._say(event.index, text)
+            case wire.PartDeltaEvent(delta=wire.ThinkingPartDelta(content_delta=text)) if text:
+                return ThinkingDelta(text)
+            case _:
+                return None
+
+    def _say(self, part: int, text: str) -> TextDelta:
+        is_another = self._text not in (None, part)
+        self._text = part
+        return TextDelta(f"\n{text}" if is_another else text)
 
 
 @dataclass(frozen=True, slots=True)
