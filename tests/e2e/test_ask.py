@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.e2e.home import Home
 from tests.e2e.process import start
 from tests.e2e.provider import Provider
 from tests.engine.house import undated
+from tests.ports import deaf_port
 
 pytestmark = pytest.mark.e2e
 
@@ -104,12 +104,6 @@ def test_tools_asked_for_at_once_give_their_results_in_the_order_asked(home: Hom
     assert results(provider.server.bodies[-1]) == SQUARES
 
 
-def closed_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
 @pytest.mark.parametrize(
     ("entry", "code", "says", "fix"),
     [
@@ -134,7 +128,8 @@ def test_a_provider_that_does_not_answer_ends_the_question_with_the_reason_and_t
 
 
 def test_a_server_that_is_not_there_is_said_to_be_unreachable(home: Home) -> None:
-    answered = home.do("ask", "--base-url", f"http://127.0.0.1:{closed_port()}/v1", "--model", "tiny", "Hello")
+    with deaf_port() as port:
+        answered = home.do("ask", "--base-url", f"http://127.0.0.1:{port}/v1", "--model", "tiny", "Hello")
     assert answered.ending == (4, "")
     assert "error: The provider 'chosen' cannot be reached." in answered.err
     assert answered.told[-1] == "fix: Check the network and the provider's base_url."

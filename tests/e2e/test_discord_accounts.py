@@ -4,14 +4,13 @@ configuration, and they come back by themselves.
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from denizen.testing.discord import Intent
 from tests.e2e.discord import Harbour, open_harbour, point_at
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
+from tests.ports import deaf_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
@@ -117,17 +116,15 @@ async def test_a_discord_that_fails_for_a_while_gets_the_answer_once(harbour: Ha
 
 
 async def test_a_discord_that_is_away_at_the_start_is_waited_for(home: Home, provider: Provider) -> None:
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
-    async with open_harbour(home, provider) as away:
-        away.configure()
-        home.variables |= point_at(f"http://127.0.0.1:{port}/api/v10", f"ws://127.0.0.1:{port}/gateway")
-        async with away.run(ready=None) as denizen:
-            await away.until(lambda: denizen.lines("account comes back", "discord_unreachable"))
-            async with open_harbour(home, provider, port=port) as there:
-                there.ada.token = away.ada.token
-                await there.until(lambda: denizen.lines("account ready"))
-                there.script("Good morning.")
-                there.ask(there.ana, "are you there?")
-                await there.until(lambda: there.said() == ["Good morning."])
+    with deaf_port() as port:
+        async with open_harbour(home, provider) as away:
+            away.configure()
+            home.variables |= point_at(f"http://127.0.0.1:{port}/api/v10", f"ws://127.0.0.1:{port}/gateway")
+            async with away.run(ready=None) as denizen:
+                await away.until(lambda: denizen.lines("account comes back", "discord_unreachable"))
+                async with open_harbour(home, provider, port=port) as there:
+                    there.ada.token = away.ada.token
+                    await there.until(lambda: denizen.lines("account ready"))
+                    there.script("Good morning.")
+                    there.ask(there.ana, "are you there?")
+                    await there.until(lambda: there.said() == ["Good morning."])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.tool import Tier
 from denizen.engine.arguments import ArgumentsError, check_arguments
 from tests.adapters.mcp.house import PATIENCE_S, call, module, names, open_toolset
+from tests.ports import deaf_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]
 
@@ -62,11 +62,8 @@ def serving(node: Path, servers: Path, port: int) -> Generator[None]:
 
 @pytest.mark.proves("LW6")
 async def test_everything_over_http_after_a_new_start_that_has_forgotten_the_session(node: Path, npm_servers: Path):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    spec = ServerSpec("all", Site(f"http://127.0.0.1:{port}/mcp"))
-    with anyio.fail_after(PATIENCE_S):
+    with deaf_port() as port, anyio.fail_after(PATIENCE_S):
+        spec = ServerSpec("all", Site(f"http://127.0.0.1:{port}/mcp"))
         async with McpPool(SystemClock()) as pool:
             (toolset,) = pool.open({spec: Offer("all")})
             with serving(node, npm_servers, port):

@@ -1,6 +1,6 @@
 """A model server for each test, and models that are closed when it ends."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator
 from functools import partial
 from typing import Any
 
@@ -9,12 +9,19 @@ import pytest
 from denizen.adapters.models.catalog import Catalog
 from denizen.testing.model_server import ModelServer, model_server
 from tests.adapters.models.wires import Build, Wire, catalog
+from tests.ports import deaf_port
 
 
 @pytest.fixture
 async def server(anyio_backend: str) -> AsyncIterator[ModelServer]:
     async with model_server() as running:
         yield running
+
+
+@pytest.fixture
+def deaf() -> Generator[int]:
+    with deaf_port() as port:
+        yield port
 
 
 @pytest.fixture

@@ -95,8 +95,8 @@ async def test_people_are_told_while_the_model_gets_ready(server: ModelServer) -
     await models.aclose()
 
 
-async def test_a_server_that_died_is_asked_for_again(server: ModelServer, free_tcp_port: int) -> None:
-    dead = Address(f"http://127.0.0.1:{free_tcp_port}/v1")
+async def test_a_server_that_died_is_asked_for_again(server: ModelServer, deaf: int) -> None:
+    dead = Address(f"http://127.0.0.1:{deaf}/v1")
     starter = Starter([dead, Address(f"{server.url}/v1")])
     starter.ready.set()
     models = models_over(starter)
@@ -130,6 +130,6 @@ async def test_what_keeps_it_from_starting_is_told_as_it_is() -> None:
 
 async def test_waiting_for_it_has_an_end() -> None:
     models = models_over(Starter([Address("http://127.0.0.1:1/v1")]), total_timeout_s=0.05)
-    with anyio.fail_after(10), pytest.raises(Unavailable) as caught:
+    with anyio.fail_after(20), pytest.raises(Unavailable) as caught:
         await hear(models.get("built-in/default"), ask("hi"))
     assert caught.value.code == "model_timeout"

@@ -163,7 +163,7 @@ async def test_a_used_up_account_is_not_asked_again(server: ModelServer, build: 
 @each_wire()
 async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, build: Build, wire: Wire) -> None:
     server.script(Hang())
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         error = await fail(build, wire, idle_timeout_s=SILENCE_S)
     assert isinstance(error, Unavailable)
     assert error.code == "model_timeout"
@@ -173,7 +173,7 @@ async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, bu
 async def test_silence_in_the_middle_ends_in_time(server: ModelServer, build: Build, wire: Wire) -> None:
     server.script(Hang(Answer(text="one two three four five six"), after_frames=6))
     heard: list[ModelEvent] = []
-    with anyio.fail_after(10), pytest.raises(Unavailable) as caught:
+    with anyio.fail_after(20), pytest.raises(Unavailable) as caught:
         await listen(build, wire, heard, idle_timeout_s=3 * SILENCE_S)
     assert caught.value.code == "model_timeout"
     assert any(isinstance(event, TextDelta) for event in heard)
@@ -182,7 +182,7 @@ async def test_silence_in_the_middle_ends_in_time(server: ModelServer, build: Bu
 @each_wire(ANTHROPIC, OPENAI, RESPONSES)
 async def test_a_request_has_an_end_however_slowly_it_goes(server: ModelServer, build: Build, wire: Wire) -> None:
     server.script(Hang(Answer(text="one two three four"), after_frames=5))
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         error = await fail(build, wire, total_timeout_s=SILENCE_S)
     assert error.code == "model_timeout"
 
@@ -197,10 +197,10 @@ async def test_pauses_that_do_not_fit_into_the_time_are_not_begun(server: ModelS
 
 @each_wire()
 async def test_a_server_that_is_not_there_is_tried_three_times(
-    server: ModelServer, build: Build, wire: Wire, free_tcp_port: int
+    server: ModelServer, build: Build, wire: Wire, deaf: int
 ) -> None:
     pauses = Pauses()
-    error = await fail(build, wire, pauses=pauses, base_url=f"http://127.0.0.1:{free_tcp_port}")
+    error = await fail(build, wire, pauses=pauses, base_url=f"http://127.0.0.1:{deaf}")
     assert isinstance(error, Unavailable)
     assert error.code == "model_unreachable"
     assert len(pauses.slept) == 2
