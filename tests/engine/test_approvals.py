@@ -292,7 +292,7 @@ async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() 
 
 
 async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> None:
-    agent = Agent(NAME, limits=Limits(turn_timeout_s=0.3))
+    agent = Agent(NAME, limits=Limits(turn_timeout_s=1.0))
     async with open_house(script(), agent=agent, policy=asking()) as house:
         finished: list[TurnEvent] = []
 
@@ -303,7 +303,7 @@ async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> Non
             async with anyio.create_task_group() as group:
                 group.start_soon(run)
                 [approval] = await pending(house.store)
-                await anyio.sleep(0.4)
+                await anyio.sleep(1.1)
                 await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
         assert isinstance(finished[-1], TurnFinished)
         assert finished[-1].status is TurnStatus.DONE
@@ -412,7 +412,7 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
 
 async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_running_out_of_time() -> None:
     model = ScriptedModel(Say(calls=(call("outer", q="milk"),)), Say("Done."))
-    tools = Tools([LOOK, WRITE, replace(LOOK, name="outer", timeout_s=0.3)])
+    tools = Tools([LOOK, WRITE, replace(LOOK, name="outer", timeout_s=1.0)])
     async with open_house(model, tools, policy=asking()) as house:
         nested = NestedCalls(house.runtime, house.services.gate)
 
@@ -428,7 +428,7 @@ async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_run
                 group.start_soon(ask, house)
                 [approval] = await pending(house.store)
                 async with house.turns.hold(NAME, PLACE.conversation_id):  # the lane is free meanwhile
-                    await anyio.sleep(0.4)
+                    await anyio.sleep(1.1)
                 await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
         assert [made.tool for made in tools.calls] == ["outer", "write"]
         assert told(model).startswith("inner said: written")
