@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from tests.e2e.process import Finished, Running, after, start, start_in_terminal
+from tests.e2e.process import Finished, Running, after, start, start_in_terminal, start_soon
+
+DENIZEN = (sys.executable, "-m", "denizen")
 
 CONFIG = """\
 models:
@@ -54,27 +56,27 @@ class Home:
         self.folder.mkdir(exist_ok=True)
         self.config.write_text(text, encoding="utf-8")
 
-    def command(self, *args: str) -> list[str]:
-        return [sys.executable, "-m", "denizen", "--home", str(self.folder), *args]
-
-    def start(self, *args: str, before: str = "") -> Running:
-        """`before` is Python that the process runs first."""
-        command = self.command(*args)
+    def start(self, *args: str, before: str = "", anew: bool = False) -> Running:
+        """`before` is Python that the process runs first, with `anew` it imports everything itself."""
+        own = ["--home", str(self.folder), *args]
+        if not before and not anew:
+            return start_soon(own, self.environment)
+        command = [*DENIZEN, *own]
         return start(after(before, command) if before else command, self.environment)
 
     def start_in_terminal(self, *args: str) -> Running:
-        return start_in_terminal(self.command(*args), self.environment)
+        return start_in_terminal([*DENIZEN, "--home", str(self.folder), *args], self.environment)
 
-    def do(self, *args: str, stdin: str = "", before: str = "") -> Finished:
+    def do(self, *args: str, stdin: str = "", before: str = "", anew: bool = False) -> Finished:
         """Runs a command to its end."""
-        with self.start(*args, before=before) as running:
+        with self.start(*args, before=before, anew=anew) as running:
             if stdin:
                 running.type(stdin)
             return running.finish()
 
-    def serve(self, *options: str, token: str = "") -> Server:
+    def serve(self, *options: str, token: str = "", anew: bool = False) -> Server:
         """`denizen run` on a free port, once it is ready; `token` is the API key that requests bring."""
-        running = self.start(*options, "run", "--port", "0")
+        running = self.start(*options, "run", "--port", "0", anew=anew)
         try:
             return Server(running, running.err.await_text(r"Denizen is ready: (http://\S+)$")[1], token)
         except AssertionError:

@@ -16,7 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import IO, Protocol, Self
+
+from tests.e2e.nursery import nursery
 
 PATIENCE_S = 180.0
 """A process that is stuck for so long is killed, and its test fails."""
@@ -94,12 +96,26 @@ class Voice:
         return self.text
 
 
+class Process(Protocol):
+    """What is asked of a process here."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+
+    def wait(self, timeout: float) -> int: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 class Running:
     """A process that has not been waited for yet. Use it as a context: it is killed at the end."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], out: Voice, err: Voice, write: Callable[[bytes], object]
-    ) -> None:
+    def __init__(self, process: Process, out: Voice, err: Voice, write: Callable[[bytes], object]) -> None:
         self._process = process
         self._write = write
         self.out = out
@@ -142,6 +158,12 @@ class Running:
     def kill(self) -> Finished:
         """`kill -9`; nothing when it has ended."""
         return self.stop(signal.SIGKILL)
+
+
+def start_soon(args: Sequence[str], environment: Mapping[str, str]) -> Running:
+    """`denizen` with pipes, and without the time that imports take (`nursery.py`)."""
+    child = nursery().start(args, environment)
+    return Running(child, Voice(child.stdout), Voice(child.stderr), child.stdin.write)
 
 
 def start(command: Sequence[str], environment: Mapping[str, str]) -> Running:
