@@ -135,7 +135,7 @@ class Site:
 
     async def ended(self, status: TurnStatus) -> Turn:
         """The only turn, once it has that status; a test that waits in vain runs into its deadline."""
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while True:
                 turns = await self.turns()
                 if turns and turns[0].status is status:

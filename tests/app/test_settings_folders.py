@@ -135,7 +135,7 @@ async def test_a_change_in_a_context_folder_is_noticed_wherever_it_lies(home: Ho
     async with anyio.create_task_group() as group:
         paths = [home.path, lambda: [away]]
         group.start_soon(partial(watch, paths, on_change, debounce_s=0.01, poll_s=30.0, notices=silent))
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await told.wait()
         group.cancel_scope.cancel()
 

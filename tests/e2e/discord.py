@@ -35,7 +35,7 @@ from tests.e2e.home import Home, Server
 from tests.e2e.process import Finished
 from tests.e2e.provider import Held, Provider, Requests
 
-PATIENCE_S = 40.0
+PATIENCE_S = 90.0
 """Less than that of the processes, so that the one who waits tells what happened."""
 
 CONFIG = """\

@@ -37,7 +37,7 @@ async def test_so_many_are_read_at_a_time_and_the_next_one_when_there_is_a_place
     async def take(sender: Sender) -> None:
         read.append(await strangers.read(sender.request, limit=100))
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
             for sender in senders:
                 group.start_soon(take, sender)

@@ -47,7 +47,7 @@ class Reader:
             return f"error: {error}".encode()
 
         conduct = Conduct(on_error, on_gone, start_after_s, keep_alive_s)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await EventStream(chunks, conduct, {"X-Denizen-Turn": "turn_1"})({"type": "http"}, self.receive, self.send)
 
 

@@ -67,7 +67,7 @@ class Heard:
         self.suggestions: Sequence[str] = ()
         self._changed = anyio.Event()
 
-    async def until(self, holds: Callable[[], object], timeout_s: float = 10) -> None:
+    async def until(self, holds: Callable[[], object], timeout_s: float = 30) -> None:
         with anyio.fail_after(timeout_s):
             while not holds():
                 await self._changed.wait()

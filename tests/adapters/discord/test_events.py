@@ -144,7 +144,7 @@ async def test_a_room_that_gets_more_than_is_kept_is_caught_up_with_in_order(
     async with running(harbour, heard, room_limit=5):
         for number in range(250):
             harbour.say(str(number))
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             while _BEHIND not in caplog.messages:
                 await anyio.lowlevel.checkpoint()
         release.set()

@@ -31,7 +31,7 @@ class Sign:
             raise Unavailable("Discord is away", code="discord_unreachable")
 
     async def until(self, times: int) -> None:
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             while self.shown < times:
                 await self._changed.wait()
 
@@ -104,4 +104,4 @@ async def test_typing_again_after_a_cancelled_sign_does_not_wait(harbour: Harbou
             await held.wait_reached()
         held.release()
         async with account.typing(harbour.place()):
-            await harbour.discord.until(lambda: len(harbour.discord.requests_to("POST", "/typing")) == 2, timeout_s=5)
+            await harbour.discord.until(lambda: len(harbour.discord.requests_to("POST", "/typing")) == 2, timeout_s=30)

@@ -12,6 +12,13 @@ from denizen.adapters.sandbox.queue import FairQueue
 pytestmark = pytest.mark.anyio
 
 
+async def settled() -> None:
+    """All wait. `wait_all_tasks_blocked` rests for 0.1 s when they do not yet, and here they soon do."""
+    for _ in range(10):
+        await anyio.lowlevel.checkpoint()
+    await anyio.wait_all_tasks_blocked()
+
+
 class Hall:
     """People at a queue. `order` is who was let in, `inside` who is there now, until they are told to leave."""
 
@@ -30,7 +37,7 @@ class Hall:
     async def let_out(self) -> None:
         """Whoever came in first."""
         self.inside.pop(0).set()
-        await anyio.wait_all_tasks_blocked()
+        await settled()
 
 
 async def serve(places: int, comers: Sequence[str]) -> list[str]:
@@ -40,7 +47,7 @@ async def serve(places: int, comers: Sequence[str]) -> list[str]:
         async with anyio.create_task_group() as group:
             for owner in comers:
                 group.start_soon(hall.visit, owner)
-                await anyio.wait_all_tasks_blocked()
+                await settled()
             while hall.inside:
                 await hall.let_out()
     assert hall.queue.taken == 0
@@ -58,15 +65,15 @@ async def test_somebody_who_goes_away_holds_nobody_up() -> None:
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
             group.start_soon(hall.visit, "a")
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             with anyio.CancelScope() as waiting:
                 async with anyio.create_task_group() as others:
                     others.start_soon(hall.visit, "b")
                     others.start_soon(hall.visit, "b")
-                    await anyio.wait_all_tasks_blocked()
+                    await settled()
                     waiting.cancel()
             group.start_soon(hall.visit, "c")
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             await hall.let_out()
             await hall.let_out()
     assert hall.order == ["a", "c"]
@@ -78,7 +85,7 @@ async def test_a_place_that_is_given_to_somebody_who_goes_away_at_that_moment_is
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
             group.start_soon(hall.visit, "a")
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             scope = anyio.CancelScope()
 
             async def impatient() -> None:
@@ -86,13 +93,13 @@ async def test_a_place_that_is_given_to_somebody_who_goes_away_at_that_moment_is
                     await hall.visit("b")
 
             group.start_soon(impatient)
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             group.start_soon(hall.visit, "c")
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             hall.inside.pop(0).set()
             await anyio.lowlevel.checkpoint()
             scope.cancel()
-            await anyio.wait_all_tasks_blocked()
+            await settled()
             while hall.inside:
                 await hall.let_out()
     assert hall.order[-1] == "c"

@@ -77,7 +77,7 @@ async def running(server: DiscordServer, application: Application, make: Callabl
         client = make()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.start, application.token)
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 while client._ready is discord.utils.MISSING:
                     await anyio.lowlevel.checkpoint()
                 await client.wait_until_ready()

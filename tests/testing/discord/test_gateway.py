@@ -142,7 +142,7 @@ class Wire:
         await self.socket.send_str(json.dumps({"op": op, "d": data}))
 
     async def next(self) -> dict[str, Any]:
-        message = await self.socket.receive(timeout=5)
+        message = await self.socket.receive(timeout=20)
         if message.type is not aiohttp.WSMsgType.TEXT:
             return {"closed": self.socket.close_code}
         return json.loads(message.data)

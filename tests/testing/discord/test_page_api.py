@@ -78,7 +78,7 @@ class Listener:
     async def next(self) -> tuple[str, Any]:
         """Comments, which only keep the connection up, are passed over."""
         fields: dict[str, str] = {}
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             while "data" not in fields:
                 while line := (await self.response.content.readline()).decode().rstrip("\n"):
                     name, _, value = line.partition(": ")
