@@ -5,6 +5,7 @@
     discord sources             whole processes too; take minutes
     store durable               a part by itself, with more detail; `store postgresql://...` takes an empty database
     sandbox                     the read-only shell beside a bare `bash -c`, for this user and for an unprivileged one
+    indexing                    40 MB of documents, while somebody else writes; a database as above
     search archive              100 000 passages, 100 000 posts by words and by meaning; a database as above
     routing                     what a conversation costs whose questions are sorted; arithmetic
     cache                       what is read from providers' caches, and what a conversation costs; in no real time
@@ -26,6 +27,7 @@ from benchmarks import (
     durable,
     gate,
     growth,
+    indexing,
     routing,
     sandbox,
     search,
@@ -47,6 +49,7 @@ PARTS = {
     "sandbox": sandbox.main,
     "cache": cache.main,
     "search": search.main,
+    "indexing": indexing.main,
     "routing": routing.main,
 }
 

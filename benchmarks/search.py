@@ -21,7 +21,7 @@ from statistics import median, quantiles
 from denizen.adapters.store import open_store
 from denizen.app.knowledge import open_library
 from denizen.domain.clock import SystemClock
-from denizen.domain.passage import Passage
+from denizen.domain.passage import Passage, words_in
 from denizen.domain.source import Source, SourceKind
 from denizen.domain.vector import pack
 from denizen.engine.knowledge.search import DocumentSearch
@@ -85,7 +85,9 @@ async def fill(store: Store, texts: Texts) -> None:
             passages = [
                 Passage(number, ("Chapter",), number, number, texts.some(WORDS)) for number in range(PER_DOCUMENT)
             ]
-            documents.append(Document(f"docs/{source}/{first}.md", source, "d", passages, keys))
+            path = f"docs/{source}/{first}.md"
+            words = [words_in(path, passage) for passage in passages]
+            documents.append(Document(path, source, "d", passages, keys, words))
             vectors += [Vector(PASSAGES, source, key, texts.name, pack(texts.vector())) for key in keys]
         async with store.work() as work:
             await work.documents.put(documents)

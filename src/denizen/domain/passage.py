@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from denizen.domain.ids import derive
+from denizen.domain.words import words_of
 
 MAX_CHARS = 1200
 """About what a small embedding model reads (256 tokens), and what a search result can show."""
@@ -26,7 +27,8 @@ CUT_AS = "1"
 
 _MARKED = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_UNDERLINES = re.compile(r"([=\-~^\"'`*+#.:_<>])\1{2,}[ \t]*$")
+_UNDERLINING = "=-~^\"'`*+#.:_<>"
+_UNDERLINES = re.compile(rf"([{re.escape(_UNDERLINING)}])\1{{2,}}[ \t]*$")
 _MARKDOWN = frozenset({".md", ".mdx"})
 _TITLED = _MARKDOWN | {".rst", ".txt"}
 
@@ -56,6 +58,11 @@ def key_of(source_id: str, passage: Passage) -> str:
     return derive("psg", CUT_AS, source_id, passage.described)
 
 
+def words_in(path: str, passage: Passage) -> str:
+    """What is searched of a passage by words: those of its document's path are among them."""
+    return " ".join(words_of(f"{path} {passage.described}"))
+
+
 def split_passages(path: str, text: str) -> list[Passage]:
     """Of a document, in order; every line that is not blank is in one of them, up to MAX_PASSAGES."""
     suffix = PurePosixPath(path).suffix.lower()
@@ -70,7 +77,7 @@ def split_passages(path: str, text: str) -> list[Passage]:
     return cutter.passages[:MAX_PASSAGES]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen ones take three times as long to make, and there is one for each line
 class _Line:
     """`title` and `level` are of a heading that begins with this line. `breaks`: a paragraph ends here."""
 
@@ -84,7 +91,8 @@ class _Line:
 
 def _read_lines(text: str, suffix: str) -> Iterator[_Line]:
     lines = [line.removesuffix("\r") for line in text.split("\n")]
-    fence, front = "", suffix in _MARKDOWN and lines[0] == "---"
+    is_markdown, is_titled = suffix in _MARKDOWN, suffix in _TITLED
+    fence, front = "", is_markdown and lines[0] == "---"
     underlines: list[str] = []
     is_underline = False
     for number, line in enumerate(lines, start=1):
@@ -92,7 +100,8 @@ def _read_lines(text: str, suffix: str) -> Iterator[_Line]:
             front = number == 1 or line != "---"
             yield _Line(number, line)
             continue
-        marked = _FENCE.match(line) if suffix in _MARKDOWN else None
+        # Most lines are plain, and seen to be so before a pattern has to look.
+        marked = _FENCE.match(line) if is_markdown and ("```" in line or "~~~" in line) else None
         if fence or marked:
             fence = _step_fence(fence, line, marked.group(1) if marked else "")
             yield _Line(number, line)
@@ -101,11 +110,11 @@ def _read_lines(text: str, suffix: str) -> Iterator[_Line]:
             is_underline = False
             yield _Line(number, line, is_heading=True)
             continue
-        heading = _MARKED.match(line) if suffix in _MARKDOWN else None
+        heading = _MARKED.match(line) if is_markdown and "#" in line[:4] else None
         if heading:
             title = heading.group(2).rstrip(" \t#").strip()[:MAX_TITLE_CHARS]
             yield _Line(number, line, title, len(heading.group(1)), is_heading=True)
-        elif suffix in _TITLED and number < len(lines) and _is_title(line, lines[number], suffix):
+        elif is_titled and number < len(lines) and _is_title(line, lines[number], suffix):
             is_underline = True
             title = line.strip()[:MAX_TITLE_CHARS]
             yield _Line(number, line, title, _level(lines[number][0], suffix, underlines), is_heading=True)
@@ -123,7 +132,7 @@ def _step_fence(fence: str, line: str, marked: str) -> str:
 
 def _is_title(line: str, below: str, suffix: str) -> bool:
     """Underlined, as rst has it; Markdown knows `=` and `-` only, of any length from three here."""
-    found = _UNDERLINES.match(below)
+    found = _UNDERLINES.match(below) if below and below[0] in _UNDERLINING else None
     if not found or not line.strip() or line[:1].isspace() or _UNDERLINES.match(line):
         return False
     if suffix in _MARKDOWN:
@@ -161,17 +170,16 @@ class _Cutter:
     def add(self, line: _Line) -> None:
         if self._chars + len(line.text) + 1 > MAX_CHARS and self._held:
             self._cut()
-        for start in range(0, len(line.text) - MAX_CHARS, MAX_CHARS):
-            self._put(line.number, line.number, line.text[start : start + MAX_CHARS])
-        rest = len(line.text) - (len(line.text) - 1) // MAX_CHARS * MAX_CHARS if line.text else 0
-        self._hold(_Line(line.number, line.text[-rest:] if rest else "", "", 0, line.is_heading, line.breaks))
+        if len(line.text) > MAX_CHARS:
+            last = (len(line.text) - 1) // MAX_CHARS * MAX_CHARS
+            for start in range(0, last, MAX_CHARS):
+                self._put(line.number, line.number, line.text[start : start + MAX_CHARS])
+            line.text = line.text[last:]
+        self._held.append(line)
+        self._chars += len(line.text) + 1
 
     def finish(self) -> None:
         self._emit(len(self._held))
-
-    def _hold(self, line: _Line) -> None:
-        self._held.append(line)
-        self._chars += len(line.text) + 1
 
     def _cut(self) -> None:
         """Behind the last paragraph that is far enough, or else behind everything."""
@@ -185,10 +193,13 @@ class _Cutter:
     def _emit(self, count: int) -> None:
         taken, self._held = self._held[:count], self._held[count:]
         self._chars = sum(len(line.text) + 1 for line in self._held)
-        full = [index for index, line in enumerate(taken) if line.text.strip()]
-        if full:
-            taken = taken[full[0] : full[-1] + 1]
-            self._put(taken[0].number, taken[-1].number, "\n".join(line.text for line in taken))
+        first, end = 0, len(taken)
+        while first < end and not taken[first].text.strip():
+            first += 1
+        while first < end and not taken[end - 1].text.strip():
+            end -= 1
+        if first < end:
+            self._put(taken[first].number, taken[end - 1].number, "\n".join([line.text for line in taken[first:end]]))
 
     def _put(self, first: int, last: int, text: str) -> None:
         if text.strip():

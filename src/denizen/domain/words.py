@@ -22,21 +22,34 @@ MAX_MARKS = 30
 STEM_CHARS = 4
 """An excerpt counts words that begin alike as the same one: a store may find `deployed` for `deploy`."""
 
-_ASCII_WORD = re.compile(r"[a-z0-9]+")
 _ACCENTS = re.compile("[\u0300-\u036f]+")
 _RUN = re.compile(r"\S+")
+_ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
+
+
+class _Parts(dict[int, str]):
+    """What is left of each character of a folded text: itself, or a blank. It grows by those that turn up."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        self[code] = part = char if _is_part(char) else " "
+        return part
+
+
+_PARTS = _Parts()
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text in order: runs of letters, digits and the marks on them, without case and accents."""
     text = text[:SEARCHED_CHARS]
     if text.isascii():
-        return [word[:WORD_CHARS] for word in _ASCII_WORD.findall(text.lower())]
+        return _cut_long(text.translate(_ASCII).split())
     # Sorting a long run of marks takes time that grows with its square; no script needs more (UAX 15, stream-safe).
-    text = _stream_safe(text)
+    if any(map(unicodedata.combining, set(text))):
+        text = _stream_safe(text)
     plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     folded = unicodedata.normalize("NFC", plain).casefold()
-    return [word[:WORD_CHARS] for word in "".join(c if _is_part(c) else " " for c in folded).split()]
+    return _cut_long(folded.translate(_PARTS).split())
 
 
 def excerpt_of(text: str, words: Iterable[str], *, limit_chars: int = 240) -> str:
@@ -52,6 +65,12 @@ def excerpt_of(text: str, words: Iterable[str], *, limit_chars: int = 240) -> st
     start = max(0, min(place - limit_chars // 3, len(line) - limit_chars))
     end = start + limit_chars
     return ("…" if start else "") + line[start:end].strip() + ("…" if end < len(line) else "")
+
+
+def _cut_long(words: list[str]) -> list[str]:
+    if max(map(len, words), default=0) <= WORD_CHARS:
+        return words
+    return [word[:WORD_CHARS] for word in words]
 
 
 def _stream_safe(text: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.domain.passage import key_of, split_passages
 from denizen.domain.vector import pack
 from denizen.ports.documents import PASSAGES, Document, IndexSize
 from denizen.ports.memory import MEMORIES, Vector
@@ -14,8 +13,7 @@ ODD = "docs/\ud800\x00.md"
 
 
 def document_of(path: str, text: str, *, source: str = "guide", digest: str = "1") -> Document:
-    passages = split_passages(path, text)
-    return Document(path, source, digest, passages, [key_of(source, each) for each in passages])
+    return Document.cut(path, source, digest, text)
 
 
 async def fill(store: Store, *documents: Document) -> None:
@@ -65,6 +63,21 @@ class DocumentContract:
             assert await work.documents.remove(["none", ODD]) == 1
             assert await work.documents.remove([]) == 0
         assert await find(store, "milk") == []
+
+    async def test_many_documents_at_once_each_have_their_own_passages(self, store: Store) -> None:
+        given = [document_of(f"{n}.md", f"# H{n}\n\nsame w{n}\n\n# I{n}\n\nsame v{n}\n") for n in range(150)]
+        await fill(store, *given, document_of("empty.md", ""))
+        async with store.work(write=False) as work:
+            assert await work.documents.size() == IndexSize(151, 300)
+            found = await work.documents.list_passages([key for each in given for key in each.keys])
+        assert [(each.path, each.passage) for each in found] == [(d.path, p) for d in given for p in d.passages]
+        assert await find(store, "w77 v149") == ["77.md:1-3", "149.md:5-7"]
+        await fill(store, *(document_of(each.path, "other", digest="2") for each in given))
+        assert await find(store, "w77") == []
+        async with store.work() as work:
+            assert await work.documents.size() == IndexSize(151, 150)
+            assert await work.documents.remove([each.path for each in given]) == 150
+            assert await work.documents.size() == IndexSize(1, 0)
 
     async def test_passages_come_back_as_they_are_in_the_order_asked_for(self, store: Store) -> None:
         document = document_of(ODD, "# A\n\none\n\n## B \x00\n\ntwo\n")

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from denizen.domain.errors import NotFound, Unavailable
-from denizen.engine.knowledge.indexing import Indexing
+from denizen.engine.knowledge.indexing import FILES_AT_ONCE, Indexing
 from denizen.engine.knowledge.search import PER_DOCUMENT, DocumentSearch
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import IndexSize
@@ -98,6 +98,21 @@ async def test_meaning_finds_what_no_word_does_once_it_is_there(desk: Desk) -> N
     assert await desk.find("thirst") == ["docs/guide/harbour.md:7-9"]
     assert await desk.find("zebra") == []
     assert await desk.indexing.count_without_meaning() == 0
+
+
+async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed_again(desk: Desk) -> None:
+    files = {f"part-{number:04}.md": f"# Berth {number}\n" for number in range(FILES_AT_ONCE + 9)}
+    await desk.house.add(write(desk.folder, files), "guide")
+    await desk.house.run()
+    told: list[Progress] = []
+    with anyio.CancelScope() as scope:
+        await desk.indexing.catch_up(lambda progress: scope.cancel() if progress.done else None)
+    assert scope.cancelled_caught
+    assert await desk.find("7") == ["docs/guide/part-0007.md:1-1"]
+    assert await desk.indexing.size() == IndexSize(FILES_AT_ONCE, FILES_AT_ONCE)
+    await desk.indexing.catch_up(told.append)
+    assert told == [Progress("indexing", 0, 9), Progress("indexed", 9, 9)]
+    assert await desk.indexing.size() == IndexSize(len(files), len(files))
 
 
 async def test_words_do_while_the_embedder_is_away(desk: Desk) -> None:

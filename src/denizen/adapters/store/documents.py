@@ -5,7 +5,7 @@ Words that many passages have say nothing and cost most: a search leaves them ou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -28,11 +28,18 @@ FEW = 500
 """So many may have any word."""
 MAX_RANKED = 4000
 """About so many passages are ranked: the rarest words come first."""
+PASSAGES_AT_ONCE = 100
+"""In one statement. The driver keeps what it was given for every statement of another length."""
 
 _INDEXED = sa.select(indexed.c.state).where(indexed.c.collection == PASSAGES)
 _DIGESTS = sa.select(documents.c.path, documents.c.digest)
 _SIZE = (sa.select(sa.func.count()).select_from(documents), sa.select(sa.func.count()).select_from(passages))
-_ADD_PASSAGES = sa.insert(passages)
+# Many rows become one statement where something is returned. SQLite writes what it has learned of words to the disk
+# behind each statement: one for each passage took twice the time.
+_ADD_DOCUMENTS = sa.insert(documents).returning(documents.c.path, documents.c.position)
+_ADD_PASSAGES = (
+    sa.insert(passages).returning(passages.c.position).execution_options(insertmanyvalues_page_size=PASSAGES_AT_ONCE)
+)
 _PASSAGE = (
     passages.c.key, documents.c.path, passages.c.source_id, passages.c.number, passages.c.headings,
     passages.c.first_line, passages.c.last_line, passages.c.text,
@@ -63,13 +70,14 @@ def _mark(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _add(insert: InsertInto) -> sa.Executable:
-    return insert(documents).returning(documents.c.position)
+def _remove_passages(dialect: Dialect) -> sa.Delete:
+    places = sa.select(documents.c.position).where(dialect.among(documents.c.path, "paths"))
+    return sa.delete(passages).where(passages.c.document.in_(places))
 
 
 @cache
-def _of_paths(dialect: Dialect) -> sa.Select[int]:
-    return sa.select(documents.c.position).where(dialect.among(documents.c.path, "paths"))
+def _remove_documents(dialect: Dialect) -> sa.Delete:
+    return sa.delete(documents).where(dialect.among(documents.c.path, "paths"))
 
 
 @cache
@@ -104,15 +112,10 @@ class SqlDocuments:
 
         def job(connection: sa.Connection) -> None:
             _remove(connection, dialect, latest)
-            for document in latest.values():
-                place = connection.execute(
-                    _add(dialect.insert),
-                    {"path": document.path, "source_id": document.source_id, "digest": document.digest},
-                ).scalar_one()
-                pairs = zip(document.passages, document.keys, strict=True)
-                rows = [_row(place, document, passage, key) for passage, key in pairs]
-                if rows:
-                    connection.execute(_ADD_PASSAGES, rows)
+            places = _add_documents(connection, list(latest.values()))
+            rows = [row for document in latest.values() for row in _rows(places[document.path], document)]
+            if rows:
+                connection.execute(_ADD_PASSAGES, rows)
 
         await self._unit.write(job)
 
@@ -174,26 +177,30 @@ def _choose_words(shares: Mapping[str, float], total: int) -> list[str]:
 
 def _remove(connection: sa.Connection, dialect: Dialect, paths: Collection[str]) -> int:
     given = {"paths": dialect.list_of([escape(path) for path in sorted(paths)])}
-    places = connection.execute(_of_paths(dialect), given).scalars().all()
-    for place in places:
-        # Not left to the database, so that what it does with the index of words is the same everywhere.
-        connection.execute(sa.delete(passages).where(passages.c.document == place))
-        connection.execute(sa.delete(documents).where(documents.c.position == place))
-    return len(places)
+    # Not left to the database, so that what it does with the index of words is the same everywhere.
+    connection.execute(_remove_passages(dialect), given)
+    return connection.execute(_remove_documents(dialect), given).rowcount
 
 
-def _row(place: int, document: Document, passage: Passage, key: str) -> dict[str, Any]:
-    return {
-        "document": place,
-        "source_id": document.source_id,
-        "number": passage.number,
-        "key": key,
-        "first_line": passage.first_line,
-        "last_line": passage.last_line,
-        "headings": list(passage.headings),
-        "text": passage.text,
-        "words": " ".join(words_of(f"{document.path} {passage.described}")),
-    }
+def _add_documents(connection: sa.Connection, added: Sequence[Document]) -> Mapping[str, int]:
+    """Where each is now, by path."""
+    rows = [{name: getattr(document, name) for name in ("path", "source_id", "digest")} for document in added]
+    return {row.path: row.position for row in connection.execute(_ADD_DOCUMENTS, rows)} if rows else {}
+
+
+def _rows(place: int, document: Document) -> Iterator[dict[str, Any]]:
+    for passage, key, words in zip(document.passages, document.keys, document.words, strict=True):
+        yield {
+            "document": place,
+            "source_id": document.source_id,
+            "number": passage.number,
+            "key": key,
+            "first_line": passage.first_line,
+            "last_line": passage.last_line,
+            "headings": passage.headings,
+            "text": passage.text,
+            "words": words,
+        }
 
 
 def _passage(row: Sequence[Any]) -> IndexedPassage:
