@@ -110,7 +110,7 @@ def _open_dependencies() -> WebDependencies:
         clock,
         __version__,
         knowledge=KnowledgeParts(
-            knowledge.catalog, knowledge.sync, knowledge.snapshots, lambda: NOWHERE, _change_nothing, dict
+            knowledge.catalog, knowledge.sync, knowledge.snapshots, lambda: NOWHERE, _change_nothing, dict, lambda: None
         ),
         gaps=GapParts(knowledge.gaps, knowledge.learning),
         calls=calls,

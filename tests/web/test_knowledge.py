@@ -76,7 +76,13 @@ async def open_desk(root: Path, readers: Mapping[SourceKind, SourceReader] = NO_
             house.remote = remote
 
         return KnowledgeParts(
-            house.catalog, house.sync, house.snapshots, lambda: house.remote or Remote(""), change, lambda: SECRETS
+            house.catalog,
+            house.sync,
+            house.snapshots,
+            lambda: house.remote or Remote(""),
+            change,
+            lambda: SECRETS,
+            lambda: house.indexing.progress,
         )
 
     async with running_site(keys=[OWNER, ADA, ANN], make_knowledge=make) as site, site.client() as client:

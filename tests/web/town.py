@@ -67,7 +67,9 @@ async def open_town(root: Path) -> AsyncGenerator[Site]:
         async def change(remote: Remote) -> None:
             house.remote = remote
 
-        return KnowledgeParts(house.catalog, house.sync, house.snapshots, lambda: house.remote or NOWHERE, change, dict)
+        return KnowledgeParts(
+            house.catalog, house.sync, house.snapshots, lambda: house.remote or NOWHERE, change, dict, lambda: None
+        )
 
     def make_gaps(store: MemoryStore, _: MemoryDurable, clock: HandClock) -> GapParts:
         return GapParts(GapReport(store, clock), build_learning(houses[0]))

@@ -105,6 +105,7 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
     sync.register()
     meaning = build_meaning(runtime, store, clock)
     indexing = Indexing(store, library, meaning)
+    sync.tell_of_published(indexing.hurry)
     search = DocumentSearch(store, library, meaning, lambda: runtime.current.recall.similarity)
 
     async def let_go() -> None:

@@ -172,6 +172,7 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
                 lambda: denizen.runtime.current.snapshot_remote,
                 outer.remote.change,
                 lambda: denizen.runtime.current.webhooks,
+                lambda: denizen.knowledge.indexing.progress,
             ),
             calls=outer.calls,
             mcp=outer.mcp if denizen.settings.channels.mcp.enabled else None,

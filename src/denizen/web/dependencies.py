@@ -11,6 +11,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.snapshot import Remote
 from denizen.engine.assistant import Assistant
 from denizen.engine.direct import DirectCalls
+from denizen.engine.knowledge.following import FindProgress
 from denizen.engine.knowledge.gaps import GapReport
 from denizen.engine.knowledge.learning import Learning
 from denizen.engine.knowledge.snapshots import Snapshots
@@ -57,7 +58,8 @@ class Channels:
 @dataclass(frozen=True, slots=True)
 class KnowledgeParts:
     """Sources, reading them, and the snapshots made of them. `remote` is where those are pushed to now, which
-    `change_remote` changes; `webhooks` are the secrets, by source, of those who may have one read.
+    `change_remote` changes; `webhooks` are the secrets, by source, of those who may have one read; `indexing` tells
+    how far the search index is.
     """
 
     catalog: Catalog
@@ -66,6 +68,7 @@ class KnowledgeParts:
     remote: Callable[[], Remote]
     change_remote: Callable[[Remote], Awaitable[None]]
     webhooks: Callable[[], Mapping[str, str]]
+    indexing: FindProgress
 
 
 @dataclass(frozen=True, slots=True)

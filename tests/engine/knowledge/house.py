@@ -26,11 +26,13 @@ from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.privacy import Privacy
 from denizen.engine.archive.reader import ArchiveReader
 from denizen.engine.channels import Channels
+from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.knowledge.pushing import Pushing
 from denizen.engine.knowledge.reading import Reading
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog, Change
 from denizen.engine.knowledge.sync import Sync, Work
+from denizen.engine.meaning import Meaning
 from denizen.ports.fetch import NO_HEADERS, Fetched
 from denizen.ports.source import SnapshotRemote, SourceReader
 from denizen.testing.memory_durable import MemoryDurable
@@ -130,6 +132,8 @@ class House:
         work = Work(self.reading, self.snapshots, pushing)
         self.sync = Sync(self.store, self.durable, self.clock, work, sleep=self.clock.sleep)
         self.sync.register()
+        self.indexing = Indexing(self.store, self.library, Meaning())
+        self.sync.tell_of_published(self.indexing.hurry)
         self.catalog = Catalog(self.store, self.clock, self.snapshots, readers)
 
     async def add(self, location: Path | str, name: str = "", **given: str | int) -> Source:

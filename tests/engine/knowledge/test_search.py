@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from denizen.domain.errors import NotFound, Unavailable
+from denizen.engine.knowledge.following import Stand, follow
 from denizen.engine.knowledge.indexing import FILES_AT_ONCE, Indexing
 from denizen.engine.knowledge.search import PER_DOCUMENT, DocumentSearch
 from denizen.engine.meaning import Meaning
@@ -113,6 +114,27 @@ async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed
     await desk.indexing.catch_up(told.append)
     assert told == [Progress("indexing", 0, 9), Progress("indexed", 9, 9)]
     assert await desk.indexing.size() == IndexSize(len(files), len(files))
+
+
+async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk) -> None:
+    house = desk.house
+    await house.add(write(desk.folder, {"harbour.md": GUIDE}), "guide")
+    told: list[Stand] = []
+    async with anyio.create_task_group() as group:
+        group.start_soon(house.indexing.keep_indexed)
+        await anyio.wait_all_tasks_blocked()
+        house.indexing.hurry()
+        assert house.indexing.progress == Progress("indexing")
+        run = await house.run()
+        with anyio.fail_after(20):
+            stands = follow(house.sync, run.id, lambda: house.indexing.progress, sleep=house.clock.sleep)
+            told += [stand async for stand in stands]
+        assert await desk.find("berth") == ["docs/guide/harbour.md:1-5"]
+        group.cancel_scope.cancel()
+    assert told[-1].is_over
+    assert not any(stand.is_over for stand in told[:-1])
+    house.indexing.hurry()
+    assert house.indexing.progress is None, "nobody would index it here"
 
 
 async def test_words_do_while_the_embedder_is_away(desk: Desk) -> None:

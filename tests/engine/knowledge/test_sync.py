@@ -14,6 +14,7 @@ import pytest
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState, SyncStatus
 from denizen.engine.knowledge.following import Stand, follow
+from denizen.engine.knowledge.indexing import INDEX
 from denizen.engine.knowledge.regular import RegularSync, TalkCare
 from denizen.engine.knowledge.sources import Change
 from denizen.ports.source import File, Progress, Report, Tree
@@ -445,7 +446,7 @@ async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_it
     with anyio.fail_after(20):
         await moody.reached.wait()
         stands: list[Stand] = []
-        async with aclosing(follow(house.sync, run.id, sleep=house.clock.sleep)) as told:
+        async with aclosing(follow(house.sync, run.id, lambda: None, sleep=house.clock.sleep)) as told:
             async for stand in told:
                 stands.append(stand)
                 if stand.progress.get("notes") == Progress("read", 1, 1):
@@ -456,3 +457,14 @@ async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_it
     with pytest.raises(NotFound):
         await house.sync.get("sync_none")
     await house.durable.aclose()
+
+
+async def test_the_reader_of_a_sync_sees_how_far_its_index_is_before_the_end(house: House) -> None:
+    await house.add(write(house.root / "notes", {"a.md": "A"}))
+    run = await house.run()
+    steps = iter([Progress("indexing", 0, 2), Progress("indexing", 1, 2), None])
+    stands = [stand async for stand in follow(house.sync, run.id, lambda: next(steps), sleep=house.clock.sleep)]
+    assert [stand.progress.get(INDEX) for stand in stands] == [
+        Progress("indexing", 0, 2), Progress("indexing", 1, 2), None,
+    ]  # fmt: skip
+    assert [stand.is_over for stand in stands] == [False, False, True]

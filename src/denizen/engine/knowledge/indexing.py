@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 from anyio import to_thread
@@ -26,6 +27,8 @@ from denizen.ports.memory import Vector
 from denizen.ports.source import Library, Progress, Report
 from denizen.ports.store import Store
 
+INDEX = "search index"
+"""Stands for it among sources whose progress is told."""
 FILES_AT_ONCE = 400
 BYTES_AT_ONCE = 800_000
 """In one unit of work, which takes about 0.1 s, so that others get to write in between."""
@@ -67,6 +70,16 @@ class Indexing:
         self._meaning = meaning
         self._sleep = sleep
         self._lock = anyio.Lock()
+        self._published = anyio.Event()
+        self._is_kept = False
+        self.progress: Progress | None = None
+        """Of what is being indexed in this process; None when nothing is."""
+
+    def hurry(self) -> None:
+        """Something was published: `keep_indexed`, if it runs here, begins at once."""
+        if self._is_kept:
+            self.progress = self.progress or Progress("indexing")
+            self._published.set()
 
     async def catch_up(self, report: Report = report_nothing) -> str:
         """Indexes the current snapshot, unless it is; also one that is published meanwhile. The id of the snapshot that
@@ -80,19 +93,29 @@ class Indexing:
                     if await work.documents.find_indexed() == wanted:
                         return wanted
                 try:
-                    await self._index(current, report)
+                    await self._index(current, partial(self._tell, report))
                 except NotFound:  # it expired meanwhile, and is not the current one any more
                     if (await self._library.current()) == current:
                         raise
+                finally:
+                    self._rest()
 
     async def keep_indexed(self) -> None:
         """Until it is cancelled: indexes what is published, by whichever process. Not while a channel is withheld: most
         of it comes back within seconds, and would need its meaning again. It is not found meanwhile (`search`).
         """
-        while True:
-            if not await self._is_withheld():
-                await self.catch_up()
-            await self._sleep(LOOK_EVERY_S)
+        self._is_kept = True
+        try:
+            while True:
+                self._published = anyio.Event()
+                if not await self._is_withheld():
+                    await self.catch_up()
+                self._rest()
+                with anyio.move_on_after(LOOK_EVERY_S):
+                    await self._published.wait()
+        finally:
+            self._is_kept, self._published = False, anyio.Event()
+            self._rest()
 
     async def _is_withheld(self) -> bool:
         async with self._store.work(write=False) as work:
@@ -143,6 +166,13 @@ class Indexing:
     async def size(self) -> IndexSize:
         async with self._store.work(write=False) as work:
             return await work.documents.size()
+
+    def _rest(self) -> None:
+        self.progress = Progress("indexing") if self._published.is_set() else None
+
+    def _tell(self, report: Report, progress: Progress) -> None:
+        self.progress = progress
+        report(progress)
 
     async def _index(self, snapshot: Snapshot | None, report: Report) -> None:
         wanted = await self._list_wanted(snapshot)

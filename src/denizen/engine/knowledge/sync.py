@@ -7,7 +7,7 @@ line waits for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -86,6 +86,11 @@ class Sync:
         self._progress: dict[str, dict[str, Progress]] = {}
         self._asked: dict[str, SyncRun] = {}
         self._asking = anyio.Lock()
+        self._tell_published: Callable[[], None] = lambda: None
+
+    def tell_of_published(self, tell: Callable[[], None]) -> None:
+        """Called whenever a run here has published, before it ends."""
+        self._tell_published = tell
 
     def register(self) -> None:
         self._durable.register(WORKFLOW, self._run)
@@ -188,7 +193,9 @@ class Sync:
         return asdict(await self._reading.read(source_id, report, reset=order.reset))
 
     async def _publish(self, order: _Order) -> Json:
-        return await self._insist_on_snapshot(anew=order.reset)
+        snapshot = await self._insist_on_snapshot(anew=order.reset)
+        self._tell_published()
+        return snapshot
 
     async def _end(self, order: _Order, outcomes: Sequence[Outcome], snapshot: str, not_pushed: str) -> Json:
         skipped = {outcome.source_id: outcome.error for outcome in outcomes if outcome.skipped}

@@ -38,6 +38,7 @@ class Syncs:
 
     def __init__(self, parts: KnowledgeParts, timing: Timing) -> None:
         self._sync = parts.sync
+        self._indexing = parts.indexing
         self._webhooks = parts.webhooks
         self._timing = timing
         self._strangers = Strangers()
@@ -82,7 +83,9 @@ class Syncs:
         return _started(await self._sync.start_publishing())
 
     async def events(self, request: Request) -> Response:
-        """`run` with all that is known, `progress` for each source whenever it goes on, and `end` with the result."""
+        """`run` with all that is known, `progress` for each source and for the search index whenever they go on, and
+        `end` with the result.
+        """
         require_admin(request)
         conduct = Conduct(
             on_error=lambda error: _encode("error", asdict(problem_of(error))),
@@ -94,7 +97,7 @@ class Syncs:
 
     async def _chunks(self, run_id: str) -> Chunks:
         told: Mapping[str, Progress] | None = None
-        async with aclosing(follow(self._sync, run_id)) as stands:
+        async with aclosing(follow(self._sync, run_id, self._indexing)) as stands:
             async for stand in stands:
                 for chunk in _changes(stand, told):
                     yield chunk
@@ -135,7 +138,7 @@ def _digest(text: str) -> bytes:
 
 
 def _changes(stand: Stand, told: Mapping[str, Progress] | None) -> list[bytes]:
-    if stand.run.ended_at is not None:
+    if stand.is_over:
         return [_encode("end", asdict(_run(stand.run)))]
     if told is None:
         return [_encode("run", asdict(_run(stand.run, stand.progress)))]
