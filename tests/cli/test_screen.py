@@ -82,7 +82,7 @@ def test_an_answer_that_was_changed_by_checking_it_is_shown_once_more(capsys: py
         printer.show(TextAdded("", retract=True))
         printer.show(TextAdded(text))
         printer.finish(replace(DONE, reply="So it is."))
-        assert ("is checked:\nSo it is.\n" in capsys.readouterr().out) is again
+        assert ("in the end:\nSo it is.\n" in capsys.readouterr().out) is again
 
 
 @pytest.mark.parametrize("end", [DONE, FAILED])

@@ -145,7 +145,9 @@ async def test_strangers_are_left_without_a_word_where_only_some_are_answered(ya
 
 async def test_what_is_asked_while_no_webhook_comes_is_answered_once_after_the_start(yard: Yard) -> None:
     yard.configure()
+    yard.clock.ahead = timedelta(seconds=-5)
     old = yard.world.open_issue(yard.ana, yard.boats, "Old", "@denizen from before it was ever there?")
+    yard.clock.ahead = timedelta()
     async with yard.run() as first:
         assert await yard.settle(old) == []
         await first.stop()

@@ -41,6 +41,13 @@ from tests.repository import ENVIRONMENT
 
 PLAIN = Converters(html=lambda data: data.decode().upper(), pdf=lambda data: data.decode())
 
+PATIENCE_S = 60
+
+
+async def give_way() -> None:
+    """Between two looks at what other threads do: a loop that only yields would keep the interpreter from them."""
+    await anyio.sleep(0.005)
+
 
 class Web:
     """A web of pages by their addresses, each with its status and type."""
