@@ -271,6 +271,19 @@ def test_when_there_are_too_many_sessions_whoever_has_most_loses_one() -> None:
     assert sessions.open("bob", view, bob[0]).id != bob[0]
 
 
+def test_of_owners_who_have_as_many_sessions_the_one_not_used_for_longest_goes() -> None:
+    sessions = Sessions(lambda: 0.0)
+    view = ShellView((("", Path("/x")),))
+    owners = [f"guest {number}" for number in range(MAX_SESSIONS // 2)]
+    first, second = ([sessions.open(owner, view, f"sess_{turn}").id for owner in owners] for turn in range(2))
+    assert sessions.open(owners[0], view, first[0]).id == first[0]
+    sessions.open("ann", view)
+    assert sessions.open(owners[0], view, second[0]).id == second[0]
+    assert sessions.open(owners[0], view, first[0]).id == first[0]
+    assert sessions.open(owners[1], view, second[1]).id == second[1]
+    assert sessions.open(owners[1], view, first[1]).id != first[1]
+
+
 @pytest.mark.proves("S21")
 async def test_an_idle_worker_ends_and_the_next_call_starts_another(best_tier: str, ground: Ground) -> None:
     async with opened(best_tier, SandboxLimits(workers=1, idle_s=0.05)) as pool:

@@ -66,12 +66,16 @@ class Sessions:
             self._forget(session)
 
     def _make_room(self, own: Mapping[str, Session]) -> None:
-        """Whoever has too many loses the one that they have not used for longest, and nobody else loses any."""
-        if len(own) < MAX_OWN_SESSIONS:
-            if len(self._by_id) < MAX_SESSIONS:
-                return
-            own = max(self._by_owner.values(), key=len)
-        self._forget(next(iter(own.values())))
+        """Whoever has as many as they may loses the one that they have not used for longest.
+
+        When there are too many in all, the owners who have most lose one, whoever asks for another: of all of theirs,
+        the one that was not used for longest.
+        """
+        if len(own) >= MAX_OWN_SESSIONS:
+            self._forget(next(iter(own.values())))
+        elif len(self._by_id) >= MAX_SESSIONS:
+            most = max(map(len, self._by_owner.values()))
+            self._forget(next(each for each in self._by_id.values() if len(self._by_owner[each.owner]) == most))
 
     def _forget(self, session: Session) -> None:
         own = self._by_owner[session.owner]
