@@ -6,12 +6,15 @@ belongs to them are what `Home.start` with `anew` or `before`, and `start_in_ter
 
 Run as a program, this file is the process that forks; it has one thread. On a socket, its standard input, it is sent a
 line of JSON with four descriptors: the standard streams and one for its answers, which are the pid and, at the end, the
-exit code, each four bytes. It ends with that socket, and its children with it.
+exit code, each four bytes; a pid below zero is the error for which there is none. It ends with that socket, and its
+children with it; on Linux also when it is killed.
 """
 
 from __future__ import annotations
 
 import atexit
+import ctypes
+import errno
 import gc
 import importlib
 import json
@@ -28,12 +31,18 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from functools import cache
 from typing import Never
+
+PATIENCE_S = 180.0
+"""So long may it take to import everything, once, and to fork."""
 
 _MOST_BYTES = 1_000_000
 _ANSWER = struct.Struct("i")
 _LEFT_OUT = ("denizen.__main__", "denizen.testing", "denizen.adapters.store.migrations")
+
+
+class NurseryGoneError(Exception):
+    """The process that forks is gone, so that nobody knows how its children ended."""
 
 
 class Child:
@@ -44,73 +53,118 @@ class Child:
         self._answers = answers
         self.stdin = os.fdopen(streams[0], "wb", buffering=0)
         self.stdout, self.stderr = streams[1:]
-        self._code: int | None = None
+        self._end: int | NurseryGoneError | None = None
 
     def wait(self, timeout: float) -> int:
-        """Its exit code, negative for a signal. Raises TimeoutExpired."""
-        if self._code is None:
-            if not self._has_ended(timeout):
+        """Its exit code, negative for a signal. Raises TimeoutExpired, and NurseryGoneError, when it is killed."""
+        if self._end is None:
+            if not _is_ready(self._answers, timeout):
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout)
             with self._answers:
-                self._code = _receive(self._answers)
-        return self._code
+                try:
+                    self._end = _receive(self._answers)
+                except NurseryGoneError as ended:
+                    self._signal(signal.SIGKILL)
+                    self._end = ended
+        if isinstance(self._end, NurseryGoneError):
+            raise self._end
+        return self._end
 
     def send_signal(self, number: int) -> None:
         """Nothing when it has ended."""
-        if self._code is None and not self._has_ended(0):
-            os.kill(self.pid, number)
+        if self._end is None and not (_is_ready(self._answers, 0) and self._answers.recv(1, socket.MSG_PEEK)):
+            self._signal(number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def _has_ended(self, timeout: float) -> bool:
-        return bool(select.select([self._answers], [], [], timeout)[0])
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):  # it has just ended, and that was not told yet
+            os.kill(self.pid, number)
 
 
 class Nursery:
-    """The process that forks, for as long as this one lives."""
+    """The process that forks, for as long as this one lives. `before` is Python that it runs first."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: str = "") -> None:
         self._socket, theirs = socket.socketpair()
         self._turn = threading.Lock()
         with theirs:
-            command = [sys.executable, "-P", __file__]
+            code = f"{before}\nimport runpy; runpy.run_path({__file__!r}, run_name='__main__')"
+            command = [sys.executable, "-P", "-c", code] if before else [sys.executable, "-P", __file__]
             environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
             self._process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=theirs.fileno(), env=environment)
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     def close(self) -> None:
         """Ends what is left of the children, too."""
         self._socket.close()
         self._process.wait()
 
+    def kill(self) -> None:
+        """`kill -9`."""
+        self._process.kill()
+        self.close()
+
     def start(self, args: Sequence[str], environment: Mapping[str, str]) -> Child:
-        """`denizen` with these arguments, in the folder of this process."""
+        """`denizen` with these arguments, in the folder of this process. Raises NurseryGoneError, OSError."""
         told = json.dumps({"args": args, "environment": dict(environment), "folder": os.getcwd()})  # noqa: PTH109
-        answers, theirs = socket.socketpair()
-        stdin, write = os.pipe()
-        out, stdout = os.pipe()
-        err, stderr = os.pipe()
-        with ExitStack() as stack:
-            stack.enter_context(theirs)
-            for end in (stdin, stdout, stderr):
-                stack.callback(os.close, end)
-            with self._turn:
-                socket.send_fds(self._socket, [f"{told}\n".encode()], [stdin, stdout, stderr, theirs.fileno()])
-        pid = _receive(answers)
+        with ExitStack() as ours, ExitStack() as theirs:
+            answers, answering = socket.socketpair()
+            ours.enter_context(answers)
+            theirs.enter_context(answering)
+            stdin, write = _open_pipe(theirs, ours)
+            out, stdout = _open_pipe(ours, theirs)
+            err, stderr = _open_pipe(ours, theirs)
+            try:
+                with self._turn:
+                    socket.send_fds(self._socket, [f"{told}\n".encode()], [stdin, stdout, stderr, answering.fileno()])
+            except OSError as error:
+                raise NurseryGoneError("the nursery ended") from error
+            theirs.close()
+            if not _is_ready(answers, PATIENCE_S):
+                self._process.kill()
+                raise NurseryGoneError(f"the nursery said nothing for {PATIENCE_S:.0f} s, and was killed")
+            pid = _receive(answers)
+            if pid < 0:
+                raise OSError(-pid, f"the nursery could not fork: {os.strerror(-pid)}")
+            ours.pop_all()
         return Child(pid, answers, (write, out, err))
 
 
+def _open_pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    read, write = os.pipe()
+    reader.callback(os.close, read)
+    writer.callback(os.close, write)
+    return read, write
+
+
+def _is_ready(answers: socket.socket, timeout: float) -> bool:
+    return bool(select.select([answers], [], [], timeout)[0])
+
+
 def _receive(answers: socket.socket) -> int:
-    (number,) = _ANSWER.unpack(answers.recv(_ANSWER.size))
+    data = answers.recv(_ANSWER.size)
+    if not data:
+        raise NurseryGoneError("the nursery ended")
+    (number,) = _ANSWER.unpack(data)
     return number
 
 
-@cache
+_opened: list[Nursery] = []
+_opening = threading.Lock()
+
+
 def nursery() -> Nursery:
-    """The one of this process."""
-    opened = Nursery()
-    atexit.register(opened.close)
-    return opened
+    """The one of this process; another one when that has ended."""
+    with _opening:
+        if not _opened or _opened[-1].has_ended:
+            _opened.append(Nursery())
+            atexit.register(_opened[-1].close)
+        return _opened[-1]
 
 
 # --- the process that forks ------------------------------------------------------------------------------------------
@@ -128,8 +182,17 @@ def _import_everything() -> None:
 
 
 def _fork_on_request(requests: socket.socket) -> None:
-    """Returns in each child, and at the end."""
+    """Returns in each child only."""
     children: dict[int, socket.socket] = {}
+    try:
+        _fork_until_the_end(requests, children)
+    finally:
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _fork_until_the_end(requests: socket.socket, children: dict[int, socket.socket]) -> None:
+    own = os.getpid()
     woken, wakes = socket.socketpair()
     for end in (woken, wakes):
         end.setblocking(False)
@@ -145,25 +208,30 @@ def _fork_on_request(requests: socket.socket) -> None:
             continue
         data, descriptors, _, _ = socket.recv_fds(requests, _MOST_BYTES, 4)
         if not data:
-            break
+            sys.exit()
         while not data.endswith(b"\n"):
             data += requests.recv(_MOST_BYTES)
         *streams, answering = descriptors
         answers = socket.socket(fileno=answering)
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            pid = -(error.errno or errno.EAGAIN)
         if not pid:
             signal.set_wakeup_fd(-1)
             for each in (requests, woken, wakes, answers, *children.values()):
                 each.close()
+            children.clear()
+            _end_with(own)
             _become(streams, **json.loads(data))
             return
         for descriptor in streams:
             os.close(descriptor)
-        children[pid] = answers
-        answers.send(_ANSWER.pack(pid))
-    for pid in children:
-        os.kill(pid, signal.SIGKILL)
-    sys.exit()
+        _answer(answers, pid)
+        if pid > 0:
+            children[pid] = answers
+        else:
+            answers.close()
 
 
 def _only_wake(_number: int, _frame: object) -> None:
@@ -176,7 +244,20 @@ def _tell_of_ended(children: dict[int, socket.socket]) -> None:
         if not pid:
             return
         with children.pop(pid) as answers:
-            answers.send(_ANSWER.pack(os.waitstatus_to_exitcode(status)))
+            _answer(answers, os.waitstatus_to_exitcode(status))
+
+
+def _answer(answers: socket.socket, number: int) -> None:
+    with suppress(OSError):  # nobody wants to know any more
+        answers.send(_ANSWER.pack(number))
+
+
+def _end_with(parent: int) -> None:
+    """Has the system kill this process when that one ends, where it can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _become(streams: Sequence[int], args: list[str], environment: dict[str, str], folder: str) -> None:
