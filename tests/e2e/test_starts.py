@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from denizen.cli.exit_codes import BUG
@@ -11,10 +16,48 @@ from tests.e2e.provider import Provider
 
 pytestmark = pytest.mark.e2e
 
-LOOKS = (
-    "docs search roses", "doctor --offline", "models", "replay none --model x/y", "shell ls", "skill list",
-    "sources sync", "trace --last", "usage",
-)  # fmt: skip
+ALONE = """
+import os, pkgutil
+import {package}
+for module in pkgutil.iter_modules({package}.__path__, "{package}."):
+    if not (pid := os.fork()):
+        __import__(module.name)
+        os._exit(0)
+    if os.waitpid(pid, 0)[1]:
+        print(module.name)
+"""
+"""Imports each module of a package in a process that has imported nothing else, and prints those that fail."""
+
+LOOKS = ("doctor --offline", "models", "replay none --model x/y", "shell ls", "skill list", "usage")
+
+
+def do(home: Home, *args: str) -> str:
+    """What a command prints that has nothing to complain of."""
+    done = home.do(*args, anew=True)
+    assert (done.code, done.told) == (0, []), (args, done)
+    return done.out
+
+
+def fails_alone(package: str) -> tuple[str, str]:
+    """The modules that need another to be imported before them, and why."""
+    command = [sys.executable, "-c", ALONE.format(package=package)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout, done.stderr
+
+
+def test_every_module_of_the_command_line_imports_all_that_it_needs() -> None:
+    assert fails_alone("denizen.cli") == ("", "")
+
+
+def test_a_module_that_does_not_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "house").mkdir()
+    (tmp_path / "house/__init__.py").touch()
+    (tmp_path / "house/a.py").write_text("import xml.dom")
+    (tmp_path / "house/b.py").write_text("import xml\nxml.dom")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    names, why = fails_alone("house")
+    assert names == "house.b\n"
+    assert "AttributeError" in why
 
 
 @pytest.mark.parametrize("command", LOOKS)
@@ -25,10 +68,23 @@ def test_a_command_brings_all_that_it_needs(command: str, home: Home, provider: 
     assert "Traceback" not in done.err
 
 
-def test_so_do_those_that_set_up_ask_and_serve(home: Home, provider: Provider) -> None:
+def test_so_do_those_that_read_find_and_tell(home: Home, provider: Provider, tmp_path: Path) -> None:
+    home.configure(provider.server.openai_url)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/roses.md").write_text("# Roses\n\nCut them in March.\n")
+    provider.script(Answer(text="In March."))
+    assert "Added notes: folder" in do(home, "sources", "add", str(tmp_path / "notes"))
+    assert do(home, "sources", "sync").startswith("notes: read, 1 file\n")
+    assert "Cut them in March." in do(home, "docs", "search", "roses")
+    assert do(home, "ask", "When do I cut roses?") == "In March.\n"
+    assert "question: When do I cut roses?" in do(home, "trace", "--last")
+
+
+def test_so_do_those_that_set_up_and_serve_and_end_when_told_to(home: Home, provider: Provider) -> None:
     options = ("--base-url", provider.server.openai_url, "--model", "tiny")
-    provider.script(*[Answer(text="Hello.")] * 3)
+    provider.script(*[Answer(text="Hello.")] * 2)
     assert home.do("setup", "--non-interactive", *options, anew=True).code == 0
-    assert home.do("ask", "Hello", anew=True).out == "Hello.\n"
     with home.serve(anew=True) as server:
         assert text_of(server.ask("Hello", key="m1")) == "Hello."
+        ended = server.running.stop(signal.SIGTERM)
+    assert (ended.ending, ended.told) == ((0, ""), [f"Denizen is ready: {server.url}", "Stopped."])
