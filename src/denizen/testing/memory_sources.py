@@ -52,6 +52,9 @@ class MemorySources:
         started_at = in_utc(run.started_at) if known is None else known.started_at
         self._unit.put(rows, run.id, replace(run, started_at=started_at, ended_at=_in_utc(run.ended_at)))
 
+    async def find_sync(self, run_id: str) -> SyncRun | None:
+        return self._unit.tables.syncs.get(run_id)
+
     async def list_syncs(self, *, limit: int = 20) -> Sequence[SyncRun]:
         return list(self._unit.tables.syncs.values())[::-1][: max(limit, 0)]
 

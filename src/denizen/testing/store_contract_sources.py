@@ -75,3 +75,5 @@ class SourceContract:
         async with store.work(write=False) as work:
             assert await work.sources.list_syncs() == [second, ended]
             assert await work.sources.list_syncs(limit=1) == [second]
+            assert [await work.sources.find_sync(each) for each in ("sync_1", "sync_2")] == [ended, second]
+            assert await work.sources.find_sync("sync_3") is None

@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
-from denizen.domain.source import Source, SourceKind, SourceState, SyncStatus
+from denizen.domain.source import Source, SourceKind, SourceState, SyncRun, SyncStatus
 from denizen.engine.knowledge.following import Stand, follow
 from denizen.engine.knowledge.indexing import INDEX
 from denizen.engine.knowledge.regular import RegularSync, TalkCare
@@ -457,6 +457,17 @@ async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_it
     with pytest.raises(NotFound):
         await house.sync.get("sync_none")
     await house.durable.aclose()
+
+
+async def test_a_sync_is_found_however_many_began_after_it(house: House) -> None:
+    await house.add(write(house.root / "notes", {"a.md": "A"}))
+    run = await house.run()
+    async with house.store.work() as work:
+        for number in range(60):
+            await work.sources.put_sync(SyncRun(id=f"sync_{number}", sources=("notes",), started_at=house.clock.time))
+    assert await house.sync.get(run.id) == run
+    stands = [stand async for stand in follow(house.sync, run.id, lambda: None, sleep=house.clock.sleep)]
+    assert [stand.run for stand in stands] == [run]
 
 
 async def test_the_reader_of_a_sync_sees_how_far_its_index_is_before_the_end(house: House) -> None:

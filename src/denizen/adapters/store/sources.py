@@ -19,6 +19,7 @@ _FIND = sa.select(sources).where(sources.c.id == sa.bindparam("which"))
 _TAKE = sa.select(sources.c.id).where(sources.c.id == sa.bindparam("which")).with_for_update()
 _REMOVE = sa.delete(sources).where(sources.c.id == sa.bindparam("which"))
 _STATES = sa.select(source_states).order_by(source_states.c.source_id)
+_FIND_SYNC = sa.select(syncs).where(syncs.c.id == sa.bindparam("which"))
 _SYNCS = sa.select(syncs).order_by(syncs.c.position.desc()).limit(sa.bindparam("most"))
 
 
@@ -76,6 +77,12 @@ class SqlSources:
         put = _put(self._unit.dialect.insert, syncs, "id", "started_at")
         row = asdict(run) | {"sources": list(run.sources), "changed": list(run.changed)}
         await self._unit.write(lambda connection: connection.execute(put, row))
+
+    async def find_sync(self, run_id: str) -> SyncRun | None:
+        row = await self._unit.read(
+            lambda connection: connection.execute(_FIND_SYNC, {"which": run_id}).mappings().first()
+        )
+        return None if row is None else _sync(row)
 
     async def list_syncs(self, *, limit: int = 20) -> Sequence[SyncRun]:
         most = {"most": max(limit, 0)}

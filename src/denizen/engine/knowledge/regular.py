@@ -17,11 +17,14 @@ from denizen.domain.clock import Clock
 from denizen.domain.source import Source, SourceKind, SourceState, SyncRun
 from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.knowledge.sources import Catalog, Known
-from denizen.engine.knowledge.sync import KNOWN_RUNS, Sync
+from denizen.engine.knowledge.sync import Sync
 
 LOOK_EVERY_S = 20.0
 TALK_EVERY = timedelta(minutes=30)
 """How often a channel of the archive is read at least."""
+
+KNOWN_RUNS = 50
+"""So many of the last syncs tell when a source was read."""
 
 QUIET_S = 2.0
 """Who deletes one message often deletes another: so long nothing follows before a channel is read again."""

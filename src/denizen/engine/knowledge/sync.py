@@ -33,7 +33,6 @@ PUBLISH_RETRIES = 3
 REMOTE = "(remote)"
 """Stands among the sources for the repository that snapshots are pushed to; no source can have such an id."""
 WAIT_S = 2.0
-KNOWN_RUNS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +144,9 @@ class Sync:
             self._leave(run.id)
 
     async def get(self, run_id: str) -> SyncRun:
-        """One of the latest, or one that was only just begun here. Raises NotFound."""
-        found = next((run for run in await self.list_runs(limit=KNOWN_RUNS) if run.id == run_id), None)
+        """Also one that was only just begun here and is not in the store yet. Raises NotFound."""
+        async with self._store.work(write=False) as work:
+            found = await work.sources.find_sync(run_id)
         found = found or self._begun.get(run_id)
         if found is None:
             raise NotFound(
