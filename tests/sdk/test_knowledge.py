@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,8 @@ import httpx2
 import pytest
 
 from denizen.domain.source import SourceKind
+from denizen.engine.knowledge.indexing import INDEX
+from denizen.ports.source import Progress as Reached
 from denizen_sdk import ApiError, ClientError, DenizenClient, NetworkError
 from denizen_sdk.calls.knowledge import TRIES
 from denizen_sdk.knowledge import (
@@ -144,31 +146,31 @@ async def test_repositories_that_can_become_sources_are_listed() -> None:
 # --- the stream of a sync --------------------------------------------------------------------------------------------
 
 
-class BadLine(httpx2.AsyncHTTPTransport):
-    """Breaks after the first event of the first streams, `cuts` of them."""
+class Line(httpx2.AsyncHTTPTransport):
+    """Calls `on_run` after the first event of each stream."""
 
-    def __init__(self, cuts: int) -> None:
+    def __init__(self, on_run: Callable[[], None]) -> None:
         super().__init__()
-        self.cuts = cuts
+        self._on_run = on_run
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         answer = await super().handle_async_request(request)
-        if request.url.path.endswith("/events") and self.cuts:
-            self.cuts -= 1
+        if request.url.path.endswith("/events"):
             assert isinstance(answer.stream, httpx2.AsyncByteStream)
-            answer.stream = CutStream(answer.stream)
+            answer.stream = WatchedStream(answer.stream, self._on_run)
         return answer
 
 
-class CutStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+class WatchedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, on_run: Callable[[], None]) -> None:
         self._stream = stream
+        self._on_run = on_run
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
             yield chunk
             if b"event: run" in chunk:
-                raise httpx2.ReadError("the line is dead")
+                self._on_run()
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -177,10 +179,15 @@ class CutStream(httpx2.AsyncByteStream):
 @asynccontextmanager
 async def slow_sync(root: Path, cuts: int = 0) -> AsyncGenerator[tuple[DenizenClient, str, Slow]]:
     """A client at a real port, the id of a sync that has begun, and its reader, which waits to be told to go on."""
-    slow = Slow()
+    slow, left = Slow(), iter(range(cuts))
+
+    def cut() -> None:
+        if next(left, None) is not None:
+            raise httpx2.ReadError("the line is dead")
+
     async with open_desk(root, {SourceKind.FOLDER: slow}) as desk, desk.site.serve() as url:
         await desk.owner.ask("POST", "/api/sources", location=str(write(root / "notes", {"a.md": "A"})))
-        async with DenizenClient(url, "key-of-ada", transport=BadLine(cuts)) as client:
+        async with DenizenClient(url, "key-of-ada", transport=Line(cut)) as client:
             run = (await client.sync()).run
             with anyio.fail_after(20):
                 await slow.reached.wait()
@@ -203,6 +210,25 @@ async def test_a_sync_is_followed_to_its_result_also_over_a_line_that_breaks(tmp
     assert {type(event) for event in before[cuts + 1 :]} <= {SourceProgress}
     assert isinstance(end, SyncInfo)
     assert (end.id, end.status, end.changed) == (run, "done", ("notes",))
+
+
+async def test_a_sync_that_has_ended_is_waited_for_until_it_is_indexed(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk, desk.site.serve() as url:
+        await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
+        ended = await desk.sdk.wait_for_sync((await desk.sdk.sync()).run)
+        indexing = desk.house.indexing
+
+        def finish() -> None:
+            indexing.progress = None
+
+        async with DenizenClient(url, "key-of-ada", transport=Line(finish)) as client:
+            with anyio.fail_after(20):
+                indexing.progress = Reached("indexing", 1, 2)
+                seen = [event async for event in client.follow_sync(ended.id)]
+                indexing.progress = Reached("indexing", 1, 2)
+                waited_for = await client.wait_for_sync(ended.id)
+    assert seen == [replace(ended, progress={INDEX: Progress("indexing", 1, 2)}), ended]
+    assert waited_for == ended
 
 
 RUN = (

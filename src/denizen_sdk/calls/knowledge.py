@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 import anyio
 
@@ -94,7 +94,8 @@ class KnowledgeCalls(Calls):
         return await self._get(SyncInfo, f"/api/sync/{segment(run)}")
 
     async def follow_sync(self, run: str, *, pause_s: float = 1.0) -> AsyncGenerator[SyncEvent]:
-        """Yields how the sync stands, each source that goes on, and the result: a `SyncInfo` with `ended_at`, the last.
+        """Yields how the sync stands, each source that goes on, and the result: a `SyncInfo`, the last. It comes when
+        what was read can be searched, which is after the `ended_at` of the sync.
 
         A connection that is lost on the way is made again, after `pause_s` and then twice as long each time; who comes
         back is told how all of it stands. Raises NetworkError when it stays lost.
@@ -115,11 +116,13 @@ class KnowledgeCalls(Calls):
             lost += 1
 
     async def wait_for_sync(self, run: str) -> SyncInfo:
-        """Its result. Raises as `follow_sync`."""
+        """Its result, once what was read can be searched. Raises as `follow_sync`."""
+        last: SyncEvent | None = None
         async with aclosing(self.follow_sync(run)) as events:
             async for event in events:
-                if _is_result(event):
-                    return event
+                last = event
+        if isinstance(last, SyncInfo):
+            return last
         raise AssertionError("following a sync that does not raise ends with its result")
 
     async def create_snapshot(self) -> SnapshotStarted:
@@ -151,15 +154,10 @@ class KnowledgeCalls(Calls):
                 row: Any = sent.json()
                 if sent.event == "error":
                     raise ApiError(from_json(Problem, row))
-                event = decode_sync_event(sent.event, row)
-                yield event
-                if _is_result(event):
+                yield decode_sync_event(sent.event, row)
+                if sent.event == "end":
                     return
         raise NetworkError("The server ended the stream before the sync had ended.")
-
-
-def _is_result(event: SyncEvent) -> TypeGuard[SyncInfo]:
-    return isinstance(event, SyncInfo) and event.ended_at is not None
 
 
 def _is_passing(error: ClientError) -> bool:
