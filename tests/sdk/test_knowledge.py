@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -271,6 +272,33 @@ async def test_a_line_that_stays_dead_ends_it_with_the_error() -> None:
     assert isinstance(error, NetworkError)
     assert server.calls == 1 + TRIES
     assert seen[1:] == [Unknown("mood", {"is": "good"}), SourceProgress("a", "looking", 1, 2)]
+
+
+class Cutting:
+    """A server whose streams are all cut after their first event, which says how far the reading is."""
+
+    def __init__(self, *done: int) -> None:
+        self.calls = 0
+        self._done = iter(done)
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        self.calls += 1
+        done = next(self._done, None)
+        run = {"id": "r", "sources": ["a"], "status": "running", "started_at": "2026-11-21T12:00:00+00:00"}
+        row = json.dumps({**run, "progress": {"a": {"stage": "looking", "done": done, "total": 9}}})
+        text = f"event: {'end' if done is None else 'run'}\ndata: {row}\n\n"
+        return httpx2.Response(200, text=text, headers={"content-type": "text/event-stream"})
+
+
+async def test_a_line_that_is_cut_again_and_again_is_made_anew_only_while_there_is_news() -> None:
+    stuck, going = Cutting(*[1] * 50), Cutting(*range(3 * TRIES))
+    async with DenizenClient(LOCAL, transport=httpx2.MockTransport(stuck)) as client:
+        with pytest.raises(NetworkError, match="ended the stream"):
+            [event async for event in client.follow_sync("r", pause_s=0)]
+    async with DenizenClient(LOCAL, transport=httpx2.MockTransport(going)) as client:
+        seen = [event async for event in client.follow_sync("r", pause_s=0)]
+    assert stuck.calls == 1 + TRIES
+    assert len(seen) == going.calls == 3 * TRIES + 1
 
 
 async def test_a_server_that_is_being_started_again_is_waited_for() -> None:

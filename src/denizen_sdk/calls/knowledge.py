@@ -98,15 +98,19 @@ class KnowledgeCalls(Calls):
         what was read can be searched, which is after the `ended_at` of the sync.
 
         A connection that is lost on the way is made again, after `pause_s` and then twice as long each time; who comes
-        back is told how all of it stands. Raises NetworkError when it stays lost.
+        back is told how all of it stands. Raises NetworkError when it stays lost, or is lost so often without any news.
         """
         lost = TRIES  # what cannot even be begun is not tried again
+        stood: SyncEvent | None = None
         while True:
             try:
                 async with aclosing(self._events_of(run)) as events:
                     async for event in events:
                         yield event
+                        if event == stood:
+                            continue  # each connection begins with how it stands, which is no news
                         lost = 0
+                        stood = event if isinstance(event, SyncInfo) else stood
             except ClientError as error:
                 if lost == TRIES or not _is_passing(error):
                     raise
