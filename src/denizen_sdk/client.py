@@ -42,8 +42,9 @@ class DenizenClient(TurnCalls, ShellCalls, KnowledgeCalls, GapCalls, AgentConfig
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         """`session_id` is the session of the shell to go on with. `source` (1 to 50 characters) and `source_id` say in
-        whose name usage is reported. `timeout_s` bounds connecting and waiting for plain answers and, because the
-        server sends signs of life, silence on a stream. Raises ValueError without a base URL.
+        whose name usage is reported. `timeout_s` bounds connecting and waiting for plain answers (those that
+        take the server long are waited for longer) and, because the server sends signs of life, silence on a stream.
+        Raises ValueError without a base URL.
         """
         if not base_url:
             raise ValueError("base_url is missing. Give the server's address, such as http://127.0.0.1:8642.")
@@ -51,7 +52,8 @@ class DenizenClient(TurnCalls, ShellCalls, KnowledgeCalls, GapCalls, AgentConfig
         self._connection = Connection(
             httpx2.AsyncClient(
                 base_url=base_url, headers={**credentials, **(headers or {})}, timeout=timeout_s, transport=transport
-            )
+            ),
+            timeout_s,
         )
         self.session_id = session_id
         self.source, self.source_id = source, source_id

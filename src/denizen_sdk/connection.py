@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -14,10 +15,11 @@ from denizen_sdk.wire import Problem, from_json
 
 
 class Connection:
-    """`http` is open until `aclose`."""
+    """`http` is open until `aclose`. `timeout_s` bounds every wait, but for answers of calls that ask for more."""
 
-    def __init__(self, http: httpx2.AsyncClient) -> None:
+    def __init__(self, http: httpx2.AsyncClient, timeout_s: float) -> None:
         self.http = http
+        self._timeout_s = timeout_s
 
     async def aclose(self) -> None:
         await self.http.aclose()
@@ -30,14 +32,22 @@ class Connection:
         params: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        at_least_s: float = 0.0,
     ) -> Any:  # noqa: ANN401 - any JSON value
-        """The answer's JSON, None when there is no answer but that it is done. Raises ApiError, NetworkError."""
+        """The answer's JSON, None when there is no answer but that it is done. It is waited for `at_least_s`, however
+        little the client waits for others. Raises ApiError, NetworkError.
+        """
+        answer_s = max(self._timeout_s, at_least_s)
+        timeout = httpx2.Timeout(self._timeout_s, read=answer_s)
         try:
-            response = await self.http.request(method, path, params=params, json=body, headers=headers)
-        except httpx2.TransportError as error:
-            raise NetworkError(f"No connection to the server: {error}") from error
+            response = await self.http.request(method, path, params=params, json=body, headers=headers, timeout=timeout)
+        except httpx2.RequestError as error:
+            raise self._lost(error, answer_s) from error
         await check(response)
-        return response.json() if response.content else None
+        try:
+            return response.json() if response.content else None
+        except ValueError as error:
+            raise _not_denizens(response) from error
 
     @asynccontextmanager
     async def stream(
@@ -52,9 +62,26 @@ class Connection:
         try:
             async with self.http.sse(path, method=method, json=body, headers=headers) as source:
                 await check(source.response)
-                yield source
-        except httpx2.TransportError as error:
-            raise NetworkError(f"No connection to the server: {error}") from error
+                if not _is_of(source.response, "text/event-stream"):
+                    raise _not_denizens(source.response)
+                try:
+                    yield source
+                except json.JSONDecodeError as error:  # an event, which whoever uses the stream decodes
+                    raise _not_denizens(source.response) from error
+        except httpx2.RequestError as error:
+            raise self._lost(error, self._timeout_s) from error
+
+    def _lost(self, error: httpx2.RequestError, answer_s: float) -> NetworkError:
+        url = self.http.base_url  # its netloc is without a password
+        server = f"The server {url.scheme}://{url.netloc.decode()}"
+        match error:
+            case httpx2.ConnectTimeout() | httpx2.PoolTimeout():
+                told = f"could not be reached within {self._timeout_s:g} s. Raise timeout_s if that is too short."
+            case httpx2.TimeoutException():
+                told = f"did not answer within {answer_s:g} s; it may still be doing it. Raise timeout_s."
+            case _:
+                told = f"could not be reached, or the connection broke: {str(error) or type(error).__name__}"
+        return NetworkError(f"{server} {told}")
 
 
 def idempotent(key: str) -> Mapping[str, str]:
@@ -68,10 +95,34 @@ async def check(response: httpx2.Response) -> None:
         return
     await response.aread()
     problem = Problem("http", f"The server answered {response.status_code}.", status=response.status_code)
-    if response.headers.get("content-type", "").startswith("application/json"):
-        body: Any = response.json()
+    if _is_of(response, "application/json"):
+        try:
+            body: Any = response.json()
+        except ValueError:
+            body = None
         error: Any = cast("dict[str, Any]", body).get("error") if isinstance(body, dict) else None
         if isinstance(error, dict) and {"code", "message"} <= error.keys():
             problem = from_json(Problem, cast("dict[str, Any]", error))
     after = response.headers.get("retry-after", "")
     raise ApiError(problem, retry_after_s=float(after) if after.isdigit() else None)
+
+
+def _is_of(response: httpx2.Response, kind: str) -> bool:
+    return _kind_of(response) == kind
+
+
+def _kind_of(response: httpx2.Response) -> str:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _not_denizens(response: httpx2.Response) -> ApiError:
+    status = response.status_code
+    return ApiError(
+        Problem(
+            "http",
+            f"The server answered {status} with something that is not Denizen's.",
+            status=status,
+            why=f"It is of the type '{_kind_of(response)}'.",
+            fix="Look at base_url: another server, a proxy or a page to log in at may have answered.",
+        )
+    )

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import httpx2
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from denizen.domain.errors import Exhausted, NeedsAttention
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from denizen_sdk import ApiError, ChatRequest, DenizenClient, NetworkError
+from denizen_sdk.knowledge import SnapshotRemote
 from denizen_sdk.wire import TextAdded, ToolFinished, TurnFailed, TurnFinished, TurnOpened
 from tests.site import ANN, Site, running_site
 
@@ -152,6 +154,80 @@ async def test_an_answer_of_something_in_between_is_told_by_its_status(body: dic
         with pytest.raises(ApiError) as caught:
             await client.health()
     assert (caught.value.status, caught.value.code, caught.value.is_server) == (502, "http", True)
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json"])
+async def test_a_page_in_place_of_an_answer_is_an_error_of_the_server(kind: str) -> None:
+    def page(_: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, text="<html>Log in</html>", headers={"content-type": kind})
+
+    async with answering(page) as client:
+        for asked in (client.health, partial(client.ask, "hi")):
+            with pytest.raises(ApiError) as caught:
+                await asked()
+            assert (caught.value.status, caught.value.code) == (200, "http")
+            assert f"'{kind}'" in str(caught.value) and "base_url" in str(caught.value)
+
+
+async def test_an_event_that_is_garbled_is_an_error_of_the_server() -> None:
+    headers = {"content-type": "text/event-stream"}
+    async with answering(lambda _: httpx2.Response(200, text="data: {oops\n\n", headers=headers)) as client:
+        for asked in (partial(client.ask, "hi"), partial(client.wait_for_sync, "sync_1")):
+            with pytest.raises(ApiError, match="not Denizen's"):
+                await asked()
+
+
+async def test_an_error_that_is_no_json_after_all_is_told_by_its_status() -> None:
+    headers = {"content-type": "application/json"}
+    async with answering(lambda _: httpx2.Response(502, text="Bad gateway", headers=headers)) as client:
+        with pytest.raises(ApiError) as caught:
+            await client.health()
+    assert (caught.value.status, caught.value.code) == (502, "http")
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (httpx2.ReadTimeout, "did not answer within 7 s; it may still be doing it. Raise timeout_s."),
+        (httpx2.WriteTimeout, "did not answer within 7 s; it may still be doing it. Raise timeout_s."),
+        (httpx2.ConnectTimeout, "could not be reached within 7 s. Raise timeout_s if that is too short."),
+        (httpx2.ReadError, "could not be reached, or the connection broke: ReadError"),
+    ],
+)
+async def test_a_lost_server_is_named_and_silence_is_told_apart(fault: type[httpx2.TransportError], told: str) -> None:
+    def lose(request: httpx2.Request) -> httpx2.Response:
+        raise fault("", request=request)
+
+    address = "http://ann:secret@denizen.example:81"
+    async with DenizenClient(address, timeout_s=7, transport=httpx2.MockTransport(lose)) as client:
+        for asked in (client.health, partial(client.ask, "hi")):
+            with pytest.raises(NetworkError) as caught:
+                await asked()
+            assert str(caught.value) == f"The server http://denizen.example:81 {told}"
+
+
+@pytest.mark.parametrize("timeout_s", [7.0, 9000.0])
+async def test_what_takes_the_server_long_is_waited_for_longer(timeout_s: float) -> None:
+    def lose(request: httpx2.Request) -> httpx2.Response:
+        timeout = request.extensions["timeout"]
+        assert (timeout["connect"], timeout["write"], timeout["pool"]) == (timeout_s, timeout_s, timeout_s)
+        raise httpx2.ReadTimeout(f"{timeout['read']:g}", request=request)
+
+    async with DenizenClient(URL, timeout_s=timeout_s, transport=httpx2.MockTransport(lose)) as client:
+        for asked, least_s in (
+            (client.health, 0),
+            (partial(client.bash, "ls"), 120),
+            (partial(client.bash_batch, ["ls"]), 120),
+            (client.publish_snapshot, 300),
+            (partial(client.remove_source, "docs"), 300),
+            (partial(client.edit_source, "docs"), 300),
+            (partial(client.set_snapshot_remote, SnapshotRemote("https://git.example/a.git")), 3600),
+        ):
+            with pytest.raises(NetworkError) as caught:
+                await asked()
+            waited = str(caught.value.__cause__)
+            assert f"within {waited} s" in str(caught.value)
+            assert float(waited) == timeout_s if timeout_s > least_s else float(waited) > least_s
 
 
 async def test_a_stream_that_breaks_off_names_the_turn() -> None:

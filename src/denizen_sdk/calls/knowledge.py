@@ -28,6 +28,12 @@ from denizen_sdk.wire import Problem, SyncEvent, decode_sync_event, from_json
 TRIES = 5
 """How often a lost stream is asked for again, with ever longer pauses: half a minute in all."""
 
+PUBLISH_S = 600.0
+"""Making a snapshot of many files takes minutes; the server sets it no limit."""
+
+REMOTE_S = 4500.0
+"""The server allows ten minutes until the repository is free, and half an hour each to fetch and to push."""
+
 _PASSING = frozenset({502, 503, 504})
 """What is answered for a server that is being started again."""
 
@@ -56,12 +62,13 @@ class KnowledgeCalls(Calls):
         """Changes what is given. The next sync reads it so."""
         body = {"location": location, **_given(settings)}
         return from_json(
-            SourceInfo, await self._connection.request("PUT", f"/api/sources/{segment(source)}", body=body)
+            SourceInfo,
+            await self._connection.request("PUT", f"/api/sources/{segment(source)}", body=body, at_least_s=PUBLISH_S),
         )
 
     async def remove_source(self, source: str) -> None:
         """With all that was read of it."""
-        await self._connection.request("DELETE", f"/api/sources/{segment(source)}")
+        await self._connection.request("DELETE", f"/api/sources/{segment(source)}", at_least_s=PUBLISH_S)
 
     async def list_repositories(self) -> list[RepositoryInfo]:
         """Those of GitHub that can become sources; private ones for owners and admins only."""
@@ -139,7 +146,8 @@ class KnowledgeCalls(Calls):
 
     async def publish_snapshot(self) -> str:
         """Makes what was read last the current snapshot, at once: its id, empty when nothing was read yet."""
-        return from_json(Published, await self._connection.request("POST", "/api/snapshot/sync")).current
+        row = await self._connection.request("POST", "/api/snapshot/sync", at_least_s=PUBLISH_S)
+        return from_json(Published, row).current
 
     async def get_snapshot_remote(self) -> SnapshotRemote:
         """Where snapshots are pushed to."""
@@ -150,7 +158,8 @@ class KnowledgeCalls(Calls):
         ApiError (409) for a repository with something else in it, unless `allow_existing`.
         """
         body = {"repository": remote.repository, "branch": remote.branch, "allow_existing": remote.allow_existing}
-        return from_json(RemoteChanged, await self._connection.request("PUT", "/api/snapshot/config", body=body))
+        row = await self._connection.request("PUT", "/api/snapshot/config", body=body, at_least_s=REMOTE_S)
+        return from_json(RemoteChanged, row)
 
     async def _events_of(self, run: str) -> AsyncGenerator[SyncEvent]:
         async with self._connection.stream("GET", f"/api/sync/{segment(run)}/events") as source:

@@ -8,6 +8,9 @@ from typing import Any
 from denizen_sdk.calls.calls import Calls
 from denizen_sdk.shell import CommandOutput, answer_from
 
+SHELL_S = 150.0
+"""The server ends a call of the shell after 120 s, and says so."""
+
 
 class ShellCalls(Calls):
     """`/api/sandbox/shell`."""
@@ -29,6 +32,8 @@ class ShellCalls(Calls):
     async def _run(self, body: Mapping[str, Any], agent: str) -> tuple[CommandOutput, ...]:
         named = {"sessionId": self.session_id, "agent": agent}
         body = {**body, **{name: value for name, value in named.items() if value}}
-        answer = answer_from(await self._connection.request("POST", "/api/sandbox/shell", body=body))
+        answer = answer_from(
+            await self._connection.request("POST", "/api/sandbox/shell", body=body, at_least_s=SHELL_S)
+        )
         self.session_id = answer.session_id
         return answer.results
