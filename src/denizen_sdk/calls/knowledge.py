@@ -114,9 +114,8 @@ class KnowledgeCalls(Calls):
                 async with aclosing(self._events_of(run)) as events:
                     async for event in events:
                         yield event
-                        if event == stood:
-                            continue  # each connection begins with how it stands, which is no news
-                        lost = 0
+                        # each connection begins with how it stands, which need not be news
+                        lost = lost if event == stood else 0
                         stood = event if isinstance(event, SyncInfo) else stood
             except ClientError as error:
                 if lost == TRIES or not _is_passing(error):
