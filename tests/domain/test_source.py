@@ -59,17 +59,56 @@ def test_a_repository_is_written_as_people_know_it(text: str, location: str) -> 
             "https://gitlab.example/group/sub/repo/-/tree/v2/",
             "Write https://gitlab.example/group/sub/repo.git with the branch v2.",
         ),
+        (
+            "https://www.github.com/owner/repo/tree/main/docs",
+            "Write https://www.github.com/owner/repo.git with the branch main and the content path docs.",
+        ),
+        ("https://github.com/owner/repo/pull/3", "Write https://github.com/owner/repo.git."),
+        ("https://github.com/owner/repo/issues?q=tide", "Write https://github.com/owner/repo.git."),
+        ("https://www.github.com/owner/repo.git/wiki/", "Write https://www.github.com/owner/repo.git."),
+        ("https://gitlab.example/group/repo/-/merge_requests/3", "Write https://gitlab.example/group/repo.git."),
     ],
 )
-def test_the_page_of_a_folder_is_refused_with_what_to_write_instead(text: str, fix: str) -> None:
+def test_a_page_about_a_repository_is_refused_with_what_to_write_instead(text: str, fix: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_location(text)
     assert refused.value.fix == fix
 
 
-def test_a_group_may_be_called_as_such_pages_are() -> None:
-    address = "https://git.example/group/tree/main/docs"
+@pytest.mark.parametrize(
+    "address",
+    ["https://git.example/group/tree/main/docs", "https://github.com/owner/repo/", "https://www.github.com/owner/repo"],
+)
+def test_what_only_looks_like_such_a_page_is_a_repository(address: str) -> None:
     assert read_location(address) == (SourceKind.GIT, address)
+
+
+def test_a_sitemap_may_lie_in_a_repository() -> None:
+    address = "https://github.com/owner/repo/raw/main/sitemap.xml"
+    assert read_location(address) == (SourceKind.SITEMAP, address)
+
+
+@pytest.mark.parametrize("kind", [None, *SourceKind])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "user:ghp_secret@github.com/owner/repo", "ghp_secret@github.com/owner/repo", "user:a::secret@git.example/a",
+        "user:secret@youtube.com/@harbour", "git@git.example:secret@github.com/owner/repo", ":secret@git.example/a",
+    ],
+)  # fmt: skip
+def test_a_password_is_refused_and_not_repeated_also_when_the_scheme_is_missing(
+    text: str, kind: SourceKind | None
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_location(text, kind)
+    assert "user name or password" in refused.value.message
+    assert "secret" not in refused.value.explain()
+
+
+def test_a_letter_that_stands_before_hosts_may_stand_in_a_path_and_before_a_name() -> None:
+    assert read_location("/srv/a:b@c") == (SourceKind.FOLDER, "/srv/a:b@c")
+    assert read_location("file:///srv/a:b@c") == (SourceKind.GIT, "file:///srv/a:b@c")
+    assert read_location("@harbour")[0] is SourceKind.YOUTUBE
 
 
 def test_an_address_that_ends_with_xml_is_a_sitemap() -> None:

@@ -25,9 +25,12 @@ _HANDLE = re.compile(r"@[\w.·-]{1,60}")
 _USER = re.compile(r"[\w.-]{1,60}")
 _YOUTUBE_HOSTS = frozenset({"youtube.com", "www.youtube.com", "m.youtube.com"})
 _FOLDER_PAGE = r"/(?P<kind>tree|blob)/(?P<branch>[^/]+)(?:/(?P<below>.+?))?/?"
-_GITHUB_PAGE = re.compile(rf"(?P<repository>/[^/]+/[^/]+){_FOLDER_PAGE}")
-_GITLAB_PAGE = re.compile(rf"(?P<repository>(?:/[^/]+)+?)/-{_FOLDER_PAGE}")
-"""Of a folder or a file in a repository."""
+_GITHUB_REPOSITORY = r"(?P<repository>/[^/]+/[^/]+)"
+_GITLAB_REPOSITORY = r"(?P<repository>(?:/[^/]+)+?)"
+_GITHUB_PAGES = (re.compile(_GITHUB_REPOSITORY + _FOLDER_PAGE), re.compile(rf"{_GITHUB_REPOSITORY}/[^/]+.*"))
+_GITLAB_PAGES = (re.compile(rf"{_GITLAB_REPOSITORY}/-{_FOLDER_PAGE}"), re.compile(rf"{_GITLAB_REPOSITORY}/-/.*"))
+"""Of a folder or a file in a repository, and of anything else about one."""
+_GITHUB_HOSTS = frozenset({"github.com", "www.github.com"})
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -53,6 +56,8 @@ def read_location(text: str, kind: SourceKind | None = None) -> tuple[SourceKind
     given = text.strip()
     if not given or given.startswith("-") or _UNSEEN.search(given) or len(given) > MAX_LOCATION_CHARS:
         raise _refuse("This is not the location of a source.", "Write owner/repo, an address or a path.")
+    if _holds_account(given):
+        raise _refuse_account()
     if kind is SourceKind.ARCHIVE or (kind is None and _is_room(given)):
         return SourceKind.ARCHIVE, _read_room(given)
     if kind is SourceKind.YOUTUBE or (kind is None and _is_video_channel(given)):
@@ -76,6 +81,16 @@ def _read_documents(given: str, kind: SourceKind | None) -> tuple[SourceKind, st
         return SourceKind.GIT, given
     fix = "Write owner/repo for GitHub, an address such as https://git.example/docs.git, or an absolute path."
     raise _refuse(f"'{given}' is no location that can be read.", fix)
+
+
+def _holds_account(given: str) -> bool:
+    """Whether it is an address without its scheme, with a user name or password before the host. `user@host:path` is
+    none, nor is a path, nor a name that begins with '@'.
+    """
+    if given.startswith("/") or "://" in given:
+        return False
+    before, colon, behind = given.partition(":")
+    return "@" in behind or (not colon and "@" in before.partition("/")[0][1:])
 
 
 def _is_room(given: str) -> bool:
@@ -123,10 +138,10 @@ def _read_url(text: str, kind: SourceKind | None) -> tuple[SourceKind, str]:
     if is_sitemap and not text.startswith("https://"):
         message = "A sitemap is read over https only: without TLS anybody on the way could change what agents read."
         raise _refuse(message, "Write https://. Pages of this machine are read as a folder.")
-    return SourceKind.SITEMAP if is_sitemap else SourceKind.GIT, _read_address(text)
+    return SourceKind.SITEMAP if is_sitemap else SourceKind.GIT, _read_address(text, is_sitemap=is_sitemap)
 
 
-def _read_address(text: str) -> str:
+def _read_address(text: str, *, is_sitemap: bool) -> str:
     parts = _split(text)
     host = parts.hostname
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
@@ -137,15 +152,25 @@ def _read_address(text: str) -> str:
     if parts.scheme == "http" and host not in _LOOPBACK:
         raise _refuse("Without TLS anybody on the way could change what agents read.", "Use https.")
     if parts.password or (parts.username and parts.scheme != "ssh"):
-        fix = "Take it out. For a private repository use ssh with a deploy key: ssh://git@host/owner/repo."
-        raise _refuse("The address holds a user name or password, which would be kept in the store.", fix)
-    if page := (_GITHUB_PAGE if host == "github.com" else _GITLAB_PAGE).fullmatch(parts.path):
-        below = f" and the content path {page['below']}" if page["kind"] == "tree" and page["below"] else ""
-        fix = f"Write {parts.scheme}://{parts.netloc}{page['repository']}.git with the branch {page['branch']}{below}."
-        raise _refuse("This is the address of a page about a repository, not of the repository.", fix)
+        raise _refuse_account()
+    if better := _find_repository(parts, is_sitemap=is_sitemap):
+        message = "This is the address of a page about a repository, not of the repository."
+        raise _refuse(message, f"Write {better}.")
     if (parts.username or "").startswith("-") or parts.query or parts.fragment:
         raise _refuse("This address cannot be read by git.", "Take out what follows '?' or '#'.")
     return text
+
+
+def _find_repository(parts: SplitResult, *, is_sitemap: bool) -> str:
+    """What to write for a page about a repository; empty for what may be a repository, or a sitemap that is in one."""
+    folder, other = _GITHUB_PAGES if parts.hostname in _GITHUB_HOSTS else _GITLAB_PAGES
+    page = folder.fullmatch(parts.path) or (None if is_sitemap else other.fullmatch(parts.path))
+    if page is None:
+        return ""
+    more = page.groupdict()
+    branch = f" with the branch {more['branch']}" if "branch" in more else ""
+    below = f" and the content path {more['below']}" if more.get("kind") == "tree" and more["below"] else ""
+    return f"{parts.scheme}://{parts.netloc}{page['repository'].removesuffix('.git')}.git{branch}{below}"
 
 
 def _split(text: str) -> SplitResult:
@@ -156,6 +181,11 @@ def _split(text: str) -> SplitResult:
     except ValueError:
         return urlsplit("")
     return parts
+
+
+def _refuse_account() -> InvalidInput:
+    fix = "Take it out. For a private repository use ssh with a deploy key: ssh://git@host/owner/repo."
+    return _refuse("The address holds a user name or password, which would be kept in the store.", fix)
 
 
 def _refuse(message: str, fix: str) -> InvalidInput:
