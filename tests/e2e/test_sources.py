@@ -35,9 +35,11 @@ def agents_see(home: Home) -> dict[str, str]:
 def test_a_folder_may_be_named_as_it_is_here_unless_it_may_be_a_repository_on_github(
     home: Home, tmp_path: Path
 ) -> None:
-    (tmp_path / "notes/club").mkdir(parents=True)
+    for folder in ("notes/club", "docs", "my notes/club"):
+        (tmp_path / folder).mkdir(parents=True)
     here = f"import os; os.chdir({str(tmp_path)!r})"
-    assert f"folder {tmp_path}/notes," in home.do("sources", "add", "notes", before=here).out
+    for given, path in (("notes", "notes"), ("docs/", "docs"), ("my notes/club", "my notes/club")):
+        assert f"folder {tmp_path}/{path}," in home.do("sources", "add", given, before=here).out
     refused = home.do("sources", "add", "notes/club", before=here)
     assert refused.code == 2 and "./notes/club" in refused.err and "https://github.com/notes/club.git" in refused.err
 

@@ -242,11 +242,12 @@ def _full(location: str) -> str:
     on GitHub.
     """
     from denizen.domain.errors import InvalidInput
+    from denizen.domain.location import is_shorthand
 
     if location.startswith(("./", "../", "~")) or location in (".", ".."):
         return str(Path(location).expanduser().resolve())
     is_here = _is_here(location)
-    if is_here and location.count("/") == 1:
+    if is_here and is_shorthand(location):
         raise InvalidInput(
             f"'{location}' is a folder here, and may be a repository on GitHub.",
             code="source_invalid",

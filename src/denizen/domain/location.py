@@ -65,6 +65,11 @@ def read_location(text: str, kind: SourceKind | None = None) -> tuple[SourceKind
     return _read_documents(given, kind)
 
 
+def is_shorthand(text: str) -> bool:
+    """Whether it may be `owner/repo` on GitHub."""
+    return _SHORTHAND.fullmatch(text) is not None
+
+
 def _read_documents(given: str, kind: SourceKind | None) -> tuple[SourceKind, str]:
     if given.startswith("/") and kind is not SourceKind.SITEMAP:
         path = PurePosixPath(given)
@@ -73,7 +78,7 @@ def _read_documents(given: str, kind: SourceKind | None) -> tuple[SourceKind, st
         return kind or SourceKind.FOLDER, str(path)
     if kind is SourceKind.FOLDER:
         raise _refuse("A folder is given by its absolute path.", "Write it from the root, with '/'.")
-    if kind is not SourceKind.SITEMAP and _SHORTHAND.fullmatch(given):
+    if kind is not SourceKind.SITEMAP and is_shorthand(given):
         return SourceKind.GIT, f"https://github.com/{given.removesuffix('.git')}.git"
     if "://" in given:
         return _read_url(given, kind)
