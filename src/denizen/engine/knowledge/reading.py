@@ -16,7 +16,7 @@ import anyio
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NotFound, Unavailable
-from denizen.domain.source import Source, SourceKind, SourceState
+from denizen.domain.source import Source, SourceKind, SourceState, describe_left_out
 from denizen.engine.archive.reader import CHANGED
 from denizen.ports.source import Library, Progress, Report, SourceReader
 from denizen.ports.store import Store, Work
@@ -130,7 +130,8 @@ class Reading:
             raise NotFound(
                 "Nothing of the source can be kept.",
                 code="source_empty",
-                why=f"{taken.skipped} files are too large or no text.",
+                why=describe_left_out(taken),
+                fix="Save what should be read as text in UTF-8, of less than 5 MB, or look at the content path.",
             )
         now = self._clock.now()
         new = SourceState(
