@@ -36,7 +36,7 @@ WEEK_MINUTES = 7 * 24 * 60
 SKIPPED = frozenset({"youtube_key_missing", "archive_not_connected"})
 """Codes of errors that say that a source cannot be read here and now, with nothing being wrong with it."""
 
-READ_AS = "2"
+READ_AS = "3"
 """Part of the fingerprint: raised when the same source would be kept differently."""
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")

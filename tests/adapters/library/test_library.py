@@ -34,6 +34,14 @@ def files(given: dict[str, bytes]) -> Iterator[File]:
     return (File(name, len(data), lambda data=data: data) for name, data in given.items())
 
 
+async def keep(library: FileLibrary, given: dict[str, bytes]) -> dict[str, str]:
+    """What is kept of these, as text."""
+    await library.publish([part(await library.take(files(given), ignore))], now=NOW)
+    root = library.current_folder()
+    assert root is not None
+    return {path.name: path.read_bytes().decode() for path in root.rglob("*") if path.is_file()}
+
+
 def ignore(progress: Progress) -> None:
     pass
 
@@ -62,16 +70,61 @@ async def test_text_in_the_encodings_of_windows_is_kept_in_utf_8_and_damaged_utf
     library: FileLibrary,
 ) -> None:
     given = {
-        "old.txt": "Grünkohl für “alle”".encode("cp1252"), "page.html": "<Grüße>".encode("latin-1"),
+        "old.txt": "Grünkohl für “alle”".encode("cp1252"), "page.html": "<Viele Grüße>".encode("latin-1"),
         "notepad.txt": "Grünkohl".encode("utf-16"), "damaged.md": "Grünkohl für alle, Käse\n".encode() + b"\xff",
     }  # fmt: skip
     await library.publish([part(await library.take(files(given), ignore))], now=NOW)
     root = library.current_folder()
     assert root is not None
     assert {path.name: path.read_bytes() for path in root.rglob("*") if path.is_file()} == {
-        "old.txt": "Grünkohl für “alle”".encode(), "page.html.md": "Grüße".encode(),
+        "old.txt": "Grünkohl für “alle”".encode(), "page.html.md": "Viele Grüße".encode(),
         "notepad.txt": "Grünkohl".encode(), "damaged.md": given["damaged.md"],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["a\ufffd", "\ufffd is what decoders write: \ufffd\ufffd", "Привет", "\ufeffA", ""])
+async def test_utf_8_is_kept_as_it_is_also_with_the_sign_for_what_could_not_be_read(
+    library: FileLibrary, text: str
+) -> None:
+    assert await keep(library, {"a.md": text.encode()}) == {"a.md": text}
+
+
+async def test_damaged_utf_8_that_has_that_sign_is_left_as_it_is(library: FileLibrary) -> None:
+    damaged = "ü \ufffd\ufffd".encode() + b"\xff"
+    await library.publish([part(await library.take(files({"a.md": damaged}), ignore))], now=NOW)
+    root = library.current_folder()
+    assert root is not None and (root / "docs/a/a.md").read_bytes() == damaged
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Привет, это документация", "cp1251"), ("Привет", "koi8-r"), ("これはテストです。", "shift_jis"),
+        ("Καλημέρα κόσμε", "cp1253"), ("这是文档", "gbk"), ("これはテストです", "euc_jp"),
+        ("A long introduction in English, and what follows is another language: Привет", "cp1251"),
+    ],
+)  # fmt: skip
+async def test_text_in_an_encoding_that_nobody_can_tell_is_left_out(
+    library: FileLibrary, text: str, encoding: str
+) -> None:
+    taken = await library.take(files({"a.txt": text.encode(encoding), "b.html": f"<{text}>".encode(encoding)}), ignore)
+    assert taken.left_out == ("a.txt (its encoding is not known)", "b.html (its encoding is not known)")
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding", "text"),
+    [
+        ("windows-1251", "cp1251", "Привет"), ("Shift_JIS", "cp932", "これはテストです①"),
+        ("gb2312", "gbk", "这是文档"), ("ISO-8859-1", "cp1252", "“Käse”"), ("euc-kr", "euc_kr", "안녕"),
+        ("windows-1251", "utf-8", "Привет"), ("utf-7", "cp1252", "Grünkohl"), ("nonsense", "cp1252", "Grünkohl"),
+    ],
+)  # fmt: skip
+async def test_a_page_is_read_in_the_encoding_that_it_declares_unless_it_is_utf_8(
+    library: FileLibrary, declared: str, encoding: str, text: str
+) -> None:
+    page = f'<meta http-equiv="Content-Type" content="text/html; charset={declared}"><p>{text}'
+    [kept] = (await keep(library, {"a.html": page.encode(encoding)})).values()
+    assert kept.endswith(f"<p>{text}")
 
 
 async def test_what_is_too_large_or_no_text_or_stands_for_something_elsewhere_is_counted_and_left_out(

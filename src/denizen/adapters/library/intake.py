@@ -5,13 +5,13 @@ Called by `library`, in a thread. What a file of which kind is worth reading at 
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
 from threading import Event
 
+from denizen.adapters.library.encoding import to_utf8
 from denizen.adapters.library.objects import Item, Objects
 from denizen.domain.errors import Exhausted
 from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken, is_plain_path, make_visible
@@ -86,9 +86,9 @@ class Intake:
             return self._leave_out(file.path, "another file has its place")
         if file.size_bytes > most:
             return self._leave_out(file.path, f"larger than {most // 1024**2} MB")
-        data = self._read(file, suffix)
+        data, lacks = self._read(file, suffix)
         if data is None:
-            return self._leave_out(file.path, "no text in it")
+            return self._leave_out(file.path, lacks or "no text in it")
         self._items[name] = Item(name, self.objects.put(data, self.now), len(data))
         self._bytes += len(data)
         return None
@@ -98,17 +98,19 @@ class Intake:
         if len(self._left_out) < MAX_NAMED:
             self._left_out.append(f"{make_visible(path)} ({why})")
 
-    def _read(self, file: File, suffix: str) -> bytes | None:
-        """What is kept; None for what is no text."""
-        data = file.read()
+    def _read(self, file: File, suffix: str) -> tuple[bytes | None, str]:
+        """What is kept; None for what has no text, with why if that is known."""
+        given = file.read()
         if suffix in PDF_SUFFIXES:
-            return self.convert.pdf(data).encode(errors="replace") or None
-        data = _to_utf8(data)
+            return self.convert.pdf(given).encode(errors="replace") or None, ""
+        data = to_utf8(given, is_page=suffix in HTML_SUFFIXES)
+        if data is None:
+            return None, "its encoding is not known"
         if b"\0" in data[:_SNIFFED_BYTES] or data.startswith(_LFS_MARK):
-            return None
+            return None, ""
         if suffix in HTML_SUFFIXES:
-            return self.convert.html(data).encode(errors="replace") or None
-        return data
+            return self.convert.html(data).encode(errors="replace") or None, ""
+        return data, ""
 
     def _plan(self) -> list[Item]:
         """By path; without files in whose place a folder is needed."""
@@ -116,19 +118,6 @@ class Intake:
         for path in sorted(folders.intersection(self._items)):
             self._leave_out(path, "a folder has its place")
         return [item for path, item in sorted(self._items.items()) if path not in folders]
-
-
-def _to_utf8(data: bytes) -> bytes:
-    """Text as Windows wrote it, which nobody would find by a word with an umlaut. UTF-8 with some damage is left as it
-    is.
-    """
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", errors="replace").encode()
-    text = data.decode(errors="replace")
-    broken = text.count("\ufffd")
-    if not broken or b"\0" in data or broken * 2 <= sum(not each.isascii() for each in text):
-        return data
-    return data.decode("cp1252", errors="replace").encode()
 
 
 def _fits(name: str) -> bool:
