@@ -15,7 +15,7 @@ from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.files import FolderReader, LearnedFolder
 from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
-from denizen.adapters.library import Converters, FileLibrary
+from denizen.adapters.library import Converted, Converters, FileLibrary
 from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
 from denizen.app.community import Community
@@ -24,7 +24,7 @@ from denizen.app.environment import read_environment
 from denizen.app.settings import Settings
 from denizen.app.settings.folders import LEARNED_FOLDER, LIBRARY_FOLDER
 from denizen.domain.clock import Clock
-from denizen.domain.errors import NeedsAttention
+from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.domain.source import SourceKind
 from denizen.domain.video import VideoAccess
 from denizen.engine.archive.reader import ArchiveReader
@@ -160,15 +160,24 @@ def _open_video_fetcher(access: VideoAccess) -> WebFetcher:
     return WebFetcher(allow_private=[host], trusted=[host])
 
 
-def _html_text(data: bytes) -> str:
+def _html_text(data: bytes) -> Converted:
     from denizen.skills.page_text import to_page_text
 
     page = to_page_text(data.decode("utf-8-sig", errors="replace"), "")
     title = f"# {page.title}\n\n" if page.title and not page.text.startswith("# ") else ""
-    return f"{title}{page.text}\n" if page.text else ""
+    return Converted(f"{title}{page.text}\n" if page.text else "")
 
 
-def _pdf_text(data: bytes) -> str:
-    """In a process of its own; called in a worker thread. What is missing is said at the end of what is there."""
+def _pdf_text(data: bytes) -> Converted:
+    """In a process of its own; called in a worker thread. What is missing is said at the end of what is there. A PDF
+    that takes too long is none to try again: it would keep its source from being read for ever.
+    """
     read = from_thread.run(read_pdf, data)
-    return f"{read.text}\n\n[{read.lacks}]\n" if read.text and read.lacks else read.text
+    if read.is_passing:
+        raise Unavailable(
+            "The PDFs of the source cannot be read now.",
+            code="pdf_reader",
+            why=read.lacks,
+            fix="Look at the memory and the limits of processes and open files on this machine, then sync again.",
+        )
+    return Converted(f"{read.text}\n\n[{read.lacks}]\n" if read.text and read.lacks else read.text, read.lacks)

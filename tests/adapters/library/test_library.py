@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from denizen.adapters.library import Converters, FileLibrary
+from denizen.adapters.library import Converted, Converters, FileLibrary
 from denizen.adapters.library.intake import MAX_TEXT_BYTES
 from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.snapshot import SnapshotPart
@@ -20,14 +20,15 @@ from tests.skill_services import StandingClock
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
+PLAIN = Converters(
+    html=lambda data: Converted(data.decode().strip("<>")),
+    pdf=lambda data: Converted(data.decode().removeprefix("%PDF")),
+)
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> FileLibrary:
-    convert = Converters(
-        html=lambda data: data.decode().strip("<>"), pdf=lambda data: data.decode().removeprefix("%PDF")
-    )
-    return FileLibrary(tmp_path / "library", convert, StandingClock())
+    return FileLibrary(tmp_path / "library", PLAIN, StandingClock())
 
 
 def files(given: dict[str, bytes]) -> Iterator[File]:
@@ -173,7 +174,7 @@ async def test_the_same_content_is_kept_once_and_the_same_snapshot_made_once(
 async def test_the_current_snapshot_survives_a_restart_with_its_time(library: FileLibrary, tmp_path: Path) -> None:
     taken = await library.take(files({"a.md": b"A"}), ignore)
     made = await library.publish([part(taken)], now=at(3))
-    again = FileLibrary(tmp_path / "library", Converters(str, str), StandingClock())
+    again = FileLibrary(tmp_path / "library", PLAIN, StandingClock())
     assert await again.current() == made
     assert made.created_at == at(3)
 
@@ -225,7 +226,7 @@ async def test_a_reading_that_is_cancelled_stops_at_the_next_file(library: FileL
 
 async def test_a_disk_that_refuses_is_told_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "library").write_text("a file is in the way")
-    library = FileLibrary(tmp_path / "library", Converters(str, str), StandingClock())
+    library = FileLibrary(tmp_path / "library", PLAIN, StandingClock())
     with pytest.raises(NeedsAttention) as refused:
         await library.take(files({"a.md": b"A"}), ignore)
     assert "knowledge-snapshots" in refused.value.fix

@@ -14,7 +14,7 @@ from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.files import FolderReader
 from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
-from denizen.adapters.library import Converters, FileLibrary
+from denizen.adapters.library import Converted, Converters, FileLibrary
 from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
 from denizen.domain.archiving import ArchivePolicy
@@ -39,7 +39,7 @@ from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from tests.repository import ENVIRONMENT
 
-PLAIN = Converters(html=lambda data: data.decode().upper(), pdf=lambda data: data.decode())
+PLAIN = Converters(html=lambda data: Converted(data.decode().upper()), pdf=lambda data: Converted(data.decode()))
 
 PATIENCE_S = 60
 

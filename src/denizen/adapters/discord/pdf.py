@@ -31,10 +31,13 @@ _limiter: RunVar[anyio.CapacityLimiter] = RunVar("_limiter")
 
 @dataclass(frozen=True, slots=True)
 class PdfText:
-    """`lacks` says what is missing of the text and why; empty when it is whole."""
+    """`lacks` says what is missing of the text and why; empty when it is whole. `is_passing` means that this is not
+    the fault of the PDF, which can be read another time.
+    """
 
     text: str
     lacks: str = ""
+    is_passing: bool = False
 
 
 async def read_pdf(data: bytes, *, timeout_s: float = _TIMEOUT_S) -> PdfText:
@@ -43,7 +46,7 @@ async def read_pdf(data: bytes, *, timeout_s: float = _TIMEOUT_S) -> PdfText:
         try:
             said, is_late = await _run(data, timeout_s)
         except OSError:
-            return PdfText("", "its reader could not be started")
+            return PdfText("", "its reader could not be started", is_passing=True)
     lines = list(_parsed(said))
     pages = [str(line["text"]) for line in lines if "text" in line]
     text = "\n\n".join(filter(None, (page.strip() for page in pages)))

@@ -33,8 +33,17 @@ _SNIFFED_BYTES = 8192
 _LFS_MARK = b"version https://git-lfs.github.com/spec/"
 _TOLD_EVERY = 50
 
-Convert = Callable[[bytes], str]
-"""The text of a file; empty when it has none. Blocks."""
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """The text of a file. Where it is empty, `lacks` says why, if that is known."""
+
+    text: str
+    lacks: str = ""
+
+
+Convert = Callable[[bytes], Converted]
+"""Blocks. Raises Unavailable for what has nothing to do with the file: the source is then tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +111,13 @@ class Intake:
         """What is kept; None for what has no text, with why if that is known."""
         given = file.read()
         if suffix in PDF_SUFFIXES:
-            return self.convert.pdf(given).encode(errors="replace") or None, ""
+            return _in_bytes(self.convert.pdf(given))
         data = to_utf8(given, is_page=suffix in HTML_SUFFIXES)
         if data is None:
             return None, "its encoding is not known"
         if b"\0" in data[:_SNIFFED_BYTES] or data.startswith(_LFS_MARK):
             return None, ""
-        if suffix in HTML_SUFFIXES:
-            return self.convert.html(data).encode(errors="replace") or None, ""
-        return data, ""
+        return _in_bytes(self.convert.html(data)) if suffix in HTML_SUFFIXES else (data, "")
 
     def _plan(self) -> list[Item]:
         """By path; without files in whose place a folder is needed."""
@@ -118,6 +125,10 @@ class Intake:
         for path in sorted(folders.intersection(self._items)):
             self._leave_out(path, "a folder has its place")
         return [item for path, item in sorted(self._items.items()) if path not in folders]
+
+
+def _in_bytes(converted: Converted) -> tuple[bytes | None, str]:
+    return converted.text.encode(errors="replace") or None, converted.lacks
 
 
 def _fits(name: str) -> bool:
