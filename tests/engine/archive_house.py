@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import anyio.lowlevel
 
 from denizen.domain.archiving import ArchivePolicy
+from denizen.domain.budget import BudgetPolicy
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
@@ -22,6 +23,7 @@ from denizen.engine.archive.privacy import Privacy
 from denizen.engine.archive.retention import Retention
 from denizen.engine.archive.search import ArchiveSearch
 from denizen.engine.channels import Channels
+from denizen.engine.embed_budget import EmbedBudget
 from denizen.engine.meaning import Meaning
 from denizen.ports.embed import Embedder
 from denizen.ports.store import Store, Work
@@ -92,6 +94,7 @@ class Archived:
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
     clock: MovedClock = field(default_factory=MovedClock)
     embedder: Embedder | None = None
+    budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
 
     def __post_init__(self) -> None:
         self.ada = MemoryChannel(self.platform, ADA)
@@ -113,7 +116,7 @@ class Archived:
         self.privacy = Privacy(self.mirror, self.clock)
         self.retention = Retention(using, lambda: self.policy, self.clock, sleep=self.clock.sleep)
         self.backfiller = Backfiller(using, self.mirror, self.clock, sleep=self.clock.sleep)
-        meaning = Meaning(lambda: self.embedder)
+        meaning = Meaning(lambda: self.embedder, EmbedBudget(using, self.clock, lambda: self.budgets))
         self.meaning = PostMeaning(using, meaning, lambda: self.policy, self.clock, sleep=self.clock.sleep)
         self.lookup = Lookup(using, self.channels, self.mirror, ArchiveSearch(using, self.mirror, meaning))
 

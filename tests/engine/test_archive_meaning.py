@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 
 import anyio
 import pytest
 
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.domain.budget import BudgetPolicy, Limits, ScopeKind
+from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.room import Post
 from denizen.engine.archive.meaning import LATER_S, SOON_S
 from denizen.engine.archive.status import load_status
@@ -133,6 +135,57 @@ async def test_a_text_that_the_embedder_refuses_does_not_hold_up_the_others(pets
     assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi is a cat."}
     assert await pets.find("evil barks") == ["an evil dog barks"]
     assert await pets.house.meaning.do_some() == SOON_S
+
+
+CENT = Decimal("0.01")
+
+
+async def test_posts_wait_for_their_meaning_while_the_money_is_out(pets: Pets) -> None:
+    """A short text may still be paid; that says nothing about the others."""
+    pets.embedder.usd_per_token = CENT
+    pets.house.budgets = BudgetPolicy({ScopeKind.SERVER: Limits(per_day_usd=6 * CENT)})
+    await pets.say("Bella is a dog.", "Mimi, which is old, is a cat that sleeps all day.")
+    assert await pets.house.meaning.do_some() == LATER_S
+    assert await pets.count() == 0
+    pets.house.clock.move(days=1)
+    pets.house.budgets = BudgetPolicy()
+    await pets.learn()
+    assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi, which is old, is a cat that sleeps all day."}
+
+
+async def _silence() -> None:
+    raise TimeoutError
+
+
+async def _absence() -> None:
+    raise Unavailable("It is away.", code="embed_unavailable")
+
+
+async def _refusal() -> None:
+    raise NeedsAttention("No.", code="embed_refused")
+
+
+@pytest.mark.parametrize("away", [_silence, _absence])
+@pytest.mark.parametrize("first", [_silence, _absence, _refusal])
+async def test_posts_wait_while_the_embedder_does_not_answer_to_them(
+    pets: Pets, first: Callable[[], Awaitable[None]], away: Callable[[], Awaitable[None]]
+) -> None:
+    """It answers to short texts all the time, and refuses many at once at most."""
+
+    class Slow(WordEmbedder):
+        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+            if len(texts) > 1:
+                await first()
+            if any("cat" in text for text in texts):
+                await away()
+            return await super().embed(texts, kind)
+
+    pets.house.embedder = Slow()
+    await pets.say("Bella is a dog.", "Mimi is a cat.")
+    assert await pets.house.meaning.do_some() == LATER_S
+    pets.house.embedder = pets.embedder
+    await pets.learn()
+    assert set(await pets.find("pet")) == {"Bella is a dog.", "Mimi is a cat."}
 
 
 async def test_nothing_is_made_without_an_archive_or_an_embedder(pets: Pets) -> None:

@@ -7,21 +7,18 @@ It takes half of a processor at most, and forgets what nobody searches any more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import anyio
 
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import Clock
-from denizen.engine.meaning import Meaning, Meant
+from denizen.engine.meaning import Meaning
 from denizen.ports.store import Store
 
 EMBEDDED_AT_ONCE = 16
 MEANT_CHARS = 1500
 REMOVED_AT_ONCE = 500
-
-PLAIN = "Good morning."
-"""A text that nobody refuses."""
 
 NOW_S = 0.05
 """At least between two batches, so that others get to write in between."""
@@ -72,7 +69,7 @@ class PostMeaning:
             missing = await work.post_meanings.find_missing(model, limit=EMBEDDED_AT_ONCE)
         if missing.is_end:
             return await self._tidy_up(model)
-        meant = await self._embed([_readable(post.text) for post in missing.posts])
+        meant = await self._meaning.of_any_texts([_readable(post.text) for post in missing.posts])
         if meant is None:
             return LATER_S
         if meant.model == model:  # it may have been replaced just now
@@ -85,18 +82,6 @@ class PostMeaning:
         model = self._meaning.model
         async with self._store.work(write=False) as work:
             return await work.post_meanings.count(model) if model and self._policy().by_meaning else 0
-
-    async def _embed(self, texts: Sequence[str]) -> Meant | None:
-        """A text that the embedder refuses, while it answers to others, means nothing: it must not hold up the rest."""
-        meant = await self._meaning.of_texts(texts)
-        plain = None if meant else await self._meaning.of_texts([PLAIN])
-        if plain is None:
-            return meant
-        vectors: list[bytes] = []
-        for text in texts:
-            each = await self._meaning.of_texts([text])
-            vectors.append(each.vectors[0] if each else bytes(len(plain.vectors[0])))
-        return Meant(plain.model, vectors)
 
     async def _tidy_up(self, model: str) -> float:
         """Without those of other models, once for each model; an empty one is none."""
