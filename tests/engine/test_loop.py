@@ -240,6 +240,16 @@ async def test_watchers_see_text_grow_tools_run_and_preambles_taken_back() -> No
         assert [type(e) for e in events if isinstance(e, ToolStarted | ToolFinished)] == [ToolStarted, ToolFinished]
 
 
+async def test_watchers_see_nothing_of_what_was_said_beside_the_calls_that_went_in_a_circle() -> None:
+    again = Say("Let me look.", calls=[call("look", q="a")])
+    async with open_house(ScriptedModel(again, again, again, Say("I stop."))) as house:
+        text = ""
+        for event in await house.watch("x"):
+            if isinstance(event, TextAdded):
+                text = "" if event.retract else text + event.text
+        assert text == "I stop."
+
+
 async def test_watchers_see_a_call_whose_arguments_do_not_fit_but_no_tool_that_the_model_made_up() -> None:
     model = ScriptedModel(Say(calls=[call("look"), call("fly", q="x")]), Say("sorry"))
     async with open_house(model) as house:

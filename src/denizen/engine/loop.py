@@ -61,10 +61,10 @@ async def run_loop(context: TurnContext, steps: Steps, history: Sequence[PromptM
             break
         made += calls
         rounds.append(_signature(calls))
+        steps.retract()
         if rounds[-IDENTICAL_ROUNDS:] == [rounds[-1]] * IDENTICAL_ROUNDS:
             break
         streak = 0 if text_of(reply.parts).strip() else streak + 1
-        steps.retract()
         messages += await _act(steps, reply, calls, toolbox)
     return await _force(context, steps, messages)
 
