@@ -1,10 +1,13 @@
 """What search takes for a word, and what an excerpt shows."""
 
+import re
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.words import SEARCHED_CHARS, WORD_CHARS, excerpt_of, words_of
+from denizen.domain.words import MAX_MARKS, SEARCHED_CHARS, WORD_CHARS, excerpt_of, words_of
 
 anything = st.text(st.characters(codec=None), max_size=200)
 
@@ -69,3 +72,25 @@ def test_a_mountain_of_marks_on_one_letter_counts_as_a_few() -> None:
     assert words_of("e" + "\u0316\u0301" * 50_000 + " b") == ["e"]
     assert words_of("e" + "\u0316\u0301" * 500 + " b")[1:] == ["b"]
     assert words_of("\u1e69") == words_of("s\u0323\u0307") == ["s"]
+
+
+def test_a_mountain_of_characters_that_consist_of_marks_counts_as_a_few() -> None:
+    for mountain in ("\u0f73\uff9e", "\u0f73", "\u0f81\u0f75\u0f72"):
+        (word,) = words_of("e" + mountain * 500)
+        assert len(word) <= 1 + MAX_MARKS
+        assert words_of("e" + mountain * 500 + " b") == [word, "b"]
+        assert words_of("e" + mountain * 40_000) == [word]
+
+
+marked = st.text(
+    st.sampled_from("aeZ \u00fc\u1e69\uac01\uff9e\u304b\u0f73\u0f40\u0301\u0323\u05b0\ufb01\ud83d"), max_size=15
+)
+
+
+@given(anything.map(lambda text: text[: MAX_MARKS // 4]) | marked)
+def test_marks_that_are_few_count_as_the_standard_has_them(text: str) -> None:
+    """Normalised as a whole."""
+    plain = re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFKD", text))
+    folded = unicodedata.normalize("NFC", plain).casefold()
+    parts = [c if c.isalnum() or (unicodedata.category(c)[0] == "M" and c > "\x7f") else " " for c in folded]
+    assert words_of(text) == "".join(parts).split()

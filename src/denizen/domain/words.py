@@ -44,10 +44,7 @@ def words_of(text: str) -> list[str]:
     text = text[:SEARCHED_CHARS]
     if text.isascii():
         return _cut_long(text.translate(_ASCII).split())
-    # Sorting a long run of marks takes time that grows with its square; no script needs more (UAX 15, stream-safe).
-    if any(map(unicodedata.combining, set(text))):
-        text = _stream_safe(text)
-    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", _stream_safe(text)))
     folded = unicodedata.normalize("NFC", plain).casefold()
     return _cut_long(folded.translate(_PARTS).split())
 
@@ -74,9 +71,15 @@ def _cut_long(words: list[str]) -> list[str]:
 
 
 def _stream_safe(text: str) -> str:
+    """Sorting a long run of marks takes time that grows with its square; no script needs more (UAX 15, stream-safe).
+    Some characters are no marks and consist of them, so each is taken apart by itself first.
+    """
+    parts = {char: unicodedata.normalize("NFKD", char) for char in set(text)}
+    if not any(unicodedata.combining(part[0]) for part in parts.values()):
+        return text
     kept: list[str] = []
     marks = 0
-    for char in text:
+    for char in "".join(map(parts.__getitem__, text)):
         marks = marks + 1 if unicodedata.combining(char) else 0
         if marks <= MAX_MARKS:
             kept.append(char)
