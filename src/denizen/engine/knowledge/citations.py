@@ -5,9 +5,10 @@ read. Called by `proof`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import islice, zip_longest
 
 from anyio import to_thread
@@ -25,7 +26,14 @@ MIN_TELLING_CHARS = 10
 SEEN_SHARE = 0.5
 """Of the cited lines that say something, so many must have been read: tools cut what they show."""
 
-_PATTERN = re.compile(r"[^\s\"'\\]*[*?\[][^\s\"'\\]*")
+MAX_PATTERNS = 500
+"""Of paths in calls; the newest count."""
+MAX_PATTERN_CHARS = 300
+MAX_CLAIMS = 200
+"""Of what one result says that it stands in a document, so much is looked up there."""
+
+_WORD = re.compile(r"[^\s\"'\\]+")
+_WILD = frozenset("*?[")
 _NUMBERED = re.compile(r"^\d{1,9}: ")
 _GREP_NUMBER = re.compile(r"\d{1,9}[:-](.*)")
 _LISTED = re.compile(r"\S*|\$ .*|</?untrusted\b[^>]*>|\[exit code \d+\]")
@@ -40,7 +48,7 @@ def no_own_files(agent: AgentName, path: str) -> None:
     del agent, path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Seen:
     """What an agent has read in its turn, and before in the talk that it remembers: what tools gave, and what they were
     called with.
@@ -49,13 +57,32 @@ class Seen:
     results: Sequence[str]
     calls: Sequence[str] = ()
 
-    def has_path(self, path: str, lines: Sequence[str]) -> bool:
-        """In a call; or in a result where tools put it, followed by words of the document, whose `lines` these are; or
-        in a list of paths. Any document can hold lines that look as if they were another's: they prove nothing.
+    def has_path(self, document: _Document) -> bool:
+        """In a call; or in a result where tools put it, followed by words of the document; or in a list of paths. Any
+        document can hold lines that look as if they were another's: they prove nothing.
         """
-        return any(_names(text, path) for text in self.calls) or any(
-            _shows(text.split("\n"), path, lines) for text in self.results if path in text
+        path = document.path
+        return (
+            any(path in call for call in self.calls)
+            or self._has_pattern_of(path.split("/"))
+            or any(path in result.text and result.shows(document) for result in self._told)
         )
+
+    def _has_pattern_of(self, parts: Sequence[str]) -> bool:
+        """As `cat docs/*.md` does."""
+        return any(len(each) == len(parts) and all(map(fnmatchcase, parts, each)) for each in self._patterns)
+
+    @cached_property
+    def _patterns(self) -> list[list[str]]:
+        words = (
+            word for call in reversed(self.calls) for word in _WORD.findall(call) if len(word) <= MAX_PATTERN_CHARS
+        )
+        patterns = dict.fromkeys(word for word in words if "/" in word and not _WILD.isdisjoint(word))
+        return [pattern.removeprefix("./").split("/") for pattern in islice(patterns, MAX_PATTERNS)]
+
+    @cached_property
+    def _told(self) -> list[_Result]:
+        return list(map(_Result, self.results))
 
     def has_some(self, lines: Iterable[str]) -> bool:
         """Any line that says something; a path alone is no reading."""
@@ -98,13 +125,49 @@ class Places:
             found = DocumentText(own) if own is not None else await self._library.find_document(path)
         except DenizenError:
             return None
-        return found and _Document(found)
+        return found and _Document(path, found, self._seen)
 
 
 class _Document:
-    def __init__(self, found: DocumentText) -> None:
+    def __init__(self, path: str, found: DocumentText, seen: Seen) -> None:
+        self.path = path
+        self._seen = seen
         self.part = found.part
+        self.text = found.text
         self.lines = found.text.split("\n")
+
+    @cached_property
+    def is_named(self) -> bool:
+        return self._seen.has_path(self)
+
+    def has_line(self, told: str) -> bool:
+        """Or a part of one that says something."""
+        told = told.strip()
+        return bool(told) and (told in self._stripped or (len(told) >= MIN_TELLING_CHARS and told in self.text))
+
+    @cached_property
+    def _stripped(self) -> frozenset[str]:
+        return frozenset(line.strip() for line in self.lines)
+
+
+class _Result:
+    """What a tool gave."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def shows(self, document: _Document) -> bool:
+        if self._is_list and (document.path in self._lines or f"./{document.path}" in self._lines):
+            return True
+        return any(map(document.has_line, islice(_claims(self._lines, document.path), MAX_CLAIMS)))
+
+    @cached_property
+    def _is_list(self) -> bool:
+        return all(map(_LISTED.fullmatch, self._lines))
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.split("\n")
 
 
 def _judge(ref: Ref, quoted: str, document: _Document | None, seen: Seen) -> Citation:
@@ -112,17 +175,18 @@ def _judge(ref: Ref, quoted: str, document: _Document | None, seen: Seen) -> Cit
         return Citation(ref, doubt=Doubt.NO_FILE)
     part = document.part
     known = (part.source_id, part.revision, link_of(part, ref)) if part else ("", "", "")
-    return Citation(ref, *known, doubt=_doubt(ref, quoted, document.lines, seen))
+    return Citation(ref, *known, doubt=_doubt(ref, quoted, document, seen))
 
 
-def _doubt(ref: Ref, quoted: str, lines: Sequence[str], seen: Seen) -> Doubt | None:
+def _doubt(ref: Ref, quoted: str, document: _Document, seen: Seen) -> Doubt | None:
+    lines = document.lines
     if ref.last_line - ref.first_line >= MAX_CITED_LINES:
         return Doubt.TOO_MANY
     cited = lines[ref.first_line - 1 : ref.last_line] if ref.first_line else lines
     if ref.last_line > len(lines) or not any(line.strip() for line in cited):
         return Doubt.NO_LINES
     is_read = seen.has_lines(cited) if ref.first_line else seen.has_some(cited)
-    if not is_read or not seen.has_path(ref.path, lines):
+    if not is_read or not document.is_named:
         return Doubt.NOT_READ
     if quoted and _flat(quoted) not in _flat(" ".join(cited)):
         return Doubt.NOT_SAID
@@ -134,36 +198,17 @@ def _flat(text: str) -> str:
     return " ".join("".join(c for c in text if c not in "*_`\\").casefold().split()).strip(" .\u2026")
 
 
-def _names(call: str, path: str) -> bool:
-    """Also by a pattern, as `cat docs/*.md` does."""
-    if path in call:
-        return True
-    parts = path.split("/")
-    patterns = (word.removeprefix("./").split("/") for word in _PATTERN.findall(call))
-    return any(len(each) == len(parts) and all(map(fnmatchcase, parts, each)) for each in patterns)
-
-
-def _shows(told: Sequence[str], path: str, lines: Sequence[str]) -> bool:
-    """`told` are the lines of a result; below a head of a search they are numbered."""
+def _claims(told: Sequence[str], path: str) -> Iterator[str]:
+    """What stands in that document as the lines of a result have it: below the head of a search, where they are
+    numbered; or behind the path as `grep` prints it, perhaps with a number, which may be another by now.
+    """
     for line, below in zip_longest(told, told[1:], fillvalue=""):
         plain = line.removeprefix("./")
-        is_shown = (
-            (plain.startswith(f"[{path}:") and _is_of(_NUMBERED.sub("", below), lines))
-            or (plain.startswith((f"{path}:", f"{path}-")) and _is_match(plain[len(path) + 1 :], lines))
-            or (plain == path and all(_LISTED.fullmatch(each) for each in told))
-        )
-        if is_shown:
-            return True
-    return False
-
-
-def _is_match(told: str, lines: Sequence[str]) -> bool:
-    """Whether it is what `grep` prints behind a path: a line, perhaps with its number, which may be another by now."""
-    numbered = _GREP_NUMBER.fullmatch(told)
-    return _is_of(told, lines) or (numbered is not None and _is_of(numbered[1], lines))
-
-
-def _is_of(told: str, lines: Sequence[str]) -> bool:
-    told = told.strip()
-    is_telling = len(told) >= MIN_TELLING_CHARS
-    return bool(told) and any(told == line.strip() or (is_telling and told in line) for line in lines)
+        if plain.startswith(f"[{path}:"):
+            yield _NUMBERED.sub("", below)
+        elif plain.startswith((f"{path}:", f"{path}-")):
+            behind = plain[len(path) + 1 :]
+            yield behind
+            numbered = _GREP_NUMBER.fullmatch(behind)
+            if numbered is not None:
+                yield numbered[1]

@@ -1,0 +1,74 @@
+"""What proving a place may cost: its work grows with what was read, whatever stands in it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import FrameType
+
+import anyio
+import pytest
+
+from denizen.domain.citation import Citation, Doubt, Ref
+from denizen.engine.knowledge.citations import MAX_CLAIMS, Places, Seen
+from tests.engine.house import NAME
+from tests.engine.knowledge.house import House
+
+PATH = "own/notes/big.md"
+LINE = "Nobody reads this line."
+
+
+def look_up(root: Path, seen: Seen, text: str = LINE) -> Citation:
+    async def look() -> Citation:
+        return await Places(House(root).library, NAME, lambda _, __: text, seen).look_up(Ref(PATH), "")
+
+    return anyio.run(look)
+
+
+def count_work(root: Path, seen: Seen, text: str) -> int:
+    """How many functions are called for it in the thread where it is judged."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    threading.setprofile(note)
+    try:
+        look_up(root, seen, text)
+    finally:
+        threading.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize(
+    "said", [f"./{PATH}\n", f"{PATH}:12: not there\n", f"[{PATH}:1-2]\n3: not there\n", f"{PATH}-is free.\n"]
+)
+def test_the_work_grows_with_what_was_read_and_with_the_document(tmp_path: Path, said: str) -> None:
+    def work(size: int) -> int:
+        return count_work(tmp_path, Seen([f"{said * size}{LINE}"]), "Another line.\n" * size + LINE)
+
+    assert work(800) < 8 * work(200)
+
+
+def test_what_a_hostile_page_says_of_a_document_is_looked_up_for_a_while_only(tmp_path: Path) -> None:
+    false = f"{PATH}: it is not there"
+    for count, doubt in ((MAX_CLAIMS - 1, None), (MAX_CLAIMS, Doubt.NOT_READ)):
+        told = "\n".join([*[false] * count, f"{PATH}:{LINE}"])
+        assert look_up(tmp_path, Seen([told])).doubt is doubt
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_read"),
+    [
+        ("own/*/big.md", True),
+        ("./own/n?tes/[ab]ig.md", True),
+        ("own/*.md", False),
+        ("own/notes/" + "*" * 400, False),
+        ("a/?/b " * 3 + "own/notes/*", True),
+        (" ".join(f"a/{n}/*" for n in range(600)) + " own/notes/*", False),
+    ],
+)
+def test_patterns_in_calls_are_those_that_people_write(tmp_path: Path, pattern: str, is_read: bool) -> None:
+    seen = Seen([LINE], [f'{{"command": "cat {pattern}"}}'])
+    assert (look_up(tmp_path, seen).doubt is None) == is_read
