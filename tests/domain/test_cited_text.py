@@ -41,6 +41,10 @@ def refs(text: str) -> list[str]:
         ("[1], [link](https://example.org/a.md), [x], [a.md:3], [see docs/a.md], [docs/../a.md:1], [/etc/a.md:1]", []),
         ("```\n[docs/a.md:1]\n```\n[docs/b.md:1]", ["docs/b.md:1"]),
         ("````\n[docs/a.md:1]\n```\n", []),
+        ("1. So:\n\n    ```yaml\n    x: [docs/a.yml]\n    ```\n    [docs/b.md:1]", ["docs/b.md:1"]),
+        ("> ```\n> x: [docs/a.yml]\n> ```\n> [docs/b.md:1]", ["docs/b.md:1"]),
+        (">> -\n>>\t````\n>> [docs/a.yml]\n>> ```\n>> [docs/b.yml]", []),
+        ("~~~\n[docs/a.md:1]\n~~~\n[docs/b.md:1]", ["docs/a.md:1", "docs/b.md:1"]),
     ],
 )  # fmt: skip
 def test_places_are_found_however_they_are_written(text: str, found: list[str]) -> None:
@@ -146,7 +150,8 @@ def test_the_mark_for_what_is_unknown_is_taken_out_in_whatever_pieces_it_comes(p
 WORDS = [
     "[docs/a.md:1]", "[docs/b.md:2]", "[docs/a.md:1; docs/b.md:2]", "[`docs/a.md`]", "`[docs/a.md]`", "[foo]", "[x]",
     "(https://e.example/x)", "(http", "(x y)", "(", ")", "[", "]", "`", " ", " ", "\t", "\n", "\n\n", "\n- ", "\n```\n",
-    "```", "~~~", "\n   ````\n", " word", " word.", '"words that somebody has said"', "\u201e", '"', UNKNOWN, "[[unk",
+    "```", "~~~", "\n   ````\n", "\n    ```\n", "\n> ```",
+    " word", " word.", '"words that somebody has said"', "\u201e", '"', UNKNOWN, "[[unk",
     ":3", "a" * 310, "a" * 595,
 ]  # fmt: skip
 

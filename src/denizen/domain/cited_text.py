@@ -33,7 +33,8 @@ _PLACE = re.compile(
     r"(?:(?::|#|, ?lines? )L?(?P<first>\d{1,7})(?: ?[-\u2013] ?L?(?P<last>\d{1,7}))?)?"
 )
 _BETWEEN = re.compile(r"[;,] +(?=[^;,]+\.)")
-_FENCE = re.compile(r"\n {0,3}(`{3,}|~{3,})")
+_FENCE = re.compile(r"\n[ \t>]*(`{3,})")
+"""Also in a list or in a quote. Only backticks: not every platform takes `~~~` for code."""
 _QUOTED = re.compile(r"[\"\u201c\u201e\u00ab]([^\"\u201c\u201d\u201e\u00ab\u00bb\n]{20,600})[\"\u201d\u201c\u00bb]")
 _BLANK_PATH = re.compile(r"\A[A-Za-z0-9_.-]+(/[^/]+)+\Z")
 
