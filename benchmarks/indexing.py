@@ -22,7 +22,7 @@ from statistics import median, quantiles
 import anyio
 
 from benchmarks.sources import texts
-from denizen.adapters.library import Converters, FileLibrary
+from denizen.adapters.library import Converted, Converters, FileLibrary
 from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import SnapshotPart
@@ -123,10 +123,15 @@ async def watch_loop(late_ms: list[float]) -> None:
         late_ms.append((time.perf_counter() - begun_s - WRITE_EVERY_S) * 1000)
 
 
+def _decode(data: bytes) -> Converted:
+    return Converted(data.decode())
+
+
 async def run(folder: Path, url: str) -> float:
     """Processor seconds of indexing, with those of the small writes beside it."""
     store, clock = await open_store(url or f"sqlite:///{folder}/store.db", clock=SystemClock()), SystemClock()
-    library = FileLibrary(folder / "library", Converters(html=bytes.decode, pdf=bytes.decode), clock)
+    plain = Converters(html=_decode, pdf=_decode)
+    library = FileLibrary(folder / "library", plain, clock)
     await fill(library)
     waits_ms: list[float] = []
     late_ms: list[float] = []
