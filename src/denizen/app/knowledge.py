@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -109,12 +110,10 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
     search = DocumentSearch(store, library, meaning, lambda: runtime.current.recall.similarity)
 
     async def let_go() -> None:
-        if await snapshots.settle():
-            await beside.sandbox.forget()
+        await _take_out(snapshots.settle, beside.sandbox)
 
     async def withdraw(platform: str) -> None:
-        if await snapshots.withdraw(platform):
-            await beside.sandbox.forget()
+        if await _take_out(partial(snapshots.withdraw, platform), beside.sandbox):
             await indexing.catch_up()
 
     community.privacy.tell_of_forgotten(withdraw)
@@ -123,14 +122,24 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
     learning = Learning(store, clock, Shelf(files, catalog, reading, snapshots, indexing, sync))
 
     async def withdraw_learned(_platform: str = "") -> None:
-        if await learning.withdraw():
-            await beside.sandbox.forget()
+        await _take_out(learning.withdraw, beside.sandbox)
 
     community.proposing.tell_of_withdrawn(withdraw_learned)
     community.privacy.tell_of_forgotten(withdraw_learned)
     return Knowledge(
         catalog, sync, snapshots, library, indexing, search, gaps, learning, TalkCare(talk.is_urgent, let_go), remote
     )
+
+
+async def _take_out(change: Callable[[], Awaitable[bool]], sandbox: Sandbox) -> bool:
+    """Whether it changed what agents see. It may have when it fails, too: what was taken back is hidden."""
+    is_changed = True
+    try:
+        is_changed = await change()
+    finally:
+        if is_changed:
+            await sandbox.forget()
+    return is_changed
 
 
 def read_video_access(settings: Settings) -> VideoAccess | None:

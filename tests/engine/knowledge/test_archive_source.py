@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.errors import NotAllowed, Unavailable
+from denizen.domain.errors import Conflict, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.snapshot import Remote
@@ -79,6 +79,12 @@ class Square(House):
                 with suppress(FileNotFoundError):
                     found += [name] if text.encode() in Path(folder, name).read_bytes() else []
         return found
+
+    def lose(self, text: str) -> None:
+        """As if somebody had removed the file with this text from the library; snapshots have it still."""
+        for path in (self.root / "library" / "objects").rglob("*"):
+            if path.is_file() and path.read_bytes() == text.encode():
+                path.unlink()
 
 
 @pytest.fixture
@@ -276,6 +282,48 @@ async def test_what_a_process_withheld_before_it_died_is_let_go_by_the_next(squa
             while square.on_disk("the heron") or "the crane" not in square.words():
                 await give_way()
         group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("lost", ["the lamp", "the rope"])
+async def test_what_was_deleted_is_hidden_at_once_though_files_of_another_source_are_gone(
+    square: Square, tmp_path: Path, lost: str
+) -> None:
+    post = await square.say("the heron")
+    await square.say("the crane", who="ben")
+    await square.add("discord:10", "harbour")
+    await square.add(write(tmp_path / "notes", {"a.md": "the lamp"}), "notes")
+    await square.run()
+    write(tmp_path / "notes", {"b.md": "the rope"})
+    await square.reading.read("notes", lambda _: None)
+    square.lose(lost)
+    await square.mirror.delete("discord", [post.id])
+    with pytest.raises(Conflict, match="gone"):
+        await square.snapshots.settle()
+    assert square.on_disk("the heron") == []
+    assert square.library.current_folder() is None if lost == "the lamp" else square.words() == "the lamp"
+    assert not await square.snapshots.settle()
+
+
+async def test_what_cannot_be_published_keeps_no_other_source_from_being_read(square: Square, tmp_path: Path) -> None:
+    post = await square.say("the heron")
+    await square.say("the crane", who="ben")
+    await square.add("discord:10", "harbour")
+    await square.add(write(tmp_path / "notes", {"a.md": "the lamp"}), "notes")
+    await square.run()
+    square.lose("the lamp")
+    await square.mirror.delete("discord", [post.id])
+    before = len(await square.sync.list_runs())
+    async with anyio.create_task_group() as group:
+        group.start_soon(square.open_regular(square.clock.sleep).run)
+        with anyio.fail_after(PATIENCE_S):
+            while square.library.current_folder() or len(await square.sync.list_runs()) == before:
+                await give_way()
+            await square.catalog.remove("notes")
+            await square.add(write(tmp_path / "more", {"c.md": "the sail"}), "more", sync_every_minutes=1)
+            while square.library.current_folder() is None or "the sail" not in square.words():
+                await give_way()
+        group.cancel_scope.cancel()
+    assert "the crane" in square.words() and "the heron" not in square.words()
 
 
 async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_meaning(square: Square) -> None:

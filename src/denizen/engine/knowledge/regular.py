@@ -7,6 +7,7 @@ again as soon as no more follows.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +15,7 @@ from datetime import timedelta
 import anyio
 
 from denizen.domain.clock import Clock
+from denizen.domain.errors import DenizenError
 from denizen.domain.source import Source, SourceKind, SourceState, SyncRun
 from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.knowledge.sources import Catalog, Known
@@ -30,6 +32,8 @@ QUIET_S = 2.0
 """Who deletes one message often deletes another: so long nothing follows before a channel is read again."""
 QUIET_LOOKS = 5
 """So often that is waited for: some channels are never quiet."""
+
+_log = logging.getLogger("denizen.knowledge")
 
 IsUrgent = Callable[[Source, SourceState], Awaitable[bool]]
 """Whether a channel of the archive is to be read whatever the time is (`engine/archive/reader`)."""
@@ -105,16 +109,26 @@ class RegularSync:
             await self._sleep(QUIET_S)
 
     async def _let_go(self) -> None:
-        """First what an earlier process withheld. Channels of which nobody can tell any more go with a look, too."""
+        """First what an earlier process withheld. Channels of which nobody can tell any more go with a look, too.
+        What cannot be published is tried again with the next look, and keeps nobody from reading.
+        """
         while True:
             self._withheld = anyio.Event()
-            await self._talk.let_go()
+            try:
+                await self._talk.let_go()
+            except DenizenError as error:
+                _log.warning("what was withheld could not be published without", extra=_told(error))
             with anyio.move_on_after(LOOK_EVERY_S):
                 await self._withheld.wait()
 
     async def _read_due(self, kinds: Collection[SourceKind]) -> None:
+        """A sync that fails is over, and tried again when its sources are due again."""
         if due := await self.list_due(kinds):
-            await self._sync.wait(await self._sync.start(due))
+            run = await self._sync.start(due)
+            try:
+                await self._sync.wait(run)
+            except DenizenError as error:
+                _log.warning("a sync failed", extra={"sync": run.id, **_told(error)})
 
     async def _is_due(self, known: Known, runs: Sequence[SyncRun]) -> bool:
         """Runs begin before anything is known of a source, and those of long ago are not listed any more."""
@@ -129,3 +143,7 @@ class RegularSync:
         tried = [run.started_at for run in runs if source.id in run.sources]
         tried += [state.tried_at] if state is not None and state.tried_at is not None else []
         return not tried or self._clock.now() - max(tried) >= every
+
+
+def _told(error: DenizenError) -> dict[str, str]:
+    return {"code": error.code, "why": error.why or error.message}

@@ -6,9 +6,12 @@ the status.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
+from datetime import datetime
 
 from denizen.domain.clock import Clock
+from denizen.domain.errors import DenizenError
 from denizen.domain.snapshot import KEEP, Snapshot, SnapshotStatus, explain_need, is_outdated, plan_parts
 from denizen.engine.archive.withholding import withhold
 from denizen.ports.source import Library
@@ -16,6 +19,8 @@ from denizen.ports.store import Store
 
 STATUS_S = 60.0
 """How long a status is told again before it is found out anew (inventory 2.1, snapshot:status-cache)."""
+
+_log = logging.getLogger("denizen.knowledge")
 
 
 class Snapshots:
@@ -29,7 +34,8 @@ class Snapshots:
 
     async def publish(self, *, anew: bool = False) -> Snapshot | None:
         """Makes what was last read of each source current, and removes what is too old. None when nothing was read
-        yet. Raises Conflict when files are gone, NeedsAttention for a disk that is full.
+        yet. Raises Conflict when files are gone, NeedsAttention for a disk that is full: the current snapshot stays
+        then, but for talk that may have been taken back.
         """
         async with self._library.alone():
             async with self._store.work(write=False) as work:
@@ -39,8 +45,13 @@ class Snapshots:
             parts = plan_parts(sources, states, now)
             if not parts and await self._library.current() is None:
                 return None
-            snapshot = await self._library.publish(parts, now=now, anew=anew)
-            await self._library.expire(before=now - KEEP, manifests=[part.manifest for part in parts])
+            manifests = [part.manifest for part in parts]
+            try:
+                snapshot = await self._library.publish(parts, now=now, anew=anew)
+            except DenizenError:
+                await self._hide_outdated(manifests, now)
+                raise
+            await self._library.expire(before=now - KEEP, manifests=manifests)
         self.forget_status()
         return snapshot
 
@@ -56,7 +67,7 @@ class Snapshots:
 
     async def settle(self) -> bool:
         """Publishes without what was withheld since the current snapshot was made, by whichever process. False when
-        there is nothing of it in that.
+        there is nothing of it in that. Raises as `publish`: it is out of what agents see all the same.
         """
         async with self._store.work(write=False) as work:
             sources = await work.sources.list_sources()
@@ -67,6 +78,22 @@ class Snapshots:
             return False
         await self.publish()
         return True
+
+    async def _hide_outdated(self, manifests: Sequence[str], now: datetime) -> None:
+        """Agents see the current snapshot without talk that is not as it was last read; nothing where even that cannot
+        be made.
+        """
+        current = await self._library.current()
+        if current is None or not is_outdated(current, manifests):
+            return
+        left = [part for part in current.parts if not part.is_talk or part.manifest in manifests]
+        try:
+            await self._library.publish(left, now=now)
+        except DenizenError as error:
+            _log.warning("agents have no snapshot until one can be published", extra={"why": error.why})
+            await self._library.clear()
+        self.forget_status()
+        await self._library.expire(before=now - KEEP, manifests=manifests)
 
     async def clear(self) -> None:
         """Agents have no snapshot until the next is published."""
