@@ -284,6 +284,32 @@ async def test_what_a_process_withheld_before_it_died_is_let_go_by_the_next(squa
         group.cancel_scope.cancel()
 
 
+async def test_what_expires_while_a_channel_is_read_that_has_the_same_files_does_not_leave_it_with_holes(
+    square: Square,
+) -> None:
+    await square.say("the crane", who="ben")
+    square.platform.skip(days=1)
+    post = await square.say("the heron")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    await square.mirror.delete("discord", [post.id])
+    open_talk, reads = square.talk.open, 0
+
+    @asynccontextmanager
+    async def open_and_then(source: Source, report: Report) -> AsyncGenerator[Tree]:
+        nonlocal reads
+        async with open_talk(source, report) as tree:
+            yield tree
+        reads += 1
+        if reads == 1:
+            assert await square.snapshots.settle()
+
+    square.talk.open = open_and_then
+    run = await square.run()
+    assert (run.status, reads) == (SyncStatus.DONE, 2)
+    assert "the crane" in square.words() and "the heron" not in square.words()
+
+
 @pytest.mark.parametrize("lost", ["the lamp", "the rope"])
 async def test_what_was_deleted_is_hidden_at_once_though_files_of_another_source_are_gone(
     square: Square, tmp_path: Path, lost: str

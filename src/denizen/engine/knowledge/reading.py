@@ -117,11 +117,11 @@ class Reading:
         async with self._store.work(write=False) as work:
             state = await _find_state(work, source.id)
         seen = await reader.look(source)
-        if not reset and await self._is_known(source, state, seen):
-            report(Progress("unchanged"))
+        if not reset and _is_known(source, state, seen):
             now = self._clock.now()
-            await self._put(source, state, replace(state, synced_at=now, tried_at=now, error_code="", error=""))
-            return Outcome(source.id)
+            if await self._keep(source, state, replace(state, synced_at=now, tried_at=now, error_code="", error="")):
+                report(Progress("unchanged"))
+                return Outcome(source.id)
         async with reader.open(source, report) as tree:
             taken = await self._library.take(
                 tree.files, lambda told: report(Progress(told.stage, told.done, tree.count))
@@ -142,14 +142,20 @@ class Reading:
             synced_at=now,
             tried_at=now,
         )
-        await self._put(source, state, new)
+        if not await self._keep(source, state, new):
+            raise Unavailable("Files of the source went while it was read.", code="library_changed")
         report(Progress("read", taken.files, taken.files))
         return Outcome(source.id, changed=state.taken != taken or state.revision != tree.revision)
 
-    async def _is_known(self, source: Source, state: SourceState, revision: str) -> bool:
-        if state.taken is None or (state.revision, state.fingerprint) != (revision, source.fingerprint):
-            return False
-        return await self._library.has(state.taken.manifest)
+    async def _keep(self, source: Source, old: SourceState, new: SourceState) -> bool:
+        """False when files of the reading are gone: one that another process keeps may expire until the state is
+        stored, which is why nobody publishes meanwhile.
+        """
+        async with self._library.alone():
+            is_whole = new.taken is not None and await self._library.has(new.taken.manifest)
+            if is_whole:
+                await self._put(source, old, new)
+        return is_whole
 
     async def _put(self, source: Source, old: SourceState, new: SourceState) -> None:
         """Raises Unavailable when something of it was taken back meanwhile: what was read may hold that still."""
@@ -158,6 +164,10 @@ class Reading:
             if is_talk and await work.sources.find(source.id) and await _find_state(work, source.id) != old:
                 raise Unavailable("The channel changed while it was read.", code=CHANGED)
             await work.sources.put_state(new)
+
+
+def _is_known(source: Source, state: SourceState, revision: str) -> bool:
+    return state.taken is not None and (state.revision, state.fingerprint) == (revision, source.fingerprint)
 
 
 async def _find_state(work: Work, source_id: str) -> SourceState:
