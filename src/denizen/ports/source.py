@@ -102,8 +102,8 @@ class Library(Protocol):
         """Raises NotFound when it is gone."""
         ...
 
-    async def read_texts(self, digests: Sequence[str]) -> Sequence[str]:
-        """What these files say, in this order; empty for one that is gone, or no text."""
+    async def read_texts(self, digests: Sequence[str]) -> Sequence[str | None]:
+        """What these files say, in this order; None for one that is gone."""
         ...
 
     async def find_document(self, path: str) -> DocumentText | None:

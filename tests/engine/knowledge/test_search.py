@@ -74,6 +74,10 @@ class Desk:
         return [f"{each.path}:{each.passage.first_line}-{each.passage.last_line}" for each in found]
 
 
+def _says(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     desk = Desk(tmp_path)
@@ -114,6 +118,18 @@ async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed
     await desk.indexing.catch_up(told.append)
     assert told == [Progress("indexing", 0, 9), Progress("indexed", 9, 9)]
     assert await desk.indexing.size() == IndexSize(len(files), len(files))
+
+
+async def test_a_file_that_is_gone_while_it_is_indexed_is_indexed_once_it_is_back(desk: Desk) -> None:
+    await desk.house.add(write(desk.folder, {"harbour.md": GUIDE, "empty.md": ""}), "guide")
+    await desk.house.run()
+    (kept,) = [path for path in (desk.house.root / "library/objects").rglob("*") if _says(path, GUIDE)]
+    away = kept.rename(desk.house.root / "away")
+    await desk.indexing.catch_up()
+    assert await desk.indexing.size() == IndexSize(1, 0)
+    away.rename(kept)
+    await desk.publish(town="# Town\n\nA town.\n")
+    assert await desk.find("berth") == ["docs/guide/harbour.md:1-5"]
 
 
 async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk) -> None:

@@ -81,7 +81,7 @@ class FileLibrary:
         except FileNotFoundError as error:
             raise NotFound("What was read of a source is gone.", code="manifest_gone", fix="Sync again.") from error
 
-    async def read_texts(self, digests: Sequence[str]) -> Sequence[str]:
+    async def read_texts(self, digests: Sequence[str]) -> Sequence[str | None]:
         return await _in_thread(lambda: [self._objects.read_text(digest) for digest in digests])
 
     async def find_document(self, path: str) -> DocumentText | None:

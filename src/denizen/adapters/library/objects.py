@@ -61,12 +61,12 @@ class Objects:
                 content, size, path = line.removesuffix("\n").split(" ", 2)
                 yield Item(path, content, int(size))
 
-    def read_text(self, digest: str) -> str:
-        """Empty when it is gone."""
+    def read_text(self, digest: str) -> str | None:
+        """None when it is gone."""
         try:
             return self.place(digest).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
-            return ""
+            return None
 
     def list_digests(self, manifest: str) -> set[str]:
         """Of the files it lists; none when it is gone."""

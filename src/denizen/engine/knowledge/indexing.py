@@ -207,8 +207,10 @@ class Indexing:
         return found
 
     async def _cut(self, wanted: Sequence[_Wanted]) -> list[Document]:
+        """Without those that are gone: they would count as indexed if they came back."""
         texts = await self._library.read_texts([each.content for each in wanted])
-        return await to_thread.run_sync(lambda: [each.cut(text) for each, text in zip(wanted, texts, strict=True)])
+        there = [(each, text) for each, text in zip(wanted, texts, strict=True) if text is not None]
+        return await to_thread.run_sync(lambda: [each.cut(text) for each, text in there])
 
 
 def _batches(files: Sequence[_Wanted]) -> Iterator[Sequence[_Wanted]]:
