@@ -382,6 +382,54 @@ async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_mean
     assert not any("Drinking" in text for text in embedder.texts[made:])
 
 
+async def test_what_the_others_said_keeps_its_meaning_when_somebody_is_forgotten(square: Square) -> None:
+    embedder = Concepts()
+    indexing = Indexing(square.store, square.library, Meaning(lambda: embedder), sleep=square.clock.sleep)
+    await square.say("Drinking water is free.", who="ben")
+    square.platform.skip(days=1)
+    await square.say("A berth is ten euros.", who="ana")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    await indexing.catch_up()
+    await indexing.embed_all()
+    made = len(embedder.texts)
+    await square.privacy.forget_user("discord", "ana")
+    await indexing.catch_up()
+    assert (await indexing.size()).documents == 0
+    assert await square.run_due() == ["harbour"]
+    await indexing.catch_up()
+    await indexing.embed_all()
+    assert not any("Drinking" in text for text in embedder.texts[made:])
+    async with square.store.work() as work:
+        assert await work.documents.sweep_vectors() == 0, "what is gone has no meaning any more"
+
+
+async def test_other_sources_are_indexed_while_a_channel_is_withheld_and_its_documents_stay(
+    square: Square, tmp_path: Path
+) -> None:
+    indexing = Indexing(square.store, square.library, Meaning(), sleep=square.clock.sleep)
+    search = DocumentSearch(square.store, square.library, Meaning())
+    post = await square.say("A berth is ten euros.")
+    await square.add("discord:10", "harbour")
+    await square.run()
+    await indexing.catch_up()
+    talk = (await indexing.size()).documents
+    await square.add(write(tmp_path / "notes", {"a.md": "the lamp"}), "notes")
+    await square.mirror.delete("discord", [post.id])
+    await square.run("notes")
+    async with anyio.create_task_group() as group:
+        group.start_soon(indexing.keep_indexed)
+        with anyio.fail_after(PATIENCE_S):
+            while not await search("lamp"):
+                await give_way()
+            assert (await indexing.size()).documents == talk + 1
+            assert await square.run_due() == ["harbour"]
+            indexing.hurry()
+            while (await indexing.size()).documents != 1:
+                await give_way()
+        group.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize("how", ["forget_user", "opt_out_user"])
 async def test_what_a_person_said_is_in_no_snapshot_once_they_are_forgotten(square: Square, how: str) -> None:
     await square.say("the heron", who="ana")

@@ -19,7 +19,7 @@ from denizen.domain.errors import NotFound
 from denizen.domain.ids import derive
 from denizen.domain.passage import CUT_AS
 from denizen.domain.snapshot import Snapshot
-from denizen.domain.source import SourceKind
+from denizen.domain.source import Source, SourceKind
 from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import PASSAGES, Document, IndexSize
@@ -85,15 +85,22 @@ class Indexing:
         """Indexes the current snapshot, unless it is; also one that is published meanwhile. The id of the snapshot that
         is indexed then, empty when there is none.
         """
+        return await self._catch_up(report, spares_withheld=False)
+
+    async def _catch_up(self, report: Report, *, spares_withheld: bool) -> str:
         async with self._lock:
             while True:
+                withheld = await self._list_withheld()
                 current = await self._library.current()
                 wanted = current.id if current is not None else ""
+                spared = withheld if spares_withheld else ()
+                state = derive("part", wanted, *(each.id for each in spared)) if spared else wanted
                 async with self._store.work(write=False) as work:
-                    if await work.documents.find_indexed() == wanted:
+                    if await work.documents.find_indexed() in (wanted, state):
                         return wanted
                 try:
-                    await self._index(current, partial(self._tell, report))
+                    await self._index(current, spared, partial(self._tell, report))
+                    await self._finish(state, sweeps=not withheld)
                 except NotFound:  # it expired meanwhile, and is not the current one any more
                     if (await self._library.current()) == current:
                         raise
@@ -101,15 +108,15 @@ class Indexing:
                     self._rest()
 
     async def keep_indexed(self) -> None:
-        """Until it is cancelled: indexes what is published, by whichever process. Not while a channel is withheld: most
-        of it comes back within seconds, and would need its meaning again. It is not found meanwhile (`search`).
+        """Until it is cancelled: indexes what is published, by whichever process. What is indexed of a channel stays
+        while it is withheld: most of it comes back within seconds, and would need its meaning again. It is not found
+        meanwhile (`search`).
         """
         self._is_kept = True
         try:
             while True:
                 self._published = anyio.Event()
-                if not await self._is_withheld():
-                    await self.catch_up()
+                await self._catch_up(report_nothing, spares_withheld=True)
                 self._rest()
                 with anyio.move_on_after(LOOK_EVERY_S):
                     await self._published.wait()
@@ -117,10 +124,12 @@ class Indexing:
             self._is_kept, self._published = False, anyio.Event()
             self._rest()
 
-    async def _is_withheld(self) -> bool:
+    async def _list_withheld(self) -> Sequence[Source]:
+        """Channels, by id."""
         async with self._store.work(write=False) as work:
-            channels = {each.id for each in await work.sources.list_sources() if each.kind is SourceKind.ARCHIVE}
-            return any(state.is_withheld and state.source_id in channels for state in await work.sources.list_states())
+            withheld = {state.source_id for state in await work.sources.list_states() if state.is_withheld}
+            sources = await work.sources.list_sources()
+        return [each for each in sources if each.kind is SourceKind.ARCHIVE and each.id in withheld]
 
     async def keep_embedded(self) -> None:
         """Until it is cancelled: makes the vectors that are missing. One that fails is left alone for a while."""
@@ -174,11 +183,13 @@ class Indexing:
         self.progress = progress
         report(progress)
 
-    async def _index(self, snapshot: Snapshot | None, report: Report) -> None:
-        wanted = await self._list_wanted(snapshot)
+    async def _index(self, snapshot: Snapshot | None, spared: Sequence[Source], report: Report) -> None:
+        """What is indexed of the spared sources stays as it is."""
+        ids, folders = {each.id for each in spared}, tuple(f"{each.folder}/" for each in spared)
+        wanted = {path: file for path, file in (await self._list_wanted(snapshot)).items() if file.source_id not in ids}
         async with self._store.work(write=False) as work:
             known = await work.documents.list_digests()
-        gone = [path for path in known if path not in wanted]
+        gone = [path for path in known if path not in wanted and not path.startswith(folders)]
         new = [document for path, document in wanted.items() if known.get(path) != document.digest]
         for start in range(0, len(gone), REMOVED_AT_ONCE):
             async with self._store.work() as work:
@@ -190,11 +201,15 @@ class Indexing:
             async with self._store.work() as work:
                 await work.documents.put(documents)
             done += len(batch)
-        async with self._store.work() as work:
-            await work.documents.sweep_vectors()
-            await work.documents.mark_indexed(snapshot.id if snapshot else "")
         report(Progress("indexed", len(new), len(new)))
         _log.info("the snapshot is indexed", extra={"new": len(new), "gone": len(gone), "files": len(wanted)})
+
+    async def _finish(self, state: str, *, sweeps: bool) -> None:
+        """The meaning of what is gone goes, too, but not while some of it may come back."""
+        async with self._store.work() as work:
+            if sweeps:
+                await work.documents.sweep_vectors()
+            await work.documents.mark_indexed(state)
 
     async def _list_wanted(self, snapshot: Snapshot | None) -> Mapping[str, _Wanted]:
         found: dict[str, _Wanted] = {}
