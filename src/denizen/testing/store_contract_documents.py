@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from denizen.domain.vector import pack
@@ -63,6 +64,16 @@ class DocumentContract:
             assert await work.documents.remove(["none", ODD]) == 1
             assert await work.documents.remove([]) == 0
         assert await find(store, "milk") == []
+
+    async def test_two_that_put_the_same_documents_at_once_come_to_the_same(self, store: Store) -> None:
+        given = [document_of(f"{n}.md", f"same w{n}\n") for n in range(60)]
+        async with anyio.create_task_group() as group:
+            for _ in range(6):
+                group.start_soon(fill, store, *given)
+        async with store.work(write=False) as work:
+            assert await work.documents.size() == IndexSize(60, 60)
+            assert await work.documents.find_indexed() == ""
+        assert await find(store, "w33") == ["33.md:1-1"]
 
     async def test_many_documents_at_once_each_have_their_own_passages(self, store: Store) -> None:
         given = [document_of(f"{n}.md", f"# H{n}\n\nsame w{n}\n\n# I{n}\n\nsame v{n}\n") for n in range(150)]

@@ -70,6 +70,15 @@ def _mark(insert: InsertInto) -> sa.Executable:
 
 
 @cache
+def _take_turns(insert: InsertInto) -> sa.Executable:
+    """Locks the row of the index until the unit of work ends, and changes nothing."""
+    statement = insert(indexed).values(collection=PASSAGES, state="")
+    return statement.on_conflict_do_update(
+        index_elements=[indexed.c.collection], set_={"state": indexed.c.state}
+    ).inline()
+
+
+@cache
 def _remove_passages(dialect: Dialect) -> sa.Delete:
     places = sa.select(documents.c.position).where(dialect.among(documents.c.path, "paths"))
     return sa.delete(passages).where(passages.c.document.in_(places))
@@ -176,6 +185,7 @@ def _choose_words(shares: Mapping[str, float], total: int) -> list[str]:
 
 
 def _remove(connection: sa.Connection, dialect: Dialect, paths: Collection[str]) -> int:
+    connection.execute(_take_turns(dialect.insert))  # two that index at once would add the same documents twice
     given = {"paths": dialect.list_of([escape(path) for path in sorted(paths)])}
     # Not left to the database, so that what it does with the index of words is the same everywhere.
     connection.execute(_remove_passages(dialect), given)
