@@ -170,16 +170,17 @@ async def test_cd_holds_for_its_line_only(best_tier: str, ground: Ground) -> Non
 
 
 async def test_folders_stand_side_by_side_under_their_names(tier: str, ground: Ground) -> None:
-    view = ShellView((("own", ground.root / "docs"), ("shared", ground.root / "api")))
+    own = f"own-{os.getpid()}-{tier}"  # other tests, in other processes, have such views at the same time
+    view = ShellView(((own, ground.root / "docs"), ("shared", ground.root / "api")))
     async with opened(tier) as pool:
         (result,) = (await pool.run(["find . -name '*.json' -o -name guide.md | sort"], view, owner="a")).results
-        assert result.stdout == "./own/guide.md\n./shared/a.json\n./shared/b.json\n"
+        assert result.stdout == f"./{own}/guide.md\n./shared/a.json\n./shared/b.json\n"
         (ground.root / "api" / "c.json").touch()
         (ground.root / "docs").rename(ground.root / "old")
         (ground.root / "docs").mkdir()
-        (result,) = (await pool.run(["ls own"], view, owner="a")).results
+        (result,) = (await pool.run([f"ls {own}"], view, owner="a")).results
     assert result.stdout == "", "a folder that was replaced is looked at anew"
-    assert not list(Path(load_machine().scratch).glob("denizen-sandbox-*/view/own"))
+    assert not list(Path(load_machine().scratch).glob(f"denizen-sandbox-*/view/{own}"))
 
 
 async def test_a_folder_that_only_its_owner_may_see_is_seen(tier: str, ground: Ground) -> None:
