@@ -23,11 +23,11 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.message import Author
 from denizen.domain.room import Post, Room
-from denizen.engine.archive.meaning import SOON_S, PostMeaning
+from denizen.engine.archive.lookup import ArchiveSearch, Wanted
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.search import ArchiveSearch, Wanted
+from denizen.engine.archive.post_embedding import SOON_S, PostMeaning
 from denizen.engine.archive.view import View
-from denizen.engine.meaning import Meaning
+from denizen.engine.embedding.embedder import Meaning
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.store import Store
 from denizen.testing.store_records import PLATFORM, at

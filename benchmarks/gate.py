@@ -21,9 +21,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.decide import Judge
+from denizen.engine.gate.decision import Judge
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.policy import GatePolicy, ObserverPolicy, RateLimit, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, RateLimit, Rule
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope
 

@@ -27,8 +27,8 @@ from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceKind
-from denizen.engine.knowledge.indexing import Indexing
-from denizen.engine.meaning import Meaning
+from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.knowledge.index import Indexing
 from denizen.ports.documents import Document
 from denizen.ports.source import File, Progress
 from denizen.ports.store import Store

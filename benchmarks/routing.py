@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from benchmarks.figures import Figure, show
 from denizen.domain.routing import MODELS, Complexity, Earlier, Route, is_follow_up, keep_route
-from denizen.engine.prompt.rhythm import LONG_S, SHORT_S, plan_keep_s
+from denizen.engine.prompt.caching import LONG_S, SHORT_S, plan_keep_s
 
 FIXED_TOKENS, QUESTION_TOKENS, ANSWER_TOKENS, RESULT_TOKENS = 1500, 60, 300, 500
 MOST_TOKENS = 25_500

@@ -24,8 +24,8 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.passage import Passage, words_in
 from denizen.domain.source import Source, SourceKind
 from denizen.domain.vector import pack
-from denizen.engine.knowledge.search import DocumentSearch
-from denizen.engine.meaning import Meaning
+from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.knowledge.index import DocumentSearch
 from denizen.ports.documents import PASSAGES, Document
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.memory import Vector

@@ -24,17 +24,16 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.engine.assistant import Assistant
-from denizen.engine.audit import Ledger
-from denizen.engine.direct import DirectCalls
-from denizen.engine.gate.door import Gate
-from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.live import Live
-from denizen.engine.outside import OutsideDesk
-from denizen.engine.queries import Queries
-from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.services import Services
-from denizen.engine.statistics import UsageStatistics
+from denizen.engine.external.requests import DirectCalls, OutsideDesk
+from denizen.engine.gate.executor import Gate
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.statistics import UsageStatistics
+from denizen.engine.loop.services import Services
+from denizen.engine.runtime.agent_settings import Assistant
+from denizen.engine.runtime.audit_log import Ledger
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import Turns
 from denizen.ports.hosting import Hosting, NoHosting
 from denizen.ports.toolset import CallScope, Toolset

@@ -21,16 +21,15 @@ from denizen.app.community import build_community
 from denizen.app.knowledge import Beside, build_knowledge
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import NOWHERE, Remote
-from denizen.engine.assistant import Assistant
-from denizen.engine.channels import Channels
-from denizen.engine.direct import DirectCalls
-from denizen.engine.gate.door import Gate
-from denizen.engine.live import Live
-from denizen.engine.outside import OutsideDesk
-from denizen.engine.queries import Queries
-from denizen.engine.runtime import Runtime
-from denizen.engine.services import Services
-from denizen.engine.statistics import UsageStatistics
+from denizen.engine.external.requests import DirectCalls, OutsideDesk
+from denizen.engine.gate.executor import Gate
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.statistics import UsageStatistics
+from denizen.engine.loop.services import Services
+from denizen.engine.runtime.agent_settings import Assistant
+from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.generation import Runtime
+from denizen.engine.runtime.live_events import Live
 from denizen.engine.turn import Turns
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore

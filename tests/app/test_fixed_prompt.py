@@ -13,7 +13,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
 from denizen.domain.turn import Inbound
-from denizen.engine.unsent import Unsent, plan_requests
+from denizen.engine.inspection.replay import Unsent, plan_requests
 from tests.app.home_folder import Home
 from tests.app.test_reload import LAB
 

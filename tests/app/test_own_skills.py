@@ -15,8 +15,8 @@ from denizen.app.reload import Reloader
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import CallId
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.runtime import Generation
-from denizen.engine.toolbox import list_all
+from denizen.engine.runtime.generation import Generation
+from denizen.engine.tools.toolbox import list_all
 from tests.app.home_folder import Home
 from tests.app.own_skills import CODE, LAB, enabled, write_skill
 from tests.skill_services import scope

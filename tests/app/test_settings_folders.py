@@ -16,7 +16,7 @@ from denizen.app.watch import watch
 from denizen.domain.agent import Agent, ContextStrategy, Layout
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import Stability
-from denizen.engine.prompt.assemble import assemble, assemble_participant
+from denizen.engine.prompt.system_prompt import assemble, assemble_participant
 from tests.app.home_folder import Home
 
 DENIZEN = AgentName("denizen")

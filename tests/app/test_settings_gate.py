@@ -7,7 +7,7 @@ import pytest
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.policy import GatePolicy, Mode, ObserverPolicy, RateLimit, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, Mode, ObserverPolicy, RateLimit, Rule
 from tests.app.home_folder import Home
 
 WHOLE = """\

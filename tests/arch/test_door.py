@@ -7,11 +7,11 @@ from textwrap import dedent
 
 SOURCE = Path(__file__).parents[2] / "src" / "denizen"
 
-DOOR = ("engine/gate/door.py", "tool.toolset")
+DOOR = ("engine/gate/executor.py", "tool.toolset")
 
 OTHER_CALLS = {
-    ("engine/loop.py", "steps"): "Steps.call: each call of a step goes through the gate",
-    ("engine/planning.py", "steps"): "Steps.call, likewise",
+    ("engine/loop/loop.py", "steps"): "Steps.call: each call of a step goes through the gate",
+    ("engine/loop/planning.py", "steps"): "Steps.call, likewise",
     ("adapters/models/convert.py", "state"): "the id of a call in a provider's own state, a text",
     ("adapters/models/opaque.py", "state"): "likewise",
 }

@@ -13,7 +13,7 @@ import pytest
 
 from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
-from denizen.engine.knowledge.gaps import MAX_GAPS
+from denizen.engine.knowledge.coverage import MAX_GAPS
 from denizen.testing.model_server import Answer, Call
 from denizen.testing.store_contract_answers import gap_of
 from tests.e2e.home import Home

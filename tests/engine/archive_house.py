@@ -16,15 +16,12 @@ from denizen.domain.ids import AgentName, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.archive.backfill import Backfiller, Progress
-from denizen.engine.archive.lookup import Lookup
-from denizen.engine.archive.meaning import PostMeaning
+from denizen.engine.archive.lookup import ArchiveSearch, Lookup
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.privacy import Privacy
-from denizen.engine.archive.retention import Retention
-from denizen.engine.archive.search import ArchiveSearch
-from denizen.engine.channels import Channels
-from denizen.engine.embed_budget import EmbedBudget
-from denizen.engine.meaning import Meaning
+from denizen.engine.archive.post_embedding import PostMeaning
+from denizen.engine.archive.removal import Privacy, Retention
+from denizen.engine.embedding.embedder import EmbedBudget, Meaning
+from denizen.engine.runtime.connected_accounts import Channels
 from denizen.ports.embed import Embedder
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope

@@ -16,17 +16,17 @@ from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Turn, TurnStatus
+from denizen.engine.budget.side_completion import Consult
 from denizen.engine.commands.commands import Commands
 from denizen.engine.commands.scene import CommandScene, CommandServices, Customs, Forgotten, Kept
-from denizen.engine.consult import Consult
-from denizen.engine.gate.decide import Judge
-from denizen.engine.gate.door import Gate
+from denizen.engine.gate.decision import Judge
+from denizen.engine.gate.executor import Gate
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.inbox import Inbox
-from denizen.engine.live import Live
-from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.services import Services
+from denizen.engine.intake.turn_queue import Inbox
+from denizen.engine.loop.services import Services
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.channel import CommandCall, CommandReply, Names
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

@@ -16,18 +16,18 @@ from denizen.domain.message import Author, Message, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Inbound
-from denizen.engine.assistant import Assistant
-from denizen.engine.audit import Ledger
-from denizen.engine.consult import Consult
-from denizen.engine.gate.decide import Judge
-from denizen.engine.gate.door import Gate
+from denizen.engine.budget.side_completion import Consult
+from denizen.engine.gate.decision import Judge
+from denizen.engine.gate.executor import Gate
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.inbox import Inbox
-from denizen.engine.live import Live
-from denizen.engine.queries import Queries
-from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.services import Services
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.intake.turn_queue import Inbox
+from denizen.engine.loop.services import Services
+from denizen.engine.runtime.agent_settings import Assistant
+from denizen.engine.runtime.audit_log import Ledger
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

@@ -16,9 +16,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.usage import Usage
-from denizen.engine.channels import Channels
-from denizen.engine.meaning import Meaning
-from denizen.engine.memory import MemoryKeeper
+from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.runtime.connected_accounts import Channels
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from denizen.domain.room import Post, Room
-from denizen.engine.archive.meaning import NOW_S
+from denizen.engine.archive.post_embedding import NOW_S
 from tests.engine.archive_house import Archived
 from tests.engine.memory_house import WordEmbedder
 

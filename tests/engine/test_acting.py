@@ -10,8 +10,7 @@ import pytest
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.engine.acting import Acting
-from denizen.engine.channels import Channels
+from denizen.engine.runtime.connected_accounts import Acting, Channels
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform

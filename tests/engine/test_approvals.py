@@ -17,10 +17,10 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
+from denizen.engine.gate.approval_card import plan_card
 from denizen.engine.gate.approvals import MAX_PENDING
-from denizen.engine.gate.card import plan_card
-from denizen.engine.gate.policy import GatePolicy, Rule
-from denizen.engine.toolbox import NestedCalls
+from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog

@@ -14,8 +14,7 @@ from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.budget import BudgetPolicy, Limits, ScopeKind
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.room import Post
-from denizen.engine.archive.meaning import LATER_S, SOON_S
-from denizen.engine.archive.status import load_status
+from denizen.engine.archive.post_embedding import LATER_S, SOON_S, load_status
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.testing.memory_platform import START
 from tests.engine.archive_house import DISCORD, Archived

@@ -12,7 +12,7 @@ from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.ids import MessageId
 from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.room import RoomKind
-from denizen.engine.archive.retention import Retention
+from denizen.engine.archive.removal import Retention
 from denizen.ports.archive import OptOutKind
 from denizen.testing.memory_platform import START
 from tests.engine.archive_house import ADA, DISCORD, Archived

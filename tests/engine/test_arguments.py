@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import ToolSpec
-from denizen.engine.arguments import ArgumentsError, check_arguments
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.model import RAW_ARGS
 
 SPEC = ToolSpec(

@@ -11,8 +11,8 @@ from denizen.domain.audit import AuditKind
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
-from denizen.engine.assistant import KEPT_S, Assistant
-from denizen.engine.runtime import Generation
+from denizen.engine.runtime.agent_settings import KEPT_S, Assistant
+from denizen.engine.runtime.generation import Generation
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.house import ANA, NAME, House, Tools, generation, open_house

@@ -17,9 +17,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision, Verdict
-from denizen.engine.audit import Ledger, read_log, verify_log
-from denizen.engine.gate.policy import GatePolicy, Rule
-from denizen.engine.toolbox import NestedCalls, list_all
+from denizen.engine.runtime.audit_log import Ledger, read_log, verify_log
+from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.tools.toolbox import NestedCalls, list_all
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_store import MemoryStore

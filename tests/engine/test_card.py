@@ -16,7 +16,7 @@ from denizen.domain.extras import extras_of
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, Tier
-from denizen.engine.gate.card import (
+from denizen.engine.gate.approval_card import (
     MAX_PREVIEW_CHARS,
     MAX_VALUE_CHARS,
     action_of,

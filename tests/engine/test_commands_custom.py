@@ -10,7 +10,7 @@ from denizen.domain.message import TextPart
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.commands.scene import Customs
-from denizen.engine.gate.policy import GatePolicy, ObserverPolicy, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, Rule
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
 from tests.engine.command_house import ADA, ANA, BEN, ROOM, ZOE, open_command_house

@@ -3,7 +3,7 @@
 import pytest
 
 from denizen.domain.errors import NotFound
-from denizen.engine.choices import MODE, MODEL, model_of
+from denizen.engine.runtime.choices import MODE, MODEL, model_of
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModels
 from tests.engine.command_house import ANA, BEN, ZOE, CommandHouse, Person, models, open_command_house

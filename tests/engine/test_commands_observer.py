@@ -5,7 +5,7 @@ import pytest
 from denizen.domain.attention import Manners
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.engine.commands.observer import obey
-from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy
 from tests.engine.command_house import ANA, BEN, ZOE, open_command_house
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from denizen.domain.agent import Agent, Limits
 from denizen.domain.attention import Manners
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
-from denizen.engine.choices import agent_of, reset_at
+from denizen.engine.runtime.choices import agent_of, reset_at
 from denizen.ports.model import Capabilities
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels

@@ -11,10 +11,10 @@ from denizen.domain.agent import Agent, Limits
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import CallId, MessageId
 from denizen.domain.message import Author, FilePart, ImagePart, Message, Role, ToolCallPart, ToolResultPart, text_of
+from denizen.domain.prompt_messages import from_stored
 from denizen.domain.turn import TurnStatus
-from denizen.engine.history import told_of
-from denizen.engine.prompt.session import from_stored
-from denizen.engine.summarize import MAX_PIECES, plan_pieces
+from denizen.engine.prompt.session_history import told_of
+from denizen.engine.summaries.summarizer import MAX_PIECES, plan_pieces
 from denizen.ports.channel import CommandReply
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels

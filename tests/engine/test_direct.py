@@ -14,13 +14,13 @@ from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.verdict import Decision
-from denizen.engine.audit import Ledger, read_log
-from denizen.engine.direct import DirectCalls, Done, Wanted
-from denizen.engine.gate.door import Gate
-from denizen.engine.gate.policy import GatePolicy, RateLimit, Rule
-from denizen.engine.live import Live
-from denizen.engine.runtime import Runtime
-from denizen.engine.services import Services
+from denizen.engine.external.requests import DirectCalls, Done, Wanted
+from denizen.engine.gate.executor import Gate
+from denizen.engine.loop.services import Services
+from denizen.engine.runtime.audit_log import Ledger, read_log
+from denizen.engine.runtime.generation import Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.tool_policy import GatePolicy, RateLimit, Rule
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup

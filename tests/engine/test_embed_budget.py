@@ -13,8 +13,7 @@ import pytest
 
 from denizen.domain.budget import SERVER, BudgetPolicy, Limits, ScopeKind, Standing
 from denizen.domain.errors import NeedsAttention, Unavailable
-from denizen.engine.embed_budget import EmbedBudget
-from denizen.engine.meaning import Meaning
+from denizen.engine.embedding.embedder import EmbedBudget, Meaning
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.testing.memory_store import MemoryStore
 from tests.engine.memory_house import WordEmbedder

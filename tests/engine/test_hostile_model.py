@@ -6,10 +6,10 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import ToolResultPart
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
-from denizen.engine.arguments import ArgumentsError, check_arguments
-from denizen.engine.gate.door import MAX_RESULT_CHARS
-from denizen.engine.loop import MAX_CALLS_PER_STEP
-from denizen.engine.planning import parse_plan
+from denizen.engine.gate.executor import MAX_RESULT_CHARS
+from denizen.engine.loop.loop import MAX_CALLS_PER_STEP
+from denizen.engine.loop.planning import parse_plan
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.model import RAW_ARGS, Capabilities
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call

@@ -9,8 +9,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.events import Notice, ToolFinished, ToolStarted
 from denizen.domain.ids import CallId
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.gate.door import Gate
-from denizen.engine.gate.interim import INTERIM_AFTER_S
+from denizen.engine.gate.executor import INTERIM_AFTER_S, Gate
 from denizen.engine.resident.showing import _Picture
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call

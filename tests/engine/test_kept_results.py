@@ -12,9 +12,8 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.door import BoundTool, Gate
-from denizen.engine.gate.kept import SWEEP_S
-from denizen.engine.gate.policy import GatePolicy, Rule
+from denizen.engine.gate.executor import SWEEP_S, BoundTool, Gate
+from denizen.engine.runtime.tool_policy import GatePolicy, Rule
 from denizen.ports.toolset import CallScope
 
 pytestmark = pytest.mark.anyio

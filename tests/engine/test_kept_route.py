@@ -6,9 +6,8 @@ from datetime import datetime, timedelta
 
 from denizen.domain.ids import MessageId
 from denizen.domain.message import Author, Message, Role, TextPart
-from denizen.domain.routing import Complexity, Earlier, Route
-from denizen.engine.kept_route import ROUTE, find_earlier, kept_with, turns_on
-from denizen.engine.prompt.rhythm import LONG_S, SHORT_S, pauses_between, plan_keep_s
+from denizen.domain.routing import ROUTE, Complexity, Earlier, Route, find_earlier, kept_with, turns_on
+from denizen.engine.prompt.caching import LONG_S, SHORT_S, pauses_between, plan_keep_s
 from denizen.testing.store_records import at
 from tests.engine.house import PLACE
 

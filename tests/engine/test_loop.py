@@ -9,7 +9,7 @@ from denizen.domain.events import TextAdded, ToolFinished, ToolStarted
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
-from denizen.engine.loop import APOLOGY, must_answer
+from denizen.engine.loop.loop import APOLOGY, must_answer
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call

@@ -18,9 +18,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import count_tool_tokens
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import Effect, Tier
-from denizen.engine import memory as engine_memory
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.privacy import Privacy
+from denizen.engine.archive.removal import Privacy
+from denizen.engine.memory import keeper as engine_memory
 from denizen.ports.embed import EmbedKind
 from denizen.ports.memory import MEMORIES
 from denizen.skills import load_builtin

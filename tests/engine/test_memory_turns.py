@@ -12,9 +12,8 @@ from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import CORE, Memory, RecallPolicy, ToldAt
 from denizen.domain.message import Role, ToolResultPart, text_of
 from denizen.domain.room import Room
-from denizen.engine.queries import Queries
-from denizen.engine.replay import replay
-from denizen.engine.trace import Trace
+from denizen.engine.inspection.queries import Queries, Trace
+from denizen.engine.inspection.replay import replay
 from denizen.ports.model import ModelRequest
 from denizen.skill import SkillToolset
 from denizen.testing.scripted_model import Say, ScriptedModel, call

@@ -13,10 +13,10 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.door import BoundTool, Gate, Outcome
-from denizen.engine.gate.policy import GatePolicy, Rule
-from denizen.engine.runtime import Runtime
-from denizen.engine.toolbox import NestedCalls
+from denizen.engine.gate.executor import BoundTool, Gate, Outcome
+from denizen.engine.runtime.generation import Runtime
+from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel
 from tests.engine.house import Tools, generation

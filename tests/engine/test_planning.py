@@ -10,7 +10,7 @@ from denizen.domain.json import Json
 from denizen.domain.message import Role, TextPart
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
-from denizen.engine.planning import uses_planning
+from denizen.engine.tools.toolbox import uses_planning
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel

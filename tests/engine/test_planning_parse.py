@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from denizen.domain.tool import ToolSpec
-from denizen.engine.planning import describe, parse_plan, plan_schema
+from denizen.engine.loop.planning import describe, parse_plan, plan_schema
 
 CALL = ("weather", {"place": "Rome"})
 SPEC = ToolSpec(

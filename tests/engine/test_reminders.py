@@ -24,11 +24,11 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reminder import MAX_PENDING
 from denizen.domain.tool import Effect, ToolCall, ToolResult
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.privacy import Privacy
-from denizen.engine.channels import Channels
+from denizen.engine.archive.removal import Privacy
 from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.reminders import IDLE_S, Reminders
-from denizen.engine.runtime import Generation, Runtime
+from denizen.engine.outbox.reminders import IDLE_S, Reminders
+from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset

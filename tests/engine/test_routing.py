@@ -24,12 +24,10 @@ from denizen.domain.routing import FALLBACK_REASON, Complexity, Route, RoutedBy
 from denizen.domain.subject import Subject
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
-from denizen.engine.opening import open_turn
-from denizen.engine.queries import Queries
-from denizen.engine.replay import replay
-from denizen.engine.routing import Router
-from denizen.engine.trace import Trace
-from denizen.engine.unsent import plan_requests
+from denizen.engine.inspection.queries import Queries, Trace
+from denizen.engine.inspection.replay import plan_requests, replay
+from denizen.engine.intake.opening import open_turn
+from denizen.engine.loop.routing import Router
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_store import MemoryStore

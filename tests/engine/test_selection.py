@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from denizen.domain.agent import Agent, Limits, Planning
 from denizen.domain.message import ToolResultPart
 from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
-from denizen.engine.selection import FIND_TOOLS, find, found_by, rank, select
-from denizen.engine.toolbox import allowed
+from denizen.engine.tools.toolbox import FIND_TOOLS, allowed, find, found_by, rank, select
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call

@@ -10,8 +10,8 @@ from denizen.domain.agent import Summarizing
 from denizen.domain.ids import CallId
 from denizen.domain.message import Part, Role, TextPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
-from denizen.engine.prompt.session import count_tokens
-from denizen.engine.prompt.window import KEPT_SHARE, Entry, begin_at, plan_range, plan_window
+from denizen.domain.prompt_messages import count_tokens
+from denizen.engine.prompt.session_history import KEPT_SHARE, Entry, begin_at, plan_range, plan_window
 
 
 def user(text: str) -> PromptMessage:

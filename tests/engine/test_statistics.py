@@ -17,12 +17,12 @@ from denizen.domain.errors import Conflict, Exhausted, InvalidInput
 from denizen.domain.ids import AgentName
 from denizen.domain.statistics import FORGOTTEN, By, Report, SideRequest, Used
 from denizen.domain.usage import Usage
-from denizen.engine import statistics
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.privacy import Privacy
-from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.statistics import LOOK_EVERY_S, REPORTS_A_DAY, UsageStatistics
+from denizen.engine.archive.removal import Privacy
+from denizen.engine.inspection import statistics
+from denizen.engine.inspection.statistics import LOOK_EVERY_S, REPORTS_A_DAY, UsageStatistics
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 

@@ -9,7 +9,7 @@ from denizen.domain.message import Message, Role, ToolResultPart, text_of
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
-from denizen.engine.prompt.window import USED
+from denizen.engine.prompt.session_history import USED
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call

@@ -13,8 +13,8 @@ from denizen.domain.room import Post
 from denizen.domain.subject import ROUTED_CHARS, Subject, subject_from_json, subject_to_json
 from denizen.domain.taint import tainted
 from denizen.domain.tool import Taint
-from denizen.engine.opening import Opened, load_turn
-from denizen.engine.subject import load_subject, load_subject_note
+from denizen.engine.intake.opening import Opened, load_turn
+from denizen.engine.prompt.notes import load_subject, load_subject_note
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.house import House, open_house
 

@@ -19,12 +19,12 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Author, Role, TextPart, ToolResultPart, text_of
+from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.summary import Summary
 from denizen.domain.tool import Taint
 from denizen.domain.turn import TurnStatus
-from denizen.engine.history import told_of
-from denizen.engine.prompt.session import count_tokens
-from denizen.engine.recall import Recall
+from denizen.engine.memory.history_search import Recall
+from denizen.engine.prompt.session_history import told_of
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog

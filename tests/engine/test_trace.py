@@ -11,8 +11,7 @@ from denizen.domain.ids import TurnId
 from denizen.domain.prompt import Stability
 from denizen.domain.trace import sha256_of
 from denizen.domain.usage import Usage
-from denizen.engine.queries import Queries
-from denizen.engine.trace import Trace
+from denizen.engine.inspection.queries import Queries, Trace
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import ANA, NAME, House, open_house
 

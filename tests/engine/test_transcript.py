@@ -17,7 +17,7 @@ from denizen.domain.message import Role, TextPart, text_of
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.transcript import Budget
-from denizen.engine.queries import Queries
+from denizen.engine.inspection.queries import Queries
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.town import ADA, Town, World, open_town

@@ -16,9 +16,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
-from denizen.engine.inbox import Inbox
-from denizen.engine.queries import Queries
-from denizen.engine.steps import Steps
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.intake.turn_queue import Inbox
+from denizen.engine.loop.steps import Steps
 from denizen.ports.model import Capabilities
 from denizen.ports.store import Work
 from denizen.ports.toolset import CallScope

@@ -13,7 +13,7 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.message import Author, text_of
 from denizen.domain.room import Post, Room
-from denizen.engine.unsent import Unsent, plan_requests
+from denizen.engine.inspection.replay import Unsent, plan_requests
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.house import NAME, House, message, open_house
 

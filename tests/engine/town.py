@@ -20,20 +20,20 @@ from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import TurnStatus
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.privacy import Privacy
-from denizen.engine.channels import Channels
-from denizen.engine.gate.door import Gate
-from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.live import Live
-from denizen.engine.memory import MemoryKeeper
+from denizen.engine.archive.removal import Privacy
+from denizen.engine.gate.executor import Gate
+from denizen.engine.loop.services import Services
+from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.outbox.outbox import Outbox
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.privacy import KeptWords
 from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.receiver import Desk
 from denizen.engine.resident.resident import Household, Resident
-from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.services import Services
+from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import Turns
 from denizen.testing.memory_channel import MemoryChannel, Sent
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

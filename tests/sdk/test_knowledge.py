@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from denizen.domain.source import SourceKind
-from denizen.engine.knowledge.indexing import INDEX
+from denizen.engine.knowledge.index import INDEX
 from denizen.ports.source import Progress as Reached
 from denizen_sdk import ApiError, ClientError, DenizenClient, NetworkError
 from denizen_sdk.calls.knowledge import TRIES

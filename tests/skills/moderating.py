@@ -15,8 +15,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolResult, ToolSpec
-from denizen.engine.acting import Acting
-from denizen.engine.channels import Channels
+from denizen.engine.runtime.connected_accounts import Acting, Channels
 from denizen.ports.fetch import Downloaded
 from denizen.skill import SkillServices, SkillToolset
 from denizen.skills import load_builtin

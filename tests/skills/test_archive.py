@@ -14,8 +14,8 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Attachment, Post, Room
 from denizen.domain.tool import ToolResult
-from denizen.engine.archive.meaning import NOW_S
 from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.post_embedding import NOW_S
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
 from denizen.skill import SkillToolset
 from denizen.skills.archive import skill

@@ -14,8 +14,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, ToolResult, ToolSpec
-from denizen.engine.acting import Acting
-from denizen.engine.channels import Channels
+from denizen.engine.runtime.connected_accounts import Acting, Channels
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
 from denizen.testing.discord import Message, Permission, open_discord

@@ -16,7 +16,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
-from denizen.engine.channels import Channels
+from denizen.engine.runtime.connected_accounts import Channels
 from denizen.ports.channel import Arrival, Channel, CommandCall, CommandReply, CommandSpec, Listener, Press, Reacted
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform

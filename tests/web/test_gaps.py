@@ -18,7 +18,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.gap import Gap, GapKind
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.proposal import Proposal
-from denizen.engine.knowledge.gaps import MAX_GAPS, GapReport
+from denizen.engine.knowledge.coverage import MAX_GAPS, GapReport
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.web.dependencies import GapParts

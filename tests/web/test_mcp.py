@@ -22,9 +22,9 @@ from denizen.domain.json import Json
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
-from denizen.engine.audit import read_log
-from denizen.engine.gate.policy import GatePolicy, Rule
-from denizen.engine.outside import OutsideDesk
+from denizen.engine.external.requests import OutsideDesk
+from denizen.engine.runtime.audit_log import read_log
+from denizen.engine.runtime.tool_policy import GatePolicy, Rule
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from tests.site import ANN, BEN, Site, running_site

@@ -18,8 +18,8 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.verdict import Decision
-from denizen.engine.audit import read_log
-from denizen.engine.gate.policy import GatePolicy, Rule
+from denizen.engine.runtime.audit_log import read_log
+from denizen.engine.runtime.tool_policy import GatePolicy, Rule
 from denizen.skill import SkillToolset
 from denizen.skills.shell import skill
 from tests.site import ANN, BEN, Site, running_site

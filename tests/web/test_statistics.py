@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from denizen.engine.statistics import REPORTS_A_DAY, REPORTS_A_MINUTE
+from denizen.engine.inspection.statistics import REPORTS_A_DAY, REPORTS_A_MINUTE
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen_sdk import DenizenClient
 from denizen_sdk.usage import UsedTokens

@@ -10,7 +10,7 @@ from typing import cast
 from denizen.domain.json import Json
 from denizen.domain.snapshot import NOWHERE, Remote
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
-from denizen.engine.knowledge.gaps import GapReport
+from denizen.engine.knowledge.coverage import GapReport
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable

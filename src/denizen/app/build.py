@@ -31,23 +31,21 @@ from denizen.app.upkeep import HomeUpkeep, Restart
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
-from denizen.engine.acting import Acting
-from denizen.engine.aside import Aside
-from denizen.engine.assistant import Assistant
-from denizen.engine.audit import Ledger
-from denizen.engine.channels import Channels
-from denizen.engine.consult import Consult
-from denizen.engine.gate.decide import Judge
-from denizen.engine.gate.door import Gate
+from denizen.engine.budget.side_completion import Aside, Consult
+from denizen.engine.gate.decision import Judge
+from denizen.engine.gate.executor import Gate
 from denizen.engine.gate.observer import Observer
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.engine.knowledge.proof import Prover
-from denizen.engine.live import Live
-from denizen.engine.queries import Queries
-from denizen.engine.recall import Recall
-from denizen.engine.runtime import Runtime
-from denizen.engine.services import Services
-from denizen.engine.statistics import UsageStatistics
-from denizen.engine.toolbox import NestedCalls
+from denizen.engine.loop.services import Services
+from denizen.engine.memory.history_search import Recall
+from denizen.engine.runtime.agent_settings import Assistant
+from denizen.engine.runtime.audit_log import Ledger
+from denizen.engine.runtime.connected_accounts import Acting, Channels
+from denizen.engine.runtime.generation import Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.tools.toolbox import NestedCalls
 from denizen.engine.turn import Turns
 from denizen.skills import BUILTIN
 

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from denizen.app.embeddings import build_meaning
 from denizen.domain.archiving import ArchivePolicy
 from denizen.engine.archive.backfill import Backfiller
-from denizen.engine.archive.lookup import Lookup
-from denizen.engine.archive.meaning import PostMeaning
+from denizen.engine.archive.lookup import ArchiveSearch, Lookup
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.privacy import Privacy
-from denizen.engine.archive.retention import Retention
-from denizen.engine.archive.search import ArchiveSearch
-from denizen.engine.channels import Channels
+from denizen.engine.archive.post_embedding import PostMeaning
+from denizen.engine.archive.removal import Privacy, Retention
+from denizen.engine.loop.services import Services
 from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.reminders import Reminders
+from denizen.engine.outbox.reminders import Reminders
 from denizen.engine.resident.privacy import KeptWords
 from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.resident import Household
-from denizen.engine.runtime import Runtime
-from denizen.engine.services import Services
+from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.generation import Runtime
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,10 @@ from denizen.app.user_memory import UserMemoryFiles
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.memory import RecallPolicy
-from denizen.engine.channels import Channels
-from denizen.engine.embed_budget import EmbedBudget
-from denizen.engine.meaning import Meaning
-from denizen.engine.memory import MemoryKeeper
-from denizen.engine.runtime import Runtime
+from denizen.engine.embedding.embedder import EmbedBudget, Meaning
+from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.generation import Runtime
 from denizen.ports.embed import Embedder
 from denizen.ports.store import Store
 

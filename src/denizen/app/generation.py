@@ -32,11 +32,11 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.engine.memory import MemoryKeeper
-from denizen.engine.prompt.sources import TOOLS as SOURCE_TOOLS
-from denizen.engine.recall import Recall
-from denizen.engine.runtime import Generation
-from denizen.engine.toolbox import allowed, list_all
+from denizen.engine.memory.history_search import Recall
+from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.prompt.system_prompt import TOOLS as SOURCE_TOOLS
+from denizen.engine.runtime.generation import Generation
+from denizen.engine.tools.toolbox import allowed, list_all
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset

@@ -28,18 +28,15 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.domain.source import SourceKind
 from denizen.domain.video import VideoAccess
-from denizen.engine.archive.reader import ArchiveReader
-from denizen.engine.knowledge.gaps import GapReport
-from denizen.engine.knowledge.indexing import Indexing
-from denizen.engine.knowledge.learning import Learning, Shelf
-from denizen.engine.knowledge.pushing import Pushing
+from denizen.engine.archive.channel_source import ArchiveReader
+from denizen.engine.knowledge.coverage import GapReport, Learning, Shelf
+from denizen.engine.knowledge.index import DocumentSearch, Indexing
 from denizen.engine.knowledge.reading import Reading
-from denizen.engine.knowledge.regular import TalkCare
-from denizen.engine.knowledge.search import DocumentSearch
+from denizen.engine.knowledge.schedule import TalkCare
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
-from denizen.engine.knowledge.sync import Sync, Work
-from denizen.engine.runtime import Runtime
+from denizen.engine.knowledge.sync import Pushing, Sync, Work
+from denizen.engine.runtime.generation import Runtime
 from denizen.ports.durable import Durable
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import SourceReader

@@ -18,7 +18,7 @@ from denizen.app.skills.statics import list_tool_names
 from denizen.domain.custom_tool import CustomTool
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
-from denizen.engine.selection import FIND_TOOLS
+from denizen.engine.tools.toolbox import FIND_TOOLS
 from denizen.ports.toolset import Toolset
 from denizen.skill.permission import Permission, restrict
 from denizen.skill.toolset import SkillServices

@@ -22,9 +22,8 @@ from denizen.app.reload import Reloader
 from denizen.app.remote import RemoteSwitch
 from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
-from denizen.engine.direct import DirectCalls
-from denizen.engine.knowledge.regular import RegularSync
-from denizen.engine.outside import OutsideDesk
+from denizen.engine.external.requests import DirectCalls, OutsideDesk
+from denizen.engine.knowledge.schedule import RegularSync
 from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app

@@ -110,7 +110,7 @@ async def _with(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
 
 
 async def _status(denizen: Denizen) -> None:
-    from denizen.engine.archive.status import load_status
+    from denizen.engine.archive.post_embedding import load_status
 
     community = denizen.community
     found = await load_status(denizen.services.store, community.mirror, community.meaning, PLATFORM)

@@ -204,8 +204,8 @@ class Chat:
             self._console.print(printable(line), markup=False)
 
     async def _observer(self, way: str) -> None:
-        from denizen.engine.audit import Ledger
         from denizen.engine.commands.observer import obey
+        from denizen.engine.runtime.audit_log import Ledger
 
         policy = self._denizen.runtime.current.policy.observer
         services, way = self._denizen.services, way or "status"

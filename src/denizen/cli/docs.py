@@ -63,7 +63,7 @@ NOTHING_READ = "Nothing was read yet. `denizen sources add` and `denizen sources
 async def index_documents(denizen: Denizen) -> None:
     """The words of what is new in the snapshot, with a bar."""
     from denizen.cli.sync_progress import show_progress
-    from denizen.engine.knowledge.indexing import INDEX
+    from denizen.engine.knowledge.index import INDEX
 
     told: dict[str, Progress] = {}
     async with show_progress(lambda: told):
@@ -73,7 +73,7 @@ async def index_documents(denizen: Denizen) -> None:
 async def _index(denizen: Denizen, *, words_only: bool) -> None:
     from denizen.app.embeddings import describe_embeddings
     from denizen.cli.sync_progress import show_progress
-    from denizen.engine.knowledge.indexing import INDEX
+    from denizen.engine.knowledge.index import INDEX
 
     await index_documents(denizen)
     indexing, told = denizen.knowledge.indexing, dict[str, "Progress"]()

@@ -12,7 +12,7 @@ from denizen.cli.screen import printable_json, say
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
-    from denizen.engine.knowledge.learning import Review
+    from denizen.engine.knowledge.coverage import Review
 
 
 @click.command("proposals")

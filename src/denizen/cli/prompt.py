@@ -19,7 +19,7 @@ from denizen.domain.message import TextPart, parts_to_json
 from denizen.domain.prompt import PromptMessage, estimate_tokens
 
 if TYPE_CHECKING:
-    from denizen.engine.unsent import Unsent
+    from denizen.engine.inspection.replay import Unsent
 
 
 @click.command()
@@ -54,7 +54,7 @@ def command(
 
 async def _show(home: Path, question: Question, conversation: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
     from denizen.app.build import LOCAL, Opening, open_denizen
-    from denizen.engine.unsent import plan_requests
+    from denizen.engine.inspection.replay import plan_requests
 
     async with open_denizen(home, Opening(question.choice, durable=False)) as denizen:
         place = ConversationId(conversation) if conversation else None

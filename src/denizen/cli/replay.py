@@ -16,7 +16,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.usage import Usage
 
 if TYPE_CHECKING:
-    from denizen.engine.replay import Replay
+    from denizen.engine.inspection.replay import Replay
 
 
 @click.command()
@@ -43,7 +43,7 @@ def command(home: Path, turn: str, model: str, agent: str, *, as_json: bool) -> 
 async def _replay(home: Path, name: str, model: str, agent: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
     from denizen.app.build import Opening, open_denizen
     from denizen.cli.progress import show_progress
-    from denizen.engine.replay import replay
+    from denizen.engine.inspection.replay import replay
 
     async with open_denizen(home, Opening(durable=False, report=show_progress)) as denizen:
         found = await find_turn(denizen.queries, name)

@@ -20,8 +20,7 @@ from denizen.domain.turn import CallRecord
 from denizen.domain.usage import Usage
 
 if TYPE_CHECKING:
-    from denizen.engine.queries import Queries
-    from denizen.engine.trace import Trace
+    from denizen.engine.inspection.queries import Queries, Trace
 
 SEARCHED = 1000
 """Among so many of the newest turns the beginning of an id is looked for."""

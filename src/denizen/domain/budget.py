@@ -2,7 +2,7 @@
 
 A limit holds for one scope and one period of the calendar in UTC. What a request may cost at most is reserved before it
 is sent; what is spent and what is reserved together never pass a limit. Reading and writing is `ports/spending`'s, and
-`engine/budgets.py` puts both together.
+`engine/budget/budgets.py` puts both together.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """How much work a question takes, and what follows from it: the model that answers, and how many steps it may take
-(inventory 2.3). Pure; asking a model for its opinion is `engine/routing.py`'s.
+(inventory 2.3). Pure; asking a model for its opinion is `engine/loop/routing.py`'s.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from denizen.domain.json import JsonObject
+from denizen.domain.message import Message, Role
 
 MIN_STEPS, MAX_STEPS = 1, 30
 """Of a routing answer (inventory S2)."""
@@ -151,3 +152,36 @@ def route_from_json(row: Mapping[str, Any]) -> Route:
         Complexity(row["complexity"]), int(row["max_steps"]), str(row["model"]), str(row["reason"]),
         RoutedBy(row["routed_by"]),
     )  # fmt: skip
+
+
+ROUTE = "route"
+
+
+def kept_with(route: Route, keep_s: float) -> JsonObject:
+    """A provider keeps the prompt for `keep_s`."""
+    return {**route_to_json(route), "keep_s": keep_s}
+
+
+def find_earlier(message: Message) -> Earlier | None:
+    """None for an answer of a turn that was not routed."""
+    if ROUTE not in message.meta:
+        return None
+    row = cast("Mapping[str, Any]", message.meta[ROUTE])
+    return Earlier(route_from_json(row), message.created_at, float(row["keep_s"]))
+
+
+def turns_on(messages: Sequence[Message], route: Route | None) -> list[tuple[datetime, datetime]]:
+    """When each question was asked, and when what came of it ended; the last is the one to answer. Of a routed turn
+    only those on its model: each model has a cache of its own, whose rhythm is that of its own turns.
+    """
+    turns: list[tuple[datetime, datetime, str]] = []
+    for message in messages:
+        began_at, model = message.created_at, ""
+        if message.role is not Role.USER and turns:
+            began_at, _, model = turns.pop()
+        earlier = find_earlier(message)
+        turns.append((began_at, message.created_at, earlier.route.model if earlier else model))
+    wanted = None if route is None else route.model
+    return [(began_at, end) for began_at, end, model in turns[:-1] if wanted in (None, model)] + [
+        (began_at, end) for began_at, end, _ in turns[-1:]
+    ]

@@ -32,27 +32,25 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Inbound, Turn, TurnStatus
-from denizen.engine.answers import keep_answer, open_proofs
-from denizen.engine.beside import Beside, load_beside
-from denizen.engine.channels import Channels
 from denizen.engine.gate.approvals import Approvals, Ground
-from denizen.engine.gate.limits import SlidingWindow
-from denizen.engine.gate.policy import RateLimit
-from denizen.engine.gather import gather
-from denizen.engine.inbox import Inbox
+from denizen.engine.intake.opening import Opened, key_of, lane, lane_of, load_turn, open_turn
+from denizen.engine.intake.turn_queue import Inbox, Pause
 from denizen.engine.knowledge.proof import Answer
-from denizen.engine.live import Sign, Watch
-from denizen.engine.loop import run_loop
-from denizen.engine.opening import Opened, key_of, lane, lane_of, load_turn, open_turn
+from denizen.engine.loop.loop import run_loop
+from denizen.engine.loop.outcome import Outcome, failure_of, finished, keep_answer, open_proofs, report
+from denizen.engine.loop.planning import plan_then_act
+from denizen.engine.loop.routing import Router
+from denizen.engine.loop.services import Services
+from denizen.engine.loop.step_record import Beside, load_beside
+from denizen.engine.loop.steps import Steps
 from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.outcome import Outcome, failure_of, finished, report
-from denizen.engine.pause import Pause
-from denizen.engine.planning import plan_then_act, uses_planning
-from denizen.engine.routing import Router
-from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.services import Services, TurnContext
-from denizen.engine.steps import Steps
-from denizen.engine.summaries import Summaries
+from denizen.engine.prompt.gather import TurnContext, gather
+from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import Sign, Watch
+from denizen.engine.runtime.tool_policy import RateLimit, SlidingWindow
+from denizen.engine.summaries.background import Summaries
+from denizen.engine.tools.toolbox import uses_planning
 
 WATCH_INTERVAL_S = 5.0
 """A watcher that hears nothing for so long looks at the record: the turn may run in another process."""

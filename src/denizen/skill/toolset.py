@@ -50,7 +50,7 @@ class CallThroughGate(Protocol):
 
 
 class AskForScope(Protocol):
-    """Asks the model of the scope's agent, at the expense of who asked (`engine/aside.py`)."""
+    """Asks the model of the scope's agent, at the expense of who asked (`engine/budget/side_completion.py`)."""
 
     async def __call__(
         self, scope: CallScope, instructions: str, text: str, *, max_output_tokens: int = 4000

@@ -9,17 +9,15 @@ from starlette.types import ASGIApp
 
 from denizen.domain.clock import Clock
 from denizen.domain.snapshot import Remote
-from denizen.engine.assistant import Assistant
-from denizen.engine.direct import DirectCalls
-from denizen.engine.knowledge.following import FindProgress
-from denizen.engine.knowledge.gaps import GapReport
-from denizen.engine.knowledge.learning import Learning
+from denizen.engine.external.requests import DirectCalls
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.inspection.statistics import UsageStatistics
+from denizen.engine.knowledge.coverage import GapReport, Learning
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
-from denizen.engine.knowledge.sync import Sync
-from denizen.engine.queries import Queries
-from denizen.engine.runtime import Runtime
-from denizen.engine.statistics import UsageStatistics
+from denizen.engine.knowledge.sync import FindProgress, Sync
+from denizen.engine.runtime.agent_settings import Assistant
+from denizen.engine.runtime.generation import Runtime
 from denizen.engine.turn import Turns
 from denizen.ports.hosting import Hosting, NoHosting
 from denizen.web.auth import ApiKey, Logins

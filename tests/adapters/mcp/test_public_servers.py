@@ -15,7 +15,7 @@ import pytest
 from denizen.adapters.mcp import McpPool, Offer, Program, ServerSpec, Site
 from denizen.domain.clock import SystemClock
 from denizen.domain.tool import Tier
-from denizen.engine.arguments import ArgumentsError, check_arguments
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from tests.adapters.mcp.house import PATIENCE_S, call, module, names, open_toolset
 from tests.ports import deaf_port
 

@@ -6,8 +6,7 @@ import pytest
 
 from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.explain import explain
-from denizen.engine.gate.policy import GatePolicy, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, Rule, explain
 
 APPROVING = GatePolicy(rules=(Rule("wipe*", Decision.APPROVE),))
 

@@ -13,10 +13,9 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.decide import MAX_DEPTH, Case, Judge
-from denizen.engine.gate.door import BoundTool, Gate
-from denizen.engine.gate.policy import GatePolicy, Mode, RateLimit, Rule
-from denizen.engine.gate.verdicts import Opinion
+from denizen.engine.gate.decision import MAX_DEPTH, Case, Judge, Opinion
+from denizen.engine.gate.executor import BoundTool, Gate
+from denizen.engine.runtime.tool_policy import GatePolicy, Mode, RateLimit, Rule
 from denizen.ports.toolset import Trail
 from tests.engine.gate.bench import ANA, OWNER, WATCHED, Court, HandClock, Recorder, call, scope, spec, verdict
 

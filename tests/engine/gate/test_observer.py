@@ -16,9 +16,8 @@ from denizen.domain.message import TextPart, ToolCallPart, text_of
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.decide import Case
+from denizen.engine.gate.decision import Case, Opined, Opinion, VerdictCache
 from denizen.engine.gate.observer import MAX_CASE_CHARS, Observer, read_opinion, tell
-from denizen.engine.gate.verdicts import Opined, Opinion, VerdictCache
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.store import Work
 from denizen.ports.toolset import CallScope

@@ -18,8 +18,8 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolCall, ToolResult
 from denizen.domain.turn import CallRecord
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
-from denizen.engine.toolbox import NestedCalls
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy
+from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.skill.untrusted import quote_untrusted
 from denizen.testing.memory_durable import MemoryLog

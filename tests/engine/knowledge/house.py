@@ -22,17 +22,16 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.snapshot import Remote
 from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.domain.video import VideoAccess
+from denizen.engine.archive.channel_source import ArchiveReader
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.privacy import Privacy
-from denizen.engine.archive.reader import ArchiveReader
-from denizen.engine.channels import Channels
-from denizen.engine.knowledge.indexing import Indexing
-from denizen.engine.knowledge.pushing import Pushing
+from denizen.engine.archive.removal import Privacy
+from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.knowledge.index import Indexing
 from denizen.engine.knowledge.reading import Reading
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog, Change
-from denizen.engine.knowledge.sync import Sync, Work
-from denizen.engine.meaning import Meaning
+from denizen.engine.knowledge.sync import Pushing, Sync, Work
+from denizen.engine.runtime.connected_accounts import Channels
 from denizen.ports.fetch import NO_HEADERS, Fetched
 from denizen.ports.source import SnapshotRemote, SourceReader
 from denizen.testing.memory_durable import MemoryDurable

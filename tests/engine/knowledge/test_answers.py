@@ -19,8 +19,8 @@ from denizen.domain.gap import GapKind
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
-from denizen.engine.knowledge.evidence import Evidence
-from denizen.engine.knowledge.gaps import GapReport
+from denizen.engine.knowledge.citations import Evidence
+from denizen.engine.knowledge.coverage import GapReport
 from denizen.engine.knowledge.proof import MAX_CITED, Prover
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call

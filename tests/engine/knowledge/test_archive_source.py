@@ -17,13 +17,12 @@ from denizen.domain.ids import AgentName
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.snapshot import Remote
 from denizen.domain.source import Source, SourceKind, SyncStatus
-from denizen.engine.archive.privacy import Privacy
-from denizen.engine.knowledge.indexing import Indexing
+from denizen.engine.archive.removal import Privacy
+from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.knowledge.index import DocumentSearch, Indexing
 from denizen.engine.knowledge.reading import Sleep
-from denizen.engine.knowledge.regular import QUIET_S, RegularSync, TalkCare
-from denizen.engine.knowledge.search import DocumentSearch
+from denizen.engine.knowledge.schedule import QUIET_S, RegularSync, TalkCare
 from denizen.engine.knowledge.sources import Change
-from denizen.engine.meaning import Meaning
 from denizen.ports.archive import OptOutKind
 from denizen.ports.source import Report, Tree
 from denizen.testing.memory_channel import MemoryChannel

@@ -23,9 +23,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.proposal import LearningPolicy, Proposal, ProposalStatus
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.source import LEARNED
-from denizen.engine.knowledge.indexing import Indexing
-from denizen.engine.knowledge.learning import Learning, Shelf
-from denizen.engine.meaning import Meaning
+from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.knowledge.coverage import Learning, Shelf
+from denizen.engine.knowledge.index import Indexing
 from denizen.engine.resident.proposing import TOLD
 from denizen.ports.channel import Reacted
 from tests.engine.knowledge.house import House

@@ -10,10 +10,9 @@ import anyio
 import pytest
 
 from denizen.domain.errors import NotFound, Unavailable
-from denizen.engine.knowledge.following import Stand, follow
-from denizen.engine.knowledge.indexing import FILES_AT_ONCE, Indexing
-from denizen.engine.knowledge.search import PER_DOCUMENT, DocumentSearch
-from denizen.engine.meaning import Meaning
+from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.knowledge.index import FILES_AT_ONCE, PER_DOCUMENT, DocumentSearch, Indexing
+from denizen.engine.knowledge.sync import Stand, follow
 from denizen.ports.documents import IndexSize
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.source import Progress

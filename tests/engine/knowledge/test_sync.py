@@ -13,10 +13,10 @@ import pytest
 
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState, SyncRun, SyncStatus
-from denizen.engine.knowledge.following import Stand, follow
-from denizen.engine.knowledge.indexing import INDEX
-from denizen.engine.knowledge.regular import RegularSync, TalkCare
+from denizen.engine.knowledge.index import INDEX
+from denizen.engine.knowledge.schedule import RegularSync, TalkCare
 from denizen.engine.knowledge.sources import Change
+from denizen.engine.knowledge.sync import Stand, follow
 from denizen.ports.source import File, Progress, Report, Tree
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write

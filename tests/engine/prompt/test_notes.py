@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from denizen.domain.message import Role, TextPart, text_of
 from denizen.domain.prompt import PromptMessage, Stability
-from denizen.engine.prompt.assemble import passing
 from denizen.engine.prompt.notes import before_cue, before_question, behind
+from denizen.engine.prompt.system_prompt import passing
 
 
 def said(*texts: str, kind: str = "history") -> list[PromptMessage]:

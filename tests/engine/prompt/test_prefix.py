@@ -13,7 +13,7 @@ import pytest
 from denizen.domain.agent import Agent, ContextStrategy, Limits, Timestamps
 from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
-from denizen.engine.prompt.assemble import assemble
+from denizen.engine.prompt.system_prompt import assemble
 from denizen.testing.model_server import Answer, Call, ModelServer, model_server
 from denizen.testing.prompt_cache import PromptCache
 from tests.adapters.models.wires import ANTHROPIC, OPENAI, Wire

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.engine.prompt.rhythm import LONG_S, SHORT_S, pauses_between, plan_keep_s
+from denizen.engine.prompt.caching import LONG_S, SHORT_S, pauses_between, plan_keep_s
 
 MINUTE = 60.0
 QUICK, MIDDLE, LONG = 1 * MINUTE, 7 * MINUTE, 120 * MINUTE

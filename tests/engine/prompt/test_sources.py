@@ -11,8 +11,8 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.turn import Owed
-from denizen.engine.prompt.sources import source_rules
-from denizen.engine.queries import Queries
+from denizen.engine.inspection.queries import Queries
+from denizen.engine.prompt.system_prompt import source_rules
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.house import LOOK, NAME, PLACE, Tools, message, open_house
 

@@ -13,13 +13,13 @@ from denizen.domain.ids import SessionId, TurnId
 from denizen.domain.message import Author
 from denizen.domain.room import Post
 from denizen.domain.turn import Owed
-from denizen.engine.channels import Channels
-from denizen.engine.gate.door import Gate
-from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.live import Live
-from denizen.engine.memory import MemoryKeeper
-from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.services import Services
+from denizen.engine.gate.executor import Gate
+from denizen.engine.loop.services import Services
+from denizen.engine.memory.keeper import MemoryKeeper
+from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

@@ -15,9 +15,9 @@ from denizen.domain.attention import Manners
 from denizen.domain.errors import DenizenError, NotAllowed
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.card import action_of
-from denizen.engine.gate.policy import GatePolicy, ObserverPolicy, Rule
+from denizen.engine.gate.approval_card import action_of
 from denizen.engine.resident import showing
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, Rule
 from denizen.ports.channel import Press
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope

@@ -8,8 +8,8 @@ from denizen.domain.attention import Manners
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Content
-from denizen.engine.opening import end_unwanted
-from denizen.engine.outbox.sent import says
+from denizen.engine.intake.opening import end_unwanted
+from denizen.engine.outbox.sending import says
 from denizen.engine.resident import showing
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel

@@ -11,8 +11,8 @@ from denizen.domain.agent import Agent, SessionScope
 from denizen.domain.attention import Manners, Scope
 from denizen.domain.errors import NotAllowed
 from denizen.domain.principal import RoleName
+from denizen.domain.prompt_messages import speaker_of
 from denizen.domain.room import RoomKind
-from denizen.engine.prompt.marks import speaker_of
 from denizen.ports.channel import Press
 from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel

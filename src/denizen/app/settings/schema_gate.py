@@ -12,7 +12,7 @@ from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.policy import GatePolicy, Mode, ObserverPolicy, RateLimit, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, Mode, ObserverPolicy, RateLimit, Rule
 
 _DAY_S = 86_400
 _APPROVAL = ApprovalRule()

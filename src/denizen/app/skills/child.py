@@ -27,9 +27,9 @@ from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult
-from denizen.engine.arguments import ArgumentsError, check_arguments
-from denizen.engine.gate.door import BoundTool, Gate
-from denizen.engine.gate.policy import GatePolicy
+from denizen.engine.gate.executor import BoundTool, Gate
+from denizen.engine.runtime.tool_policy import GatePolicy
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.toolset import CallScope
 from denizen.skill.context import Found
 from denizen.skill.manifest import Example, Manifest

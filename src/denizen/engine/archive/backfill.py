@@ -1,15 +1,10 @@
-"""Backfill: what was said before Denizen came is fetched in the background, newest first (inventory V28, C2).
-
-Each page is stored together with how far it reaches, so that a process that dies goes on where it was. What was missed
-while Denizen was away is not fetched here: reception catches up from its own positions. Started by the owner of an
-account when it is ready; several accounts share the work, room by room.
-"""
+"""How fast an account asks a platform for old posts: one request at a time, slower when the platform is slow."""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -20,10 +15,43 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.archive.mirror import UNKNOWN_ROLES, Mirror, Roles, RolesOf
-from denizen.engine.archive.pace import Pace, Sleep
 from denizen.ports.archive import Backfill
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
+
+MIN_PAUSE_S = 0.1
+MAX_PAUSE_S = 60.0
+FIRST_WAIT_S = 1.0
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class Pace:
+    """`begin` before a request, then `succeed` or `fail`, which wait as long as it is polite."""
+
+    def __init__(self, clock: Clock, sleep: Sleep = anyio.sleep) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._began_s = 0.0
+        self._failures = 0
+
+    def begin(self) -> None:
+        self._began_s = self._clock.monotonic_s()
+
+    async def succeed(self) -> None:
+        """Rests as long as the request took, so that at most half of the time is spent asking."""
+        self._failures = 0
+        took_s = self._clock.monotonic_s() - self._began_s
+        await self._sleep(min(max(took_s, MIN_PAUSE_S), MAX_PAUSE_S))
+
+    async def fail(self, error: Unavailable) -> None:
+        """Waits as long as the platform said, else twice as long each time."""
+        wait_s = error.retry_after_s
+        if wait_s is None:
+            wait_s = min(FIRST_WAIT_S * 2 ** min(self._failures, 10), MAX_PAUSE_S)
+        self._failures += 1
+        await self._sleep(max(wait_s, MIN_PAUSE_S))
+
 
 PAGE = 100
 LOG_EVERY_S = 30.0

@@ -1,27 +1,87 @@
-"""The mirror: what is said on a platform goes into the archive as it comes, with edits and deletions (inventory V28).
+"""Talk is withheld from agents in the same unit of work in which something of it goes (promise 3).
 
-The only writer of posts. Reception gives it what arrives, `backfill` what is older, `lookup` what it had to fetch; who
-opted out is honoured here and nowhere else, so that no way around it exists. Opting out is in `privacy`.
+A source that reads a channel of which something was deleted, closed or forgotten has nothing that may be published
+until it is read anew, which is due at once (`reader.is_urgent`). So a process that dies right after does not lose that:
+the next one publishes without it (`knowledge/snapshots`). Called by `mirror` and `privacy`, and when a source is
+changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
 import anyio
 
 from denizen.domain.archiving import ArchivePolicy, OptOuts, is_opted_out, keeps_post
 from denizen.domain.clock import Clock
+from denizen.domain.ids import fresh
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reasoning import is_reasoning
 from denizen.domain.room import Post, Room
-from denizen.engine.archive.withholding import withhold, withhold_posts
+from denizen.domain.source import Source, SourceKind, SourceState
 from denizen.ports.archive import Archive, Backfill, OptOutKind
 from denizen.ports.store import Store, Work
+
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""The time of a post is the platform's."""
+
+
+async def withhold(work: Work, platform: str, rooms: Collection[str] = ()) -> bool:
+    """What was read of these channels, or of those that these threads are in; without rooms of all. False when no
+    source reads any of them.
+    """
+    sources = await _find_sources(work, platform, await _with_channels(work, platform, rooms))
+    for source in sources:
+        await work.sources.put_state(withheld(source.id))
+    return bool(sources)
+
+
+async def withhold_posts(work: Work, platform: str, posts: Sequence[Post]) -> bool:
+    """Likewise of the channels in which these are, unless all of them are too new to have been read. A reading that
+    goes on meanwhile begins anew in any case: the state is not what it was.
+    """
+    if not posts:
+        return False
+    is_withheld = False
+    rooms = {room for post in posts for room in (post.room, post.parent) if room}
+    states = {state.source_id: state for state in await work.sources.list_states()}
+    for source in await _find_sources(work, platform, await _with_channels(work, platform, rooms)):
+        state = states.get(source.id)
+        if state is None or state.taken is None or _is_read(state, min(post.created_at for post in posts)):
+            is_withheld = True
+            await work.sources.put_state(withheld(source.id))
+        else:
+            await work.sources.put_state(replace(state, revision=fresh("gone")))
+    return is_withheld
+
+
+def withheld(source_id: str) -> SourceState:
+    """Different each time, so that a reading that has begun before notices it."""
+    return SourceState(source_id=source_id, revision=fresh("gone"))
+
+
+def _is_read(state: SourceState, said_at: datetime) -> bool:
+    return state.synced_at is None or said_at <= state.synced_at + CLOCKS_DIFFER
+
+
+async def _with_channels(work: Work, platform: str, rooms: Collection[str]) -> set[str]:
+    known = [await work.archive.find_room(platform, room) for room in rooms]
+    return {*rooms, *(room.channel for room in known if room is not None)}
+
+
+async def _find_sources(work: Work, platform: str, rooms: Collection[str]) -> list[Source]:
+    return [
+        source
+        for source in await work.sources.list_sources()
+        if source.kind is SourceKind.ARCHIVE
+        and source.location.partition(":")[0] == platform
+        and (not rooms or source.location.partition(":")[2] in rooms)
+    ]
+
 
 OPT_OUTS_AGE_S = 30.0
 """How long stored opt-outs are believed; changes made in this process count at once."""

@@ -14,7 +14,7 @@ from denizen.domain.archiving import is_room_opted_out
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.channels import Channels
+from denizen.engine.runtime.connected_accounts import Channels
 from denizen.ports.archive import PostCount
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from denizen.domain.errors import NotAllowed
 from denizen.domain.ids import AgentName
-from denizen.engine.choices import put_agent
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import listed, matching, say
+from denizen.engine.runtime.choices import put_agent
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 DEFAULT = "default"

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import AgentName
-from denizen.engine.choices import agent_of
 from denizen.engine.commands.custom import build_custom
 from denizen.engine.commands.permissions import PERMISSIONS, Level, Standing, check_standing, level_of, load_standing
 from denizen.engine.commands.scene import Command, CommandScene, CommandServices, Given
 from denizen.engine.commands.table import COMMANDS
 from denizen.engine.commands.text import Typed, parse_text
 from denizen.engine.commands.words import MAX_SUGGESTIONS, cut, nearest, usage_of
+from denizen.engine.runtime.choices import agent_of
 from denizen.ports.channel import CommandCall, CommandOption, CommandReply, CommandSpec
 
 

@@ -6,11 +6,11 @@ from denizen.domain.agent import ContextStrategy
 from denizen.domain.budget import SERVER, Scope, ScopeKind
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId, fresh
-from denizen.engine.budgets import Payer, place_scopes
+from denizen.engine.budget.budgets import Payer, place_scopes
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted, cut, say
-from denizen.engine.compaction import compact_session
-from denizen.engine.runtime import Generation
+from denizen.engine.runtime.generation import Generation
+from denizen.engine.summaries.compaction import compact_session
 from denizen.ports.channel import CommandReply, CommandSpec
 
 

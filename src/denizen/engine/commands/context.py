@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.prompt import estimate_tokens
-from denizen.engine.choices import model_of
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import code_block, say, share, table
-from denizen.engine.queries import ContextShare, Queries
+from denizen.engine.inspection.queries import ContextShare, Queries
+from denizen.engine.runtime.choices import model_of
 from denizen.ports.channel import CommandReply, CommandSpec
 
 Row = tuple[str, int]

@@ -10,10 +10,10 @@ from denizen.domain.ids import CallId, TurnId, derive
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Origin, ToolCall
 from denizen.domain.verdict import Decision
-from denizen.engine.arguments import ArgumentsError, check_arguments
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import code_block, cut
-from denizen.engine.gate.door import BoundTool, Outcome
+from denizen.engine.gate.executor import BoundTool, Outcome
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.toolset import CallScope
 from denizen.skill.untrusted import quote_untrusted

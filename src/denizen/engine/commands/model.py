@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from denizen.domain.errors import InvalidInput, NotAllowed
-from denizen.engine.choices import MODE, MODEL, Mode, list_aliases
 from denizen.engine.commands.people import find_user
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import listed, matching, say
+from denizen.engine.runtime.choices import MODE, MODEL, Mode, list_aliases
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 _USER = CommandOption("user", "For somebody else (admins only): @Name or an id.")

@@ -7,11 +7,11 @@ calls `obey`, after seeing to it that an owner speaks.
 from __future__ import annotations
 
 from denizen.domain.errors import InvalidInput, NeedsAttention
-from denizen.engine.audit import Ledger
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.policy import ObserverPolicy
+from denizen.engine.runtime.audit_log import Ledger
+from denizen.engine.runtime.tool_policy import ObserverPolicy
 from denizen.ports.channel import CommandReply, CommandSpec
 
 WAYS = ("enable", "disable", "reset", "status")

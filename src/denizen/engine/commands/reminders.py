@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from zoneinfo import ZoneInfo
 
 from denizen.domain.errors import NotAllowed
+from denizen.domain.prompt_messages import zone_of
 from denizen.domain.reminder import MAX_PENDING, Reminder
 from denizen.domain.room import RoomKind
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import cut, matching, say
-from denizen.engine.prompt.marks import zone_of
-from denizen.engine.reminders import not_pending
+from denizen.engine.outbox.reminders import not_pending
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 _SHOWN_CHARS = 60

@@ -16,8 +16,8 @@ from denizen.domain.commands import CustomCommand
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.principal import Principal, RoleName
-from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.services import Services
+from denizen.engine.loop.services import Services
+from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, Names
 from denizen.ports.toolset import Toolset
 

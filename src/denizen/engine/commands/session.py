@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from denizen.domain.agent import Agent
-from denizen.engine.choices import put_reset
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted, say
+from denizen.engine.runtime.choices import put_reset
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Work
 

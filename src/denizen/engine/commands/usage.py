@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from denizen.domain.budget import SERVER, Limits, Scope, ScopeKind, Standing
-from denizen.engine.budgets import place_scopes
+from denizen.engine.budget.budgets import place_scopes
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import code_block, counted, say, table
 from denizen.ports.channel import CommandReply, CommandSpec

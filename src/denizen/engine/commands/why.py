@@ -16,8 +16,7 @@ from denizen.domain.turn import CallRecord, Turn
 from denizen.domain.verdict import Decision
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted, cut, say, share
-from denizen.engine.queries import Queries
-from denizen.engine.trace import Trace
+from denizen.engine.inspection.queries import Queries, Trace
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Work
 

@@ -45,12 +45,12 @@ from denizen.domain.principal import Principal
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.turn import Turn
 from denizen.domain.verdict import Verdict
-from denizen.engine.audit import of_approval
-from denizen.engine.gate.card import describe_call, plan_card, plan_end
-from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.live import Live
-from denizen.engine.opening import owed_of
-from denizen.engine.pause import Pauses
+from denizen.engine.gate.approval_card import describe_call, plan_card, plan_end
+from denizen.engine.intake.opening import owed_of
+from denizen.engine.intake.turn_queue import Pauses
+from denizen.engine.runtime.audit_log import of_approval
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
 

@@ -3,7 +3,7 @@
 It comes last: rules, roles, rates and taint have had their say. What it is shown is quoted as data; a text in there can
 neither end the quotation nor become an instruction by its form. Whatever goes wrong denies. Whether it is switched on
 is kept in the store, so that all processes know and a restart does not forget. How a request is sent and paid for is
-`engine/consult.py`'s business.
+`engine/budget/side_completion.py`'s business.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from denizen.domain.message import Role, TextPart, text_of
 from denizen.domain.prompt import PromptMessage, Segment
 from denizen.domain.taint import to_json
 from denizen.domain.tool import Tier
-from denizen.engine.gate.decide import Case
-from denizen.engine.gate.policy import GatePolicy
-from denizen.engine.gate.verdicts import Opined, Opinion, VerdictCache, digest
+from denizen.engine.gate.decision import Case, Opined, Opinion, VerdictCache, digest
+from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope

@@ -4,9 +4,10 @@ read. Called by `proof`.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from itertools import islice, zip_longest
@@ -16,6 +17,10 @@ from anyio import to_thread
 from denizen.domain.citation import Citation, Doubt, Ref, link_of
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
+from denizen.domain.json import Json
+from denizen.domain.message import ToolCallPart, ToolResultPart
+from denizen.domain.prompt import PromptMessage
+from denizen.engine.runtime.generation import ReadOwn
 from denizen.ports.source import DocumentText, Library
 
 MAX_CITED_LINES = 300
@@ -38,14 +43,6 @@ _NUMBERED = re.compile(r"^\d{1,9}: ")
 _GREP_NUMBER = re.compile(r"\d{1,9}[:-](.*)")
 _LISTED = re.compile(r"\S*|\$ .*|</?untrusted\b[^>]*>|\[exit code \d+\]")
 """A line of a result that is nothing but paths; with what tools put around them."""
-
-ReadOwn = Callable[[AgentName, str], str | None]
-"""The text of an agent's own file, or one that all agents share, by the name that tools give it."""
-
-
-def no_own_files(agent: AgentName, path: str) -> None:
-    """Where agents have none."""
-    del agent, path
 
 
 @dataclass(frozen=True)
@@ -212,3 +209,36 @@ def _claims(told: Sequence[str], path: str) -> Iterator[str]:
             numbered = _GREP_NUMBER.fullmatch(behind)
             if numbered is not None:
                 yield numbered[1]
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What the tools of a turn were asked and gave. `searches` counts those of documents, `found` their passages.
+    `history` is what was said before it, as far as the agent still has it before it.
+    """
+
+    history: Sequence[PromptMessage] = ()
+    results: list[str] = field(default_factory=list[str])
+    calls: list[str] = field(default_factory=list[str])
+    searches: int = 0
+    found: int = 0
+
+    def add(self, args: Mapping[str, Json], text: str, data: Json) -> None:
+        """`data` of a search has the number of passages that it found, as `found`."""
+        self.results.append(text)
+        self.calls.append(_written(args))
+        found = data.get("found") if isinstance(data, dict) else None
+        if isinstance(found, int):
+            self.searches += 1
+            self.found += found
+
+    def seen(self) -> Seen:
+        """Until now, in this turn and in the history."""
+        parts = [part for message in self.history for part in message.parts]
+        earlier = [part.text for part in parts if isinstance(part, ToolResultPart)]
+        asked = [_written(part.args) for part in parts if isinstance(part, ToolCallPart)]
+        return Seen([*earlier, *self.results], [*asked, *self.calls])
+
+
+def _written(args: Mapping[str, Json]) -> str:
+    return json.dumps(args, ensure_ascii=False)

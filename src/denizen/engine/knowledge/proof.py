@@ -14,8 +14,8 @@ from denizen.domain.agent import CitationFormat
 from denizen.domain.citation import Citation, Doubt
 from denizen.domain.cited_text import Mark, MarkReader, MarkWriter, Unmarked
 from denizen.domain.ids import AgentName
-from denizen.engine.knowledge.citations import Places, ReadOwn, no_own_files
-from denizen.engine.knowledge.evidence import Evidence
+from denizen.engine.knowledge.citations import Evidence, Places
+from denizen.engine.runtime.generation import ReadOwn, no_own_files
 from denizen.ports.source import Library
 
 MAX_CITED = 50

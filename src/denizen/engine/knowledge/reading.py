@@ -17,7 +17,7 @@ import anyio
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState, describe_left_out
-from denizen.engine.archive.reader import CHANGED
+from denizen.engine.archive.channel_source import CHANGED
 from denizen.ports.source import Library, Progress, Report, SourceReader
 from denizen.ports.store import Store, Work
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
 from denizen.domain.snapshot import KEEP, Snapshot, SnapshotStatus, explain_need, is_outdated, plan_parts
-from denizen.engine.archive.withholding import withhold
+from denizen.engine.archive.mirror import withhold
 from denizen.ports.source import Library
 from denizen.ports.store import Store
 

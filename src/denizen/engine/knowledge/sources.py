@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.source import Source, SourceKind, SourceState, check_source, plan_folders, read_location
-from denizen.engine.archive.withholding import withheld
+from denizen.engine.archive.mirror import withheld
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.ports.source import SourceReader, Sources
 from denizen.ports.store import Store

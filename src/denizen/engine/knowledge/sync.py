@@ -1,13 +1,9 @@
-"""A sync: a durable run that reads sources side by side and publishes what was read (inventory S24, S25).
-
-Each source is a step of its own, so that a process that dies goes on with those that were not read yet; one that cannot
-be read does not keep the others back. The web starts runs and lets them go, or follows them (`following`); the command
-line waits for them.
-"""
+"""Pushing the current snapshot to the remote of the configuration, where one is set. Called by `sync`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -16,23 +12,66 @@ from typing import Any, cast
 import anyio
 
 from denizen.domain.clock import Clock
-from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.domain.errors import DenizenError, InvalidInput, NotFound, Unavailable
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.snapshot import Remote
 from denizen.domain.source import SyncRun, SyncStatus
-from denizen.engine.knowledge.pushing import Pushing
-from denizen.engine.knowledge.reading import Outcome, Reading, Sleep
+from denizen.engine.knowledge.index import INDEX
+from denizen.engine.knowledge.reading import RETRIES, WAIT_S, Outcome, Reading, Sleep
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import missing
 from denizen.ports.durable import Durable
-from denizen.ports.source import Progress
+from denizen.ports.source import Library, Progress, SnapshotRemote
 from denizen.ports.store import Store
+
+_log = logging.getLogger("denizen.knowledge")
+
+
+class Pushing:
+    """`remote` is asked each time."""
+
+    def __init__(
+        self, library: Library, repository: SnapshotRemote, remote: Callable[[], Remote], *, sleep: Sleep
+    ) -> None:
+        self._library = library
+        self._repository = repository
+        self._remote = remote
+        self._sleep = sleep
+
+    async def push(self) -> str:
+        """What went wrong, in a sentence; empty when nothing did, or there is nothing to do."""
+        remote = self._remote()
+        if not remote.location:
+            return ""
+        try:
+            await self._insist(remote)
+        except DenizenError as error:
+            _log.warning("the snapshot was not pushed", extra=error.fields)
+            return f"{error.message} {error.why} {error.fix}".strip()
+        return ""
+
+    async def _insist(self, remote: Remote) -> None:
+        attempt = 0
+        while True:
+            try:
+                async with self._library.hold() as folder:
+                    snapshot = await self._library.current()
+                    if folder is not None and snapshot is not None:
+                        await self._repository.push(remote, snapshot, folder)
+            except Unavailable:
+                attempt += 1
+                if attempt > RETRIES:
+                    raise
+                await self._sleep(attempt * WAIT_S)
+            else:
+                return
+
 
 WORKFLOW = "knowledge_sync"
 PUBLISH_RETRIES = 3
 REMOTE = "(remote)"
 """Stands among the sources for the repository that snapshots are pushed to; no source can have such an id."""
-WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,3 +292,40 @@ def _run_of_json(run: SyncRun, result: Json) -> SyncRun:
         failed=dict(told["failed"]),
         skipped=dict(told.get("skipped", {})),
     )
+
+
+LOOK_EVERY_S = 0.25
+
+FindProgress = Callable[[], Progress | None]
+"""Of the index; None while nothing is indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """`progress` is of each source that this process has begun to read, and of the search index while this process
+    makes it; of a run elsewhere there is none.
+    """
+
+    run: SyncRun
+    progress: Mapping[str, Progress]
+
+    @property
+    def is_over(self) -> bool:
+        return self.run.ended_at is not None and INDEX not in self.progress
+
+
+async def follow(
+    sync: Sync, run_id: str, indexing: FindProgress, *, sleep: Sleep = anyio.sleep
+) -> AsyncGenerator[Stand]:
+    """The last one is the end of the run, or of indexing it. Raises NotFound."""
+    told: Stand | None = None
+    while True:
+        progress = sync.progress(run_id)  # before the run: what comes to an end in between is told with it
+        run, indexed = await sync.get(run_id), indexing()
+        stand = Stand(run, progress if indexed is None else {**progress, INDEX: indexed})
+        if stand != told:
+            told = stand
+            yield stand
+        if stand.is_over:
+            return
+        await sleep(LOOK_EVERY_S)

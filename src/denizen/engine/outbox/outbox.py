@@ -23,15 +23,12 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFou
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.speaking import is_silence
 from denizen.domain.turn import TurnStatus
-from denizen.engine.audit import of_delivery
-from denizen.engine.channels import Channels
-from denizen.engine.opening import UNWANTED, Opened, end_unwanted
-from denizen.engine.outbox.plan import Ending, plan_deliveries
-from denizen.engine.outbox.preview import Preview
-from denizen.engine.outbox.said import Said, plan_said
-from denizen.engine.outbox.sent import find_sent
-from denizen.engine.outbox.words import NOT_SHOWN
-from denizen.engine.runtime import Runtime
+from denizen.engine.intake.opening import UNWANTED, Opened, end_unwanted
+from denizen.engine.outbox.plan import NOT_SHOWN, Ending, Said, plan_deliveries, plan_said
+from denizen.engine.outbox.sending import Preview, find_sent
+from denizen.engine.runtime.audit_log import of_delivery
+from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.generation import Runtime
 from denizen.ports.channel import Channel, Names
 from denizen.ports.reception import Claim
 from denizen.ports.store import Store

@@ -1,7 +1,6 @@
-"""The end of a turn as platform messages: cut to fit, with pings, cards and files. Pure.
+"""What people on a platform read about a turn that failed: one table from the family of the error to a sentence.
 
-The first piece is a reply, the others follow (inventory C14). Data URIs and markers are taken out of the text and
-shown as files and cards; nobody is pinged who is not named (L9, CW7, CW8, CW9).
+Nothing of the inside is told; the reference finds the turn in the trace (`denizen trace`).
 """
 
 from __future__ import annotations
@@ -16,12 +15,48 @@ from denizen.domain.conversation import Place
 from denizen.domain.data_uri import extract_data_uris, strip_markers
 from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState, delivery_id
 from denizen.domain.extras import extras_of
+from denizen.domain.ids import turn_id
 from denizen.domain.pings import link_pings
 from denizen.domain.reasoning import reasoning_text
 from denizen.domain.split import split
 from denizen.domain.turn import Owed, Turn, TurnStatus
-from denizen.engine.outbox.words import NOTHING, failure_text
-from denizen.ports.channel import Names
+from denizen.ports.channel import Channel, Names
+
+_SAFE = frozenset({"InvalidInput", "NotFound", "Exhausted", "NotAllowed"})
+"""Families whose own words are meant for who asked."""
+_WORDS = {
+    "Unavailable": "I cannot reach my model just now. Please try again in a little while.",
+    "NeedsAttention": "Something here needs whoever runs me; I cannot answer until then.",
+    "NeedsApproval": "This needs somebody's approval first.",
+    "Conflict": "Something changed meanwhile. Please try again.",
+}
+NOT_SHOWN = "I made something that cannot be shown here."
+"""In the place of cards and files that the platform refused."""
+NOTHING = "I have nothing to show for that."
+"""In the place of an answer without a word or a picture: a question never stays without a reply."""
+
+_UNKNOWN = "Something went wrong on my side, and I could not answer."
+_OWN = {
+    "turn_timeout": "This took too long, so I stopped.",
+    "turn_lost": "I was interrupted. Please ask again.",
+    # What a provider says about these names accounts and addresses of the operator.
+    "model_quota": "My budget for this is used up for now.",
+    "model_rejected": "My model refused this request.",
+    "context_too_long": "This has become too long for me. `/compact` or `/new` helps.",
+}
+
+
+def failure_text(turn: Turn, manners: Manners) -> str:
+    """The configured text (inventory L-config-error-message) or the sentence of the family, with the reference."""
+    if manners.error_message:
+        words = manners.error_message
+    elif turn.failure_code in _OWN:
+        words = _OWN[turn.failure_code]
+    elif turn.failure_family in _SAFE:
+        words = turn.failure
+    else:
+        words = _WORDS.get(turn.failure_family, _UNKNOWN)
+    return f"{words}\n-# Reference: {turn.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +153,33 @@ def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[
         for number, old in enumerate(sent[len(taken) :], len(pieces))
     ]  # fmt: skip
     return [*kept, *surplus, *(d for d in planned if d.kind is DeliveryKind.REACTION)]
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """`about` is the message that it replies to, `sign` an emoji to put on that. `is_first`: only when nothing was
+    decided about the message before; `refusal` is what is remembered of it. With a `key` it is one of several things
+    said about that message, and that is what names it.
+    """
+
+    place: Place
+    about: str
+    text: str = ""
+    sign: str = ""
+    refusal: str = "said"
+    is_first: bool = False
+    key: str = ""
+
+
+def plan_said(said: Said, channel: Channel, manners: Manners, *, now: datetime) -> list[Delivery]:
+    """The text in pieces, of which the first is a reply, and the sign."""
+    turn = turn_id(channel.agent, channel.platform, f"said:{said.key or said.about}")
+    owed = [(DeliveryKind.NOTICE, at, piece) for at, piece in enumerate(plan_contents(said.text, Names(), manners))]
+    owed += [(DeliveryKind.REACTION, 0, Content(said.sign))] if said.sign else []
+    return [
+        Delivery(
+            delivery_id(turn, kind, position), turn, position, kind, channel.agent, said.place, content, now,
+            reply_to=said.about if position == 0 else "",
+        )
+        for kind, position, content in owed
+    ]  # fmt: skip

@@ -15,7 +15,7 @@ from denizen.domain.message import Author, TextPart
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Inbound, Owed, Turn
 from denizen.engine.commands.scene import CommandScene
-from denizen.engine.gate.card import read_action
+from denizen.engine.gate.approval_card import read_action
 from denizen.engine.resident.receiver import Begun, Receiver
 from denizen.ports.channel import CommandCall, Press
 

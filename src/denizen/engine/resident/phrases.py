@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from denizen.domain.attention import Refusal
 from denizen.domain.message import Part, TextPart, text_of
-from denizen.engine.prompt.marks import speaker_of
+from denizen.domain.prompt_messages import speaker_of
 
 NOT_ALLOWED = "I may not talk with you here. Whoever runs me can add you with `/allow add`."
 MAX_CHARS = 2000

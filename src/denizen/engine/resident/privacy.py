@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.privacy import Privacy
+from denizen.engine.archive.removal import Privacy
 from denizen.engine.commands.scene import Forgotten, Kept
 from denizen.ports.store import Store
 

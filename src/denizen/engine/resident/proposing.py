@@ -32,7 +32,7 @@ from denizen.domain.proposal import (
 )
 from denizen.domain.room import Post, Room
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.outbox.said import Said, plan_said
+from denizen.engine.outbox.plan import Said, plan_said
 from denizen.engine.resident.positions import before
 from denizen.engine.resident.receiver import Desk, Receiver
 from denizen.ports.channel import Channel, Reacted

@@ -26,12 +26,12 @@ from denizen.domain.message import Author, Part, text_of
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Inbound, Owed, Turn
-from denizen.engine.choices import agent_of, model_of
 from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.outbox.said import Said
+from denizen.engine.outbox.plan import Said
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.phrases import missed_parts, refusal_text
-from denizen.engine.runtime import Runtime
+from denizen.engine.runtime.choices import agent_of, model_of
+from denizen.engine.runtime.generation import Runtime
 from denizen.engine.turn import Turns
 from denizen.ports.channel import Arrival, Channel
 from denizen.ports.reception import AllowedKind

@@ -30,11 +30,11 @@ from denizen.domain.speaking import is_silence
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.channels import Channels
 from denizen.engine.commands.commands import Commands
 from denizen.engine.commands.scene import CommandServices, Customs, Privacy
-from denizen.engine.inbox import Inbox
-from denizen.engine.opening import load_turn, owed_of
+from denizen.engine.intake.opening import load_turn, owed_of
+from denizen.engine.intake.turn_queue import Inbox
+from denizen.engine.loop.services import Services
 from denizen.engine.resident.arbiter import Arbiter
 from denizen.engine.resident.asking import Asking
 from denizen.engine.resident.errands import keep_up, run_errand
@@ -45,7 +45,7 @@ from denizen.engine.resident.receiver import Begun, Desk, Receiver
 from denizen.engine.resident.rooms import Rooms
 from denizen.engine.resident.showing import Showing, Shown
 from denizen.engine.resident.typed import TypedCommands
-from denizen.engine.services import Services
+from denizen.engine.runtime.connected_accounts import Channels
 from denizen.engine.turn import RESUME_LIMIT
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
 

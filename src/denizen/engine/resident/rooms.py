@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room, RoomKind
+from denizen.engine.archive.backfill import Pace
 from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.pace import Pace
 from denizen.engine.resident.positions import Positions, before
 from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.receiver import Desk

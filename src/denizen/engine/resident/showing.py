@@ -28,7 +28,7 @@ from denizen.domain.events import (
 from denizen.domain.ids import CallId, TurnId
 from denizen.domain.turn import TurnStatus
 from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.outbox.preview import Preview
+from denizen.engine.outbox.sending import Preview
 from denizen.engine.turn import Turns
 from denizen.ports.channel import Channel
 

@@ -11,8 +11,8 @@ from denizen.domain.ids import CallId, SessionId, TurnId
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Tier, ToolCall
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.door import BoundTool
-from denizen.engine.toolbox import NestedCalls
+from denizen.engine.gate.executor import BoundTool
+from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen.testing.security.case import Case, Direct, Fate, Line

@@ -21,14 +21,14 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.turn import CallRecord, Inbound
-from denizen.engine.consult import Consult
-from denizen.engine.gate.decide import Judge
-from denizen.engine.gate.door import Gate
+from denizen.engine.budget.side_completion import Consult
+from denizen.engine.gate.decision import Judge
+from denizen.engine.gate.executor import Gate
 from denizen.engine.gate.observer import Observer
-from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
-from denizen.engine.live import Live
-from denizen.engine.runtime import Generation, Runtime
-from denizen.engine.services import Services
+from denizen.engine.loop.services import Services
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog

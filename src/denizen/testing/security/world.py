@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from denizen.domain.json import Json
 from denizen.domain.tool import Effect, Taint, Tier, ToolCall, ToolResult, ToolSpec
-from denizen.engine.toolbox import NestedCalls
+from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.skills import BUILTIN, load_builtin
 

@@ -14,8 +14,8 @@ from starlette.routing import Route
 
 from denizen.domain.agent import Agent
 from denizen.domain.assistant import SettingsSet, in_effect
-from denizen.engine.assistant import Assistant
-from denizen.engine.runtime import Runtime
+from denizen.engine.runtime.agent_settings import Assistant
+from denizen.engine.runtime.generation import Runtime
 from denizen.web.api.inbound import may_see_all
 from denizen.web.api.knowledge import require_admin
 from denizen.web.body import read_flag, read_object, read_text

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.gap import GapGroup
-from denizen.engine.knowledge.learning import Review
+from denizen.engine.knowledge.coverage import Review
 from denizen.web.api.knowledge import require_admin
 from denizen.web.body import read_object, read_text
 from denizen.web.dependencies import GapParts

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput, Unavailable
-from denizen.engine.direct import DirectCalls, Done, Wanted
+from denizen.engine.external.requests import DirectCalls, Done, Wanted
 from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
 from denizen.web.body import Body, read_object, read_text, wrong_type
 from denizen.web.guard import principal_of

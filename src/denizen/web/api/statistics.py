@@ -24,7 +24,7 @@ from denizen.domain.ids import derive, fresh
 from denizen.domain.principal import Principal
 from denizen.domain.statistics import UNKNOWN_MODEL, Overview, Ranked, Report, Used, change_percent, read_day
 from denizen.domain.usage import Usage
-from denizen.engine.statistics import UsageStatistics
+from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.web.api.inbound import IDEMPOTENCY_HEADER
 from denizen.web.api.knowledge import require_admin
 from denizen.web.body import Body, read_object, read_text, wrong_type

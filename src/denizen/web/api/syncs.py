@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from denizen.domain.errors import NotAllowed
 from denizen.domain.source import SyncRun
-from denizen.engine.knowledge.following import Stand, follow
+from denizen.engine.knowledge.sync import Stand, follow
 from denizen.ports.source import Progress
 from denizen.web.api.inbound import require_admin
 from denizen.web.body import Body, Strangers, check_names, has_body, read_flag, read_object, wrong_type

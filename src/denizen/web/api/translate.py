@@ -27,9 +27,8 @@ from denizen.domain.routing import Route
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.engine.gate.card import mask
-from denizen.engine.queries import ToolInfo
-from denizen.engine.trace import Trace
+from denizen.engine.gate.approval_card import mask
+from denizen.engine.inspection.queries import ToolInfo, Trace
 from denizen.ports.model import ModelInfo, Models
 from denizen.web.errors import failure_of, problem_of
 from denizen_sdk import wire

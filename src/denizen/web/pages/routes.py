@@ -11,8 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 
-from denizen.engine.gate.limits import SlidingWindow
-from denizen.engine.gate.policy import RateLimit
+from denizen.engine.runtime.tool_policy import RateLimit, SlidingWindow
 from denizen.web.api.inbound import may_see_all
 from denizen.web.auth import LOGIN_LIFETIME, find_key
 from denizen.web.body import read_bytes

@@ -1,0 +1,168 @@
+"""Marks in what a model reads of a talk: the date, who speaks, and when time has passed (inventory C3, C13, L1).
+
+A mark is decided when the message is written and kept with it, so that the bytes of a prompt do not change later.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from denizen.domain.agent import Agent, Storing, Timestamps
+from denizen.domain.json import Json
+from denizen.domain.message import (
+    FilePart,
+    ImagePart,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from denizen.domain.prompt import PromptMessage, estimate_tokens
+from denizen.domain.taint import of_stored
+
+MAX_NAME_CHARS = 80
+_BREAKS = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Controls, invisible formatting, and separators of lines: categories of Unicode."""
+
+
+def time_mark(rule: Timestamps, now: datetime, before: datetime | None) -> str:
+    """The line that tells the time after a gap; empty when the last message is recent. The first names the zone."""
+    if before is not None and (now - before).total_seconds() < rule.gap_s:
+        return ""
+    zone = f" {rule.zone}" if before is None else ""
+    return f"[{now.astimezone(ZoneInfo(rule.zone)):%Y-%m-%d %H:%M}{zone}]"
+
+
+def zone_of(agent: Agent) -> str:
+    """In which the agent is told times and dates: an IANA name."""
+    return agent.timestamps.zone if agent.timestamps else "UTC"
+
+
+def date_line(now: datetime, zone: str = "UTC") -> str:
+    """The date in words, for whoever is to know it."""
+    return f"Today is {now.astimezone(ZoneInfo(zone)):%A, %Y-%m-%d} ({zone})."
+
+
+def date_mark(now: datetime, before: datetime | None, zone: str = "UTC") -> str:
+    """The line with the date in front of the first message of a session, and of the first on another day; empty for
+    the others. `before` is when somebody wrote there last.
+    """
+    line = f"[{date_line(now, zone)}]"
+    return "" if before is not None and line == f"[{date_line(before, zone)}]" else line
+
+
+def tells(message: PromptMessage, line: str) -> bool:
+    """Whether a user message begins with that date."""
+    first = message.parts[0] if message.role is Role.USER and message.parts else None
+    return isinstance(first, TextPart) and first.text.startswith(f"[{line}]")
+
+
+def marked(message: Message) -> tuple[Part, ...]:
+    """The parts of a stored message with its marks in front of its first text."""
+    speaker, lines = message.meta.get("speaker"), [message.meta.get(mark) for mark in ("date", "time")]
+    if not speaker and not any(lines):
+        return message.parts
+    head = "".join(f"{line}\n" for line in lines if line)
+    if speaker:
+        head += f"{speaker_of(str(speaker))}: "
+    return _with_head(message.parts, head)
+
+
+def speaker_of(name: str) -> str:
+    """A name as it stands in front of what its owner says: on one line and short, since people choose it themselves."""
+    words = "".join(" " if unicodedata.category(char) in _BREAKS else char for char in name[: 4 * MAX_NAME_CHARS])
+    return " ".join(words.split())[:MAX_NAME_CHARS] or "somebody"
+
+
+def _with_head(parts: Sequence[Part], head: str) -> tuple[Part, ...]:
+    if parts and isinstance(parts[0], TextPart):
+        return (TextPart(head + parts[0].text), *parts[1:])
+    return (TextPart(head.strip()), *parts)
+
+
+_ELLIPSIS = "…"
+
+
+def to_store(parts: Sequence[Part], role: Role, rule: Storing) -> tuple[Part, ...]:
+    """What is kept of a message, by who said it."""
+    limit = {Role.USER: rule.user_chars, Role.ASSISTANT: rule.agent_chars, Role.TOOL: rule.tool_chars}.get(role, 0)
+    return tuple(_cut(part, limit) for part in parts)
+
+
+def to_read(message: Message, rule: Storing) -> Message:
+    """A stored message as the model of a later turn reads it."""
+    if message.role is not Role.TOOL or not rule.prompt_tool_chars:
+        return message
+    return replace(message, parts=tuple(_cut(part, rule.prompt_tool_chars) for part in message.parts))
+
+
+def without_payloads(value: Json) -> Json:
+    """What a result showed to people, without the pictures and files themselves (inventory L7)."""
+    match value:
+        case str():
+            return f"{value.partition(',')[0][:80]},…" if value.startswith("data:") else value
+        case Mapping():
+            return {key: without_payloads(each) for key, each in value.items()}
+        case Sequence():
+            return [without_payloads(each) for each in value]
+        case _:
+            return value
+
+
+def _cut(part: Part, limit: int) -> Part:
+    if limit and isinstance(part, TextPart | FilePart | ToolResultPart) and len(part.text) > limit:
+        return replace(part, text=part.text[: limit - 1] + _ELLIPSIS)
+    return part
+
+
+TOKENS_PER_MESSAGE = 4
+TOKENS_PER_IMAGE = 1000
+IMAGE_LIFE_S = 12 * 3600.0
+"""After that the address of a picture is not given to a model any more; Discord's live for 24 hours."""
+
+_REMARK = TextPart("[a picture was shown here]")
+
+
+def from_stored(messages: Iterable[Message], kind: str = "history") -> list[PromptMessage]:
+    """Stored messages as a model sees them."""
+    return [
+        PromptMessage(message.role, marked(message), kind, taint=of_stored(message), author=message.author.id)
+        for message in messages
+        if message.parts
+    ]
+
+
+def without_dead_images(message: Message, now: datetime) -> Message:
+    """Pictures of platforms stand behind addresses that expire; one dead address would fail every later request."""
+    if not message.platform_id or (now - message.created_at).total_seconds() < IMAGE_LIFE_S:
+        return message
+    parts = tuple(
+        _REMARK if isinstance(part, ImagePart) and part.url.startswith("http") else part for part in message.parts
+    )
+    return replace(message, parts=parts)
+
+
+def count_tokens(message: PromptMessage) -> int:
+    return TOKENS_PER_MESSAGE + sum(_part_tokens(part) for part in message.parts)
+
+
+def _part_tokens(part: Part) -> int:
+    match part:
+        case TextPart() | ThinkingPart():
+            return estimate_tokens(part.text)
+        case ToolCallPart():
+            return estimate_tokens(part.tool) + estimate_tokens(json.dumps(part.args))
+        case ToolResultPart():
+            return estimate_tokens(part.text)
+        case FilePart():
+            return estimate_tokens(part.text) + TOKENS_PER_MESSAGE
+        case _:
+            return TOKENS_PER_IMAGE

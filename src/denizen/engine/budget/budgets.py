@@ -1,0 +1,325 @@
+"""Setting money aside before something is paid for: reserved, or refused by a limit, in one unit of work.
+
+Of two that want the last of a budget at the same time, one gets it. Used by `budgets` for turns, and by
+`embed_budget` for vectors.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import anyio
+
+from denizen.domain.budget import (
+    SERVER,
+    BudgetPolicy,
+    Limit,
+    Period,
+    Scope,
+    ScopeKind,
+    Standing,
+    WhenExhausted,
+    decide_request,
+    renews_at,
+    utc_day,
+)
+from denizen.domain.clock import Clock
+from denizen.domain.conversation import Place
+from denizen.domain.errors import DenizenError, Exhausted
+from denizen.domain.events import Notice
+from denizen.domain.ids import TurnId
+from denizen.domain.principal import Principal, PrincipalKind, RoleName
+from denizen.domain.prompt import CHARS_PER_TOKEN, count_tool_tokens, estimate_tokens
+from denizen.domain.prompt_messages import count_tokens
+from denizen.domain.statistics import SideRequest
+from denizen.domain.turn import Step, Turn
+from denizen.domain.usage import Usage
+from denizen.engine.runtime.choices import Mode, list_aliases
+from denizen.engine.runtime.live_events import Live
+from denizen.ports.model import Model, ModelReply, ModelRequest, Models
+from denizen.ports.spending import Reservation
+from denizen.ports.store import Store, Work
+
+_log = logging.getLogger("denizen.budget")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    limit: Limit
+    standing: Standing
+    wanted_usd: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """`near` are the budgets that are nearly used up now, each told once a day."""
+
+    refusal: Refusal | None = None
+    near: tuple[Scope, ...] = ()
+
+
+async def reserve(store: Store, policy: BudgetPolicy, wanted: Reservation, *, now: datetime) -> Reserved:
+    """Reserves unless a limit of the reservation's scopes says no."""
+    limits = policy.plan_limits(wanted.scopes)
+    scopes = list(dict.fromkeys(limit.scope for limit in limits))
+    async with store.work() as work:
+        await work.spending.lock(scopes)
+        standings = dict(await work.spending.read(scopes, now=now, besides=wanted.id))
+        ruling = decide_request(limits, standings, wanted.usd, warn_at=policy.warn_at)
+        refused = ruling.refused_by
+        if refused is not None:
+            return Reserved(Refusal(refused, standings[refused.scope], wanted.usd))
+        await work.spending.reserve(wanted, now=now)
+        near = [scope for scope in ruling.near if await work.spending.note_warning(scope, day=utc_day(now))]
+    for scope in near:
+        _log.warning("a budget is nearly used up", extra=named(scope))
+    return Reserved(near=tuple(near))
+
+
+def named(scope: Scope) -> dict[str, str]:
+    """For the log."""
+    return {"scope": scope.kind.value, "key": scope.key}
+
+
+def whose(scope: Scope) -> str:
+    """For people, at the beginning of a sentence."""
+    match scope.kind:
+        case ScopeKind.SERVER:
+            return "My budget"
+        case ScopeKind.GUILD:
+            return "The budget of this server"
+        case ScopeKind.CHANNEL:
+            return "The budget of this channel"
+        case ScopeKind.USER:
+            return "Your budget"
+        case ScopeKind.AGENT:
+            return f"The budget of {scope.key}"
+
+
+RESERVED_FOR = timedelta(minutes=15)
+"""Longer than a request may take; what a killed process has reserved is free again after it."""
+
+CHEAPER = (Mode.CHEAP, Mode.FAST)
+"""Aliases of the model that answers when a budget says so, the first that is configured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """For whom requests are made, where they asked (`source`, a platform), and by which rules: those of the generation
+    that the turn began with.
+    """
+
+    turn_id: TurnId
+    agent: str
+    asker: Principal
+    source: str
+    scopes: tuple[Scope, ...]
+    policy: BudgetPolicy
+    models: Models
+
+
+@dataclass(slots=True)
+class Payment:
+    """One request that may be sent, to this model. `heard_chars` and `is_answered` are told by who sends it."""
+
+    model: Model
+    request: ModelRequest
+    reservation: str
+    heard_chars: int = 0
+    is_answered: bool = False
+
+
+class Budgets:
+    """Of one turn."""
+
+    def __init__(self, payer: Payer, store: Store, live: Live, clock: Clock) -> None:
+        self._payer = payer
+        self._store = store
+        self._live = live
+        self._clock = clock
+        self._limits = payer.policy.plan_limits(payer.scopes)
+
+    @property
+    def is_limited(self) -> bool:
+        return bool(self._limits)
+
+    @asynccontextmanager
+    async def paying(self, number: int, model: Model, request: ModelRequest) -> AsyncGenerator[Payment]:
+        """Around the request of a step. Raises Exhausted (`budget_exhausted`) when no limit lets it through, and then
+        nothing was sent.
+        """
+        payment = await self._admit(number, model, request)
+        was_sent = True
+        try:
+            yield payment
+        except DenizenError:
+            was_sent = payment.heard_chars > 0  # else the provider said no, and charges nothing
+            raise
+        finally:
+            if not payment.is_answered:
+                with anyio.CancelScope(shield=True):
+                    await self._break_off(payment, was_sent=was_sent)
+
+    async def settle(self, work: Work, step: Step) -> None:
+        """Counts the step, which is new in this unit of work, and frees what was reserved for it."""
+        await work.spending.release(self._reservation_of(step.number))
+        await work.spending.add(self._payer.scopes, step.usage, at=step.created_at)
+
+    async def settle_early(self, payment: Payment, usage: Usage) -> None:
+        """Counts the money of an answered request that is written as a step later, if the turn gets so far."""
+        payment.is_answered = True
+        async with self._store.work() as work:
+            await work.spending.release(payment.reservation)
+            await work.spending.add(self._payer.scopes, usage, at=self._clock.now())
+
+    async def settle_request(self, payment: Payment, reply: ModelReply) -> None:
+        """Counts an answered request that is no step of a turn."""
+        payment.is_answered = True
+        async with self._store.work() as work:
+            await work.spending.release(payment.reservation)
+            await self._count(work, reply.model, reply.usage)
+
+    # --- before ------------------------------------------------------------------------------------------------------
+
+    async def _admit(self, number: int, model: Model, request: ModelRequest) -> Payment:
+        reservation = self._reservation_of(number)
+        refusal = await self._reserve(reservation, model, request)
+        if refusal is None:
+            return Payment(model, request, reservation)
+        cheaper = self._find_cheaper(model, request)
+        if cheaper is not None and await self._reserve(reservation, cheaper, request) is None:
+            self._tell(f"A budget is used up, so {cheaper.name} answers instead of {model.name}.")
+            return Payment(cheaper, request, reservation)
+        _log.info("budget exhausted", extra={**named(refusal.limit.scope), "turn": self._payer.turn_id})
+        raise self._exhausted(refusal)
+
+    async def _reserve(self, reservation: str, model: Model, request: ModelRequest) -> Refusal | None:
+        """None when the request may be sent. What costs nothing, as far as is known, needs no reservation."""
+        if not self._limits:
+            return None
+        wanted = await model.estimate_cost_usd(count_request_tokens(request), _output_tokens(model, request))
+        if not wanted:
+            return None
+        now = self._clock.now()
+        wish = Reservation(reservation, wanted, self._payer.scopes, now + RESERVED_FOR)
+        reserved = await reserve(self._store, self._payer.policy, wish, now=now)
+        for scope in reserved.near:
+            self._tell(f"{whose(scope)} is nearly used up ({int(self._payer.policy.warn_at * 100)} % or more).")
+        return reserved.refusal
+
+    def _find_cheaper(self, model: Model, request: ModelRequest) -> Model | None:
+        """The configured stand-in, when it can take the request as it is."""
+        if self._payer.policy.when_exhausted_for(self._payer.agent) is not WhenExhausted.CHEAPER:
+            return None
+        models = self._payer.models
+        alias = next((alias for alias in CHEAPER if alias in list_aliases(models)), None)
+        cheaper = models.get(alias) if alias else None
+        if cheaper is None or cheaper.name == model.name:
+            return None
+        can, need = cheaper.capabilities, model.capabilities
+        fits = count_request_tokens(request) + _output_tokens(cheaper, request) <= can.context_tokens
+        takes_tools = can.native_tools or not request.tools
+        return cheaper if fits and takes_tools and (can.prefill or not need.prefill) else None
+
+    # --- after -------------------------------------------------------------------------------------------------------
+
+    async def _break_off(self, payment: Payment, *, was_sent: bool) -> None:
+        """The request ended without a reply. Once sent it costs at least its input and what was heard of the answer.
+
+        A store that is away must not hide why the request ended; what was reserved then stays so until it expires.
+        """
+        try:
+            used = await self.estimate(payment) if was_sent else None
+            if used is None and not self._limits:
+                return
+            async with self._store.work() as work:
+                await work.spending.release(payment.reservation)
+                if used is not None:
+                    await self._count(work, payment.model.name, used)
+        except DenizenError as error:
+            _log.warning("a broken-off request was not counted: %s", error.message, extra={"turn": self._payer.turn_id})
+
+    async def _count(self, work: Work, model: str, usage: Usage) -> None:
+        """In the budgets, and beside the steps of turns in the records of usage."""
+        payer, now = self._payer, self._clock.now()
+        await work.spending.add(payer.scopes, usage, at=now)
+        request = SideRequest(payer.agent, payer.asker.key, payer.source, model, usage, now)
+        await work.statistics.add_side_request(request)
+
+    async def estimate(self, payment: Payment) -> Usage:
+        """What a request cost whose stream was not heard to its end."""
+        given, heard = count_request_tokens(payment.request), -(-payment.heard_chars // CHARS_PER_TOKEN)
+        return Usage(given, heard, cost_usd=await payment.model.estimate_cost_usd(given, heard), requests=1)
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def _reservation_of(self, number: int) -> str:
+        return f"{self._payer.turn_id}:{number}"
+
+    def _exhausted(self, refusal: Refusal) -> Exhausted:
+        limit, at = refusal.limit, refusal.standing
+        when = "today" if limit.period is Period.DAY else "this month"
+        renewed = renews_at(limit.period, self._clock.now())
+        why = ""
+        if self._is_trusted:
+            why = (
+                f"Of {_usd(limit.usd)} {_usd(at.spent(limit.period))} is spent and {_usd(at.reserved_usd)} reserved; "
+                f"this request may cost {_usd(refusal.wanted_usd)}."
+            )
+        return Exhausted(
+            f"{whose(limit.scope)} for {when} is used up. It renews on {renewed.day} {renewed:%B} at 00:00 UTC.",
+            code="budget_exhausted",
+            why=why,
+            fix="Raise the limit under budgets, or wait." if self._is_trusted else "Ask again then.",
+        )
+
+    @property
+    def _is_trusted(self) -> bool:
+        """Whether the asker may know about money."""
+        return may_see_money(self._payer.asker)
+
+    def _tell(self, text: str) -> None:
+        if self._is_trusted:
+            self._live.publish(self._payer.turn_id, Notice(text))
+
+
+def scopes_of(turn: Turn, place: Place) -> tuple[Scope, ...]:
+    """Whose money a turn spends. Guild and channel are those of a platform; threads count by their channel."""
+    scopes = [SERVER, Scope(ScopeKind.AGENT, turn.agent), Scope(ScopeKind.USER, turn.principal.key)]
+    owed = turn.options.get("owed")
+    if isinstance(owed, dict):
+        scopes += place_scopes(place, str(owed.get("guild", "")))
+    return tuple(scopes)
+
+
+def place_scopes(place: Place, guild: str) -> list[Scope]:
+    """Of a room of a platform; `guild` is empty in a direct talk."""
+    channel = Scope(ScopeKind.CHANNEL, f"{place.platform}:{place.channel}")
+    return [channel, Scope(ScopeKind.GUILD, f"{place.platform}:{guild}")] if guild else [channel]
+
+
+def may_see_money(principal: Principal) -> bool:
+    """Amounts are for owners, admins and whoever has a shell on the machine."""
+    return principal.kind is PrincipalKind.LOCAL or bool(principal.roles & {RoleName.OWNER, RoleName.ADMIN})
+
+
+def count_request_tokens(request: ModelRequest) -> int:
+    """Of all that goes in, by the shared estimate."""
+    return (
+        sum(estimate_tokens(segment.text) for segment in request.segments)
+        + sum(map(count_tokens, request.messages))
+        + sum(map(count_tool_tokens, request.tools))
+    )
+
+
+def _output_tokens(model: Model, request: ModelRequest) -> int:
+    return min(request.max_output_tokens, model.capabilities.max_output_tokens or request.max_output_tokens)
+
+
+def _usd(amount: Decimal) -> str:
+    return f"${amount:.4f}" if amount % Decimal("0.01") else f"${amount:.2f}"

@@ -1,0 +1,94 @@
+"""One request to a model beside a turn, paid for like the turn's own: how the gate's observer is asked.
+
+It is reserved and counted in the budgets of the call's asker, agent and place, and noted on the call's trail, from
+where it gets into the usage of the turn. No cheaper model stands in for it: the owner chose who watches.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+
+from denizen.domain.budget import SERVER, Scope, ScopeKind, WhenExhausted
+from denizen.domain.clock import Clock
+from denizen.domain.errors import Unavailable
+from denizen.domain.ids import TurnId, fresh
+from denizen.domain.message import Role, TextPart, text_of
+from denizen.domain.principal import PrincipalKind
+from denizen.domain.prompt import PromptMessage, Segment
+from denizen.engine.budget.budgets import Budgets, Payer, Payment, place_scopes
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.ports.model import ModelReply, ModelRequest, TextDelta, ThinkingDelta
+from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope
+
+
+class Consult:
+    """`denizen.engine.gate.observer.Consult`, with the models of the current configuration."""
+
+    def __init__(self, runtime: Runtime, store: Store, clock: Clock) -> None:
+        self._runtime = runtime
+        self._store = store
+        self._clock = clock
+
+    async def __call__(self, scope: CallScope, model: str, request: ModelRequest) -> ModelReply:
+        """Raises NotFound for an unknown model, Exhausted when no budget is left, and what the model raises."""
+        async with self._runtime.lease() as generation:
+            budgets = Budgets(_payer(scope, generation), self._store, Live(), self._clock)
+            async with budgets.paying(1, generation.models.get(model), request) as payment:
+                reply = await hear(payment)
+                await budgets.settle_request(payment, reply)
+        scope.trail.usage += reply.usage
+        return reply
+
+
+async def hear(payment: Payment) -> ModelReply:
+    """The reply to a request that is paid for. Raises what the model raises."""
+    async with aclosing(payment.model.stream(payment.request)) as events:
+        async for event in events:
+            match event:
+                case TextDelta() | ThinkingDelta():
+                    payment.heard_chars += len(event.text)
+                case ModelReply():
+                    return event
+                case _:
+                    pass
+    raise Unavailable("The model ended its answer too early.", code="model_incomplete", model=payment.model.name)
+
+
+def _payer(scope: CallScope, generation: Generation) -> Payer:
+    """With a name of its own, so that it neither takes nor frees what the turn's steps have reserved."""
+    scopes = [SERVER, Scope(ScopeKind.AGENT, scope.agent), Scope(ScopeKind.USER, scope.principal.key)]
+    if scope.principal.kind is PrincipalKind.PLATFORM_USER:
+        scopes += place_scopes(scope.place, scope.guild)
+    policy = replace(generation.budgets, when_exhausted=WhenExhausted.STOP, of_agents={})
+    return Payer(
+        TurnId(fresh("consult")), scope.agent, scope.principal, scope.place.platform, tuple(scopes), policy,
+        generation.models,
+    )  # fmt: skip
+
+
+class Aside:
+    """How it is sent and paid for is `consult.py`'s business."""
+
+    def __init__(self, runtime: Runtime, consult: Consult) -> None:
+        self._runtime = runtime
+        self._consult = consult
+
+    async def __call__(self, scope: CallScope, instructions: str, text: str, *, max_output_tokens: int = 4000) -> str:
+        """The answer's text. Raises Unavailable for an empty one, and what `Consult` raises."""
+        async with self._runtime.lease() as generation:
+            agent = generation.agent(scope.agent)
+            can = generation.models.get(agent.model).capabilities
+        request = ModelRequest(
+            segments=(Segment("skill", instructions),),
+            messages=(PromptMessage(Role.USER, (TextPart(text),)),),
+            max_output_tokens=min(max_output_tokens, can.max_output_tokens or max_output_tokens),
+            sampling=agent.sampling,
+            conversation_key=f"{scope.session_id}-aside",
+        )
+        answer = text_of((await self._consult(scope, agent.model, request)).parts).strip()
+        if not answer:
+            raise Unavailable("The model gave no answer.", code="model_incomplete", fix="Try again.")
+        return answer

@@ -1,0 +1,1 @@
+"""Embeddings of texts and questions, made by the configured embedder and paid from the budget."""

@@ -1,0 +1,208 @@
+"""One tool call that a program asks for itself, outside of any turn (inventory S20): `/api/sandbox/shell` and `/mcp`.
+
+It passes the same gate as a model's call, with `Origin.API`, and stands in the audit log. Nobody waits in front of a
+screen here, so a call that people have to decide about is refused; the agent can ask them in a turn.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from denizen.domain.agent import Agent
+from denizen.domain.conversation import Place, own_place
+from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsApproval, NotAllowed, NotFound
+from denizen.domain.events import Notice, ToolFinished, ToolStarted, TurnEvent, TurnFinished
+from denizen.domain.ids import CallId, TurnId, derive, fresh
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.message import Author, TextPart
+from denizen.domain.principal import Principal
+from denizen.domain.tool import Origin, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import Inbound, TurnStatus
+from denizen.domain.verdict import Decision, Verdict
+from denizen.engine.gate.decision import RATE_LIMIT
+from denizen.engine.gate.executor import NOBODY_TO_ASK
+from denizen.engine.loop.services import Services
+from denizen.engine.runtime.generation import Runtime
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
+from denizen.engine.tools.toolbox import allowed
+from denizen.engine.turn import Turns
+from denizen.ports.outside import Caller, Tell
+from denizen.ports.sandbox import ShellReply
+from denizen.ports.toolset import CallScope
+
+API_PLATFORM, THREAD = "api", "direct calls"
+"""Where such a call is made: a place of the caller's own, which no platform has and no archive knows (promise 3)."""
+
+_log = logging.getLogger("denizen.direct")
+
+
+def _tell_nobody(text: str) -> None:
+    del text
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked for. An empty `agent` is the default one. `shell_session` names the session of the shell that the
+    caller goes on with; one that is not the caller's own does not count. `report` takes a line on how far the call is.
+    """
+
+    principal: Principal
+    tool: str
+    args: JsonObject
+    agent: str = ""
+    shell_session: str = ""
+    report: Callable[[str], None] = field(default=_tell_nobody, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a call that was let through. `shell` is what the shell itself answered, when the tool used it."""
+
+    result: ToolResult
+    shell: ShellReply | None = None
+
+
+class DirectCalls:
+    """One for a process."""
+
+    def __init__(self, runtime: Runtime, services: Services) -> None:
+        self._runtime = runtime
+        self._services = services
+
+    async def list_tools(self, agent: str = "") -> Sequence[ToolSpec]:
+        """Those that the agent may use, in its own order. Raises NotFound for an unknown agent."""
+        async with self._runtime.lease() as generation:
+            found = await allowed(generation.agent(agent), generation.toolsets)
+            return [tool.spec for tool in found.values()]
+
+    async def make(self, wanted: Wanted) -> Done:
+        """What the tool gave, also where that is an error for whoever called.
+
+        Raises NotFound for an agent, or a tool that it may not use, InvalidInput for arguments that do not fit; and
+        what the gate refuses as NotAllowed, Exhausted (its rate limit) or NeedsApproval.
+        """
+        async with self._runtime.lease() as generation:
+            agent = generation.agent(wanted.agent)
+            bound = (await allowed(agent, generation.toolsets)).get(wanted.tool)
+            if bound is None:
+                raise NotFound(
+                    f"The agent '{agent.name}' has no tool '{wanted.tool}'.",
+                    code="tool_unknown",
+                    fix="GET /api/tools?agent=NAME lists what an agent has. Tools for documents are there once it has "
+                    "some: `denizen sources add`, then `denizen sources sync`.",
+                )
+            try:
+                args = check_arguments(bound.spec, wanted.args)
+            except ArgumentsError as problem:
+                raise InvalidInput(str(problem), code="arguments_invalid") from problem
+            call = ToolCall(CallId(fresh("call")), wanted.tool, args, Origin.API)
+            scope = await self._scope(wanted, agent, call)
+            outcome = await self._services.gate.run(bound, call, scope, generation.policy)
+        verdict = outcome.verdict
+        _log.info(
+            "direct call",
+            extra={
+                "tool": call.tool, "agent": agent.name, "principal": wanted.principal.key, "call": call.id,
+                "decision": verdict.decision.value, "tier": int(verdict.tier), "decided_by": verdict.decided_by,
+                "is_error": outcome.result.is_error, "duration_ms": outcome.duration_ms,
+            },
+        )  # fmt: skip
+        if verdict.decision is not Decision.APPROVE:
+            raise _refusal(call.tool, verdict)
+        return Done(outcome.result, scope.trail.shell)
+
+    async def _scope(self, wanted: Wanted, agent: Agent, call: ToolCall) -> CallScope:
+        """The session is there for tools that write down where they were called."""
+        now, place = self._services.clock.now(), Place(API_PLATFORM, wanted.principal.key, THREAD)
+        async with self._services.store.work() as work:
+            here = await work.conversations.put(place, now=now)
+            session = await work.sessions.current(here.id, agent.name, now=now)
+        return CallScope(
+            agent.name, wanted.principal, place, here.id, session.id, TurnId(derive("turn", "direct", call.id)),
+            idempotency_key=derive("call", "direct", call.id), shell_session=wanted.shell_session,
+            report=wanted.report,
+        )  # fmt: skip
+
+
+def _refusal(tool: str, verdict: Verdict) -> DenizenError:
+    if verdict.decided_by == NOBODY_TO_ASK:
+        return NeedsApproval(
+            f"People have to decide about '{tool}', and a direct call cannot wait for them.",
+            why=verdict.reason,
+            fix="Ask the agent to do it in a turn, such as with POST /api/chat: people are asked there.",
+        )
+    if verdict.decided_by == RATE_LIMIT:
+        return Exhausted(f"'{tool}' is used up for now.", code="rate_limited", why=verdict.reason, fix="Wait.")
+    return NotAllowed(
+        f"'{tool}' was denied.", code="call_denied", why=verdict.reason, fix="The owner decides it, under gate.rules."
+    )
+
+
+MCP_PLATFORM = "mcp"
+OFFERED = ("bash", "bash_batch", "search_docs", "search_archive")
+"""What programs may call by themselves, of what the agent has: looking things up. The rest is the agent's to use."""
+MAX_QUESTION_CHARS = 100_000
+
+
+class OutsideDesk:
+    """`denizen.ports.outside.Outside`. One for a process."""
+
+    def __init__(self, runtime: Runtime, turns: Turns, calls: DirectCalls) -> None:
+        self._runtime = runtime
+        self._turns = turns
+        self._calls = calls
+
+    async def list_tools(self, agent: str) -> Sequence[ToolSpec]:
+        found = {spec.name: spec for spec in await self._calls.list_tools(agent)}
+        return [found[name] for name in OFFERED if name in found]
+
+    async def use(self, caller: Caller, tool: str, args: JsonObject, tell: Tell) -> ToolResult:
+        if tool not in OFFERED:
+            fix = "Ask the agent to use it in a turn, with the tool ask."
+            raise NotFound(f"There is no tool '{tool}' here.", code="tool_unknown", fix=fix)
+        done = await self._calls.make(Wanted(caller.principal, tool, args, caller.agent, report=tell))
+        return done.result
+
+    async def ask(self, caller: Caller, question: str, session: str, tell: Tell) -> ToolResult:
+        if not question.strip() or len(question) > MAX_QUESTION_CHARS:
+            raise InvalidInput(f"A question has 1 to {MAX_QUESTION_CHARS} characters.", code="question_invalid")
+        who = caller.principal
+        inbound = Inbound(
+            self._runtime.current.agent(caller.agent).name,
+            own_place(MCP_PLATFORM, who.key, session),
+            who,
+            Author(who.id, who.name),
+            (TextPart(question),),
+            fresh("req"),
+        )
+        end: TurnFinished | None = None
+        try:
+            async with aclosing(self._turns.stream(inbound)) as events:
+                async for event in events:
+                    _tell(event, tell)
+                    end = event if isinstance(event, TurnFinished) else end
+        finally:
+            if end is None:
+                self._turns.cancel_message(inbound)
+        if end is None:
+            raise AssertionError("a stream of events ends with TurnFinished")
+        if end.status is TurnStatus.DONE:
+            pictures: list[Json] = [{"url": url} for url in end.images]
+            return ToolResult(end.reply, data={"images": pictures} if pictures else {})
+        why = end.failure or "The turn ended without an answer."
+        return ToolResult(f"{why}\nfix: {end.failure_fix}" if end.failure_fix else why, is_error=True)
+
+
+def _tell(event: TurnEvent, tell: Tell) -> None:
+    match event:
+        case ToolStarted():
+            tell(f"{event.tool} is running")
+        case ToolFinished():
+            tell(f"{event.tool} {'failed' if event.is_error else 'is done'} after {event.duration_ms} ms")
+        case Notice():
+            tell(event.text)
+        case _:
+            pass

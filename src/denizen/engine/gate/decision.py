@@ -1,0 +1,229 @@
+"""What an observer thinks of a call, and the verdicts about calls of tier 2 that are kept for a while.
+
+Kept in memory: a restart forgets them, and so does a reload of the configuration, whose number is part of the key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
+
+from denizen.domain.approval import ApprovalRule, has_role
+from denizen.domain.clock import Clock
+from denizen.domain.taint import find_risk, in_words
+from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
+from denizen.domain.verdict import Decision, Verdict
+from denizen.engine.runtime.tool_policy import GatePolicy, Mode, RateLimit, Rule, SlidingWindow
+from denizen.ports.toolset import CallScope
+
+MAX_KEPT = 10_000
+
+
+class Opined(StrEnum):
+    APPROVE = "approve"
+    DENY = "deny"
+    ESCALATE = "escalate"
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """`reason` is safe to tell the model and the asker. `decided_by` is `observer`, `observer-cache` or
+    `observer-fault`.
+    """
+
+    opined: Opined
+    reason: str
+    decided_by: str = "observer"
+
+
+def digest(*facts: object) -> str:
+    """A key for everything that a verdict depends on."""
+    text = json.dumps(facts, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class VerdictCache:
+    """Holds what was approved and denied, never what was handed on to people (VW3), and no faults."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[str, tuple[float, Opinion]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, key: str, *, ttl_s: float) -> Opinion | None:
+        """One that is younger than `ttl_s`."""
+        since_s, opinion = self._kept.get(key, (0.0, None))
+        if opinion is not None and self._clock.monotonic_s() - since_s < ttl_s:
+            return opinion
+        self._kept.pop(key, None)
+        return None
+
+    def keep(self, key: str, opinion: Opinion) -> None:
+        if opinion.opined is Opined.ESCALATE or opinion.decided_by != "observer":
+            return
+        self._kept[key] = (self._clock.monotonic_s(), opinion)
+        self._kept.move_to_end(key)
+        while len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+
+MAX_DEPTH = 5
+"""Skill-internal calls may nest this deep (inventory V23)."""
+
+OF_PROGRAMS = RateLimit(calls=1200, window_s=60.0)
+"""For calls without a tier's own limit that a program makes by itself: a turn has an end, a program need not."""
+
+RATE_LIMIT = "rate-limit"
+"""Who decided about a call that came too often."""
+
+_log = logging.getLogger("denizen.gate")
+
+
+class Observing(Protocol):
+    """Looks at one call. None when there is no observer now; then people decide."""
+
+    async def review(self, case: Case, policy: GatePolicy) -> Opinion | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call as it is judged. `tier` is the strictest of the call's own and of those on the way to it (VW1)."""
+
+    spec: ToolSpec
+    asked: ToolCall
+    scope: CallScope
+    tier: Tier
+
+
+class Judge:
+    """Holds what decisions need besides the configuration, so it outlives generations of that: the windows of the rate
+    limits, and the observer, None where there is none.
+    """
+
+    def __init__(self, clock: Clock, observer: Observing | None = None) -> None:
+        self._window = SlidingWindow(clock)
+        self._observer = observer
+
+    async def judge(
+        self, spec: ToolSpec, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
+    ) -> Verdict:
+        """`floor` is the strictest tier of the chain of calls that led here (VW1). Never raises: a fault denies."""
+        try:
+            return await self._judge(Case(spec, call, scope, max(policy.tier(spec), floor)), policy)
+        except Exception:  # noqa: BLE001 - whatever fails in here denies
+            _log.exception("gate fault", extra={"tool": call.tool, "turn": scope.turn_id})
+            return Verdict(
+                Decision.DENY, Tier.DANGEROUS, "the gate could not decide, so the answer is no", "gate-fault"
+            )
+
+    async def _judge(self, case: Case, policy: GatePolicy) -> Verdict:
+        if case.scope.depth > MAX_DEPTH:
+            return _deny(case, f"tools may call each other at most {MAX_DEPTH} deep", "depth")
+        rule = policy.find_rule(case.asked, case.scope)
+        if rule is not None and rule.decision is Decision.DENY:
+            return _deny(case, rule.reason or "a rule of this server forbids this call", "rule")
+        foreign = policy.find_foreign(case.spec, case.asked, case.scope)
+        refusal = self._find_refusal(case, policy, foreign)
+        if refusal is not None:
+            return refusal
+        risk = find_risk(case.spec, case.tier, foreign)
+        taint = (case.scope.taint | case.scope.trail.taint) - policy.trusted
+        is_tainted = bool(taint and risk)
+        asked = _ask_as_configured(case, policy, rule, is_tainted=is_tainted)
+        if asked is not None:
+            return asked
+        if is_tainted:
+            why = f"'{case.asked.tool}' {risk}, and this answer draws on {in_words(taint)}"
+            return _ask(case, policy, why, "taint")
+        return await self._by_tier(case, policy, rule)
+
+    def _find_refusal(self, case: Case, policy: GatePolicy, foreign: str) -> Verdict | None:
+        tool, asker = case.asked.tool, case.scope.principal
+        demanded = policy.find_roles(tool)
+        if demanded and not any(has_role(asker, role) for role in demanded):
+            return _deny(case, f"'{tool}' is for {' or '.join(sorted(demanded))} only", "role")
+        if foreign and policy.destinations is not None:
+            return _deny(case, f"'{tool}' may not send to {foreign}", "destination")
+        limit = policy.find_rate_limit(tool)
+        if limit is None and case.tier is Tier.HARMLESS:
+            if case.asked.origin is not Origin.API:
+                return None
+            limit = OF_PROGRAMS
+        wait_s = self._window.take(f"{asker.key}\x00{tool}", limit or policy.default_rate_limit)
+        if wait_s > 0:
+            return _deny(case, f"'{tool}' was used too often; free again in {wait_s:.0f} s", RATE_LIMIT)
+        return None
+
+    async def _by_tier(self, case: Case, policy: GatePolicy, rule: Rule | None) -> Verdict:
+        verdict = _light(case, rule)
+        if verdict is None:
+            verdict = await self._observed(case, policy)
+        if verdict.decision is Decision.APPROVE and case.spec.destructive:
+            return _ask(case, policy, f"'{case.asked.tool}' destroys something ({verdict.reason})", "destructive")
+        return verdict
+
+    async def _observed(self, case: Case, policy: GatePolicy) -> Verdict:
+        opinion = await self._observer.review(case, policy) if self._observer else None
+        if opinion is None:
+            why = f"'{case.asked.tool}' is a tier {int(case.tier)} tool and no observer looks at it"
+            return replace(_ask(case, policy, why, "no-observer"), rule=_surely(policy.owners))
+        match opinion.opined:
+            case Opined.APPROVE:
+                return Verdict(Decision.APPROVE, case.tier, opinion.reason, opinion.decided_by)
+            case Opined.DENY:
+                return _deny(case, opinion.reason, opinion.decided_by)
+            case Opined.ESCALATE:
+                verdict = _ask(case, policy, opinion.reason, opinion.decided_by)
+                return replace(verdict, rule=_surely(policy.owners), alert=True)
+
+
+def _light(case: Case, rule: Rule | None) -> Verdict | None:
+    """What runs without an observer's look."""
+    if case.tier is Tier.HARMLESS:
+        return Verdict(Decision.APPROVE, case.tier, "harmless", "tier-0")
+    if case.tier is Tier.LIMITED:
+        return Verdict(Decision.APPROVE, case.tier, "within its rate limit", "tier-1")
+    if case.tier is Tier.SENSITIVE and rule is not None and rule.decision is Decision.APPROVE:
+        return Verdict(Decision.APPROVE, case.tier, rule.reason or "a rule of this server allows this call", "rule")
+    return None
+
+
+def _ask_as_configured(case: Case, policy: GatePolicy, rule: Rule | None, *, is_tainted: bool) -> Verdict | None:
+    """Where a rule or a mode wants people to be asked. Their silence is consent only where the owner wrote that, and
+    never to what is tainted, destructive or of the highest tier.
+    """
+    tool, approval = case.asked.tool, None
+    if rule is not None and rule.decision is Decision.ASK:
+        reason, decided_by = rule.reason or "a rule of this server wants people to be asked", "rule"
+        approval = rule.approval
+    elif policy.mode(tool, is_ruled=rule is not None) is Mode.ASK:
+        reason, decided_by = f"people are asked about every use of '{tool}'", "mode"
+    else:
+        return None
+    asked = approval or (policy.owners if case.tier is Tier.DANGEROUS else policy.approval)
+    may_be_silent = not (is_tainted or case.spec.destructive or case.tier is Tier.DANGEROUS)
+    return Verdict(Decision.ASK, case.tier, reason, decided_by, asked if may_be_silent else _surely(asked))
+
+
+def _ask(case: Case, policy: GatePolicy, reason: str, decided_by: str) -> Verdict:
+    """The asker decides, or for the highest tier an owner; nobody's silence is consent."""
+    asked = policy.owners if case.tier is Tier.DANGEROUS else policy.approval
+    return Verdict(Decision.ASK, case.tier, reason, decided_by, _surely(asked))
+
+
+def _surely(rule: ApprovalRule) -> ApprovalRule:
+    return replace(rule, grant_on_timeout=False)
+
+
+def _deny(case: Case, reason: str, decided_by: str) -> Verdict:
+    return Verdict(Decision.DENY, case.tier, reason, decided_by)

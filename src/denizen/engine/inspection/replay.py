@@ -1,0 +1,360 @@
+"""What would be sent for a message, without sending it (C-inspect-payload). Called by `denizen prompt`.
+
+The real steps of a turn are taken up to the first answer that they need, on a model that gives none. Nothing is
+written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+import anyio
+
+from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from denizen.domain.ids import AgentName, ConversationId, TurnId
+from denizen.domain.json import Json
+from denizen.domain.message import Message, Role
+from denizen.domain.mirror import FORGOTTEN
+from denizen.domain.prompt_messages import without_dead_images
+from denizen.domain.room import RoomKind
+from denizen.domain.routing import FALLBACK
+from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
+from denizen.domain.turn import CallRecord, Inbound, Owed, Step
+from denizen.domain.usage import Usage
+from denizen.domain.verdict import Decision, Verdict
+from denizen.engine.budget.budgets import Payment
+from denizen.engine.gate.decision import Judge
+from denizen.engine.gate.executor import Gate
+from denizen.engine.inspection.queries import Trace, load_trace
+from denizen.engine.intake.opening import Opened, load_turn, plan_turn
+from denizen.engine.loop.routing import Router
+from denizen.engine.loop.services import Services
+from denizen.engine.loop.steps import Steps
+from denizen.engine.prompt.gather import TurnContext, gather, model_of
+from denizen.engine.prompt.session_history import Past
+from denizen.engine.runtime.generation import Generation, Runtime
+from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.tool_policy import GatePolicy
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
+from denizen.engine.turn import find_answer, render
+from denizen.ports.model import Capabilities, Model, ModelEvent, ModelInfo, ModelRequest, Models
+from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope, Toolset
+
+NOT_SENT = "not_sent"
+NEWEST = "9" * 20
+"""Stands for the id of a post that is newer than any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """A request and the model that it is for."""
+
+    model: str
+    request: ModelRequest
+
+
+async def plan_requests(
+    runtime: Runtime, services: Services, inbound: Inbound, conversation: ConversationId | None = None
+) -> list[Unsent]:
+    """The first request of the turn; where tools are planned, also that for an answer without any; where the model is
+    chosen for the question, before them the request that sorts it, as if that had no answer. With a `conversation` as
+    if it were asked there. Raises what would keep the turn from being opened.
+    """
+    if not inbound.parts:
+        raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
+    async with runtime.lease() as leased:
+        generation = await services.configured(leased, leased.agent(inbound.agent).name)
+        agent = generation.agent(inbound.agent)
+        inbound, now = replace(inbound, agent=agent.name), services.clock.now()
+        if conversation is not None:
+            inbound = await _moved(services.store, inbound, conversation)
+        opened = await plan_turn(services.store, agent, inbound, now=now)
+        silent = _Silent(generation.models)
+        sorting = await Router(services).plan_request(opened, generation)
+        if sorting is not None:
+            silent.unsent.append(Unsent(sorting[0].name, sorting[1]))
+            opened = replace(opened, turn=replace(opened.turn, route=FALLBACK))
+        past = Past(opened.trigger.sequence, now)
+        context, history = await gather(
+            services.store, opened, replace(generation, models=silent), past, keeper=services.memories
+        )
+        with suppress(_NotSent):
+            await find_answer(context, FreeSteps(context, replace(services, live=Live())), history)
+    return silent.unsent
+
+
+async def _moved(store: Store, inbound: Inbound, conversation: ConversationId) -> Inbound:
+    """As if said there; where a room of a platform is mirrored, with what was said in it. Raises NotFound."""
+    async with store.work(write=False) as work:
+        place = (await work.conversations.get(conversation)).place
+        room = await work.archive.find_room(place.platform, place.thread or place.channel)
+    if room is None:
+        return replace(inbound, place=place)
+    shared = room.kind is not RoomKind.DIRECT
+    owed = Owed(inbound.agent, reply_to=NEWEST)
+    return replace(inbound, place=place, shared=shared, owed=owed, platform_id=NEWEST)
+
+
+class _NotSent(Unavailable):
+    """What the model that sends nothing raises."""
+
+
+@dataclass(slots=True)
+class _Silent:
+    """`denizen.ports.model.Models` whose models keep what they should send."""
+
+    models: Models
+    unsent: list[Unsent] = field(default_factory=list[Unsent])
+
+    def get(self, name: str) -> Model:
+        return _SilentModel(self.models.get(name), self.unsent)
+
+    def list_models(self) -> Sequence[ModelInfo]:
+        return self.models.list_models()
+
+    async def warm(self) -> None:
+        """Nothing is sent."""
+
+    async def aclose(self) -> None:
+        """The generation's own models stay open."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SilentModel:
+    model: Model
+    unsent: list[Unsent]
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.model.capabilities
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        self.unsent.append(Unsent(self.name, request))
+        raise _NotSent("Nothing was sent.", code=NOT_SENT)
+        yield  # what makes it a generator
+
+    async def estimate_cost_usd(self, input_tokens: int, output_tokens: int) -> Decimal | None:
+        return await self.model.estimate_cost_usd(input_tokens, output_tokens)
+
+
+NEAR = 500
+"""How many messages behind the question the turn's own first one is looked for: others may have asked meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What came of it. `unrecorded` are the calls for which there was no result."""
+
+    recorded: Trace
+    agent: AgentName
+    model: str
+    reply: str
+    usage: Usage
+    steps: Sequence[Step]
+    calls: Sequence[CallRecord]
+    unrecorded: Sequence[ToolCall]
+
+
+async def replay(runtime: Runtime, services: Services, turn_id: TurnId, *, agent: str = "", model: str = "") -> Replay:
+    """Runs it with that agent and model, or with those of then. Raises NotFound for a turn, agent or model that is not
+    there (any more), Conflict for a turn that cannot be repeated, and what the model raises.
+    """
+    recorded = await load_trace(services.store, turn_id)
+    async with runtime.lease() as leased:
+        opened = _changed(await load_turn(services.store, turn_id), agent, model)
+        generation = await services.configured(leased, opened.turn.agent)
+        _check(opened, generation, was_named=bool(agent), has_model=bool(model))
+        results = _Results(recorded.calls)
+        without_tools = replace(
+            generation, toolsets=tuple(_Recorded(each, results) for each in generation.toolsets), programs=None
+        )
+        past = Past(await _end_of_history(services.store, opened), services.clock.now())
+        opened = replace(opened, trigger=without_dead_images(opened.trigger, past.now))
+        context, history = await gather(services.store, opened, without_tools, past, keeper=services.memories)
+        alone = replace(services, live=Live(), gate=Gate(services.clock, _Yes(services.clock)))
+        steps = FreeSteps(context, alone)
+        try:
+            with anyio.fail_after(context.agent.limits.turn_timeout_s):
+                text = await find_answer(context, steps, history)
+        except TimeoutError as error:
+            raise Unavailable("This took too long, so I stopped.", code="turn_timeout") from error
+    return Replay(
+        recorded,
+        context.agent.name,
+        steps.answered_by,
+        render(text),
+        steps.usage,
+        steps.steps,
+        steps.calls,
+        results.missing,
+    )
+
+
+def _changed(opened: Opened, agent: str, model: str) -> Opened:
+    """With that agent and model. The model of then holds for its own agent only."""
+    turn = opened.turn
+    options, route = dict(turn.options), turn.route
+    if model:
+        options["model"] = model
+    elif agent:
+        options.pop("model", None)
+        route = None
+    return replace(opened, turn=replace(turn, agent=AgentName(agent or turn.agent), options=options, route=route))
+
+
+def _check(opened: Opened, generation: Generation, *, was_named: bool, has_model: bool) -> None:
+    turn, trigger = opened.turn, opened.trigger
+    if not turn.status.is_final:
+        raise Conflict("The turn has not ended yet.", code="turn_open", fix="Wait for its end.")
+    if trigger.parts == FORGOTTEN:
+        raise Conflict("The question of this turn was forgotten.", code="turn_forgotten")
+    if trigger.session_id is None:
+        raise Conflict(
+            "The question of this turn was asked anew, and has left its session.",
+            code="turn_superseded",
+            fix="Replay the turn that answered its last form.",
+        )
+    try:
+        agent = generation.agent(turn.agent)
+    except NotFound as error:
+        if was_named:
+            raise
+        raise NotFound(
+            f"The agent '{turn.agent}' of this turn is not configured any more.",
+            code="agent_unknown",
+            fix="Name another with --agent.",
+        ) from error
+    wanted = model_of(turn, agent)
+    try:
+        generation.models.get(wanted)
+    except NotFound as error:
+        if has_model:
+            raise
+        raise NotFound(
+            f"The model '{wanted}' of this turn is not configured any more.",
+            code=error.code,
+            fix="Name another with --model.",
+        ) from error
+
+
+async def _end_of_history(store: Store, opened: Opened) -> int:
+    """The sequence before which the turn saw the session: that of its own first message behind the question."""
+    turn, asked_at = opened.turn, opened.trigger.sequence
+    async with store.work(write=False) as work:
+        near: Sequence[Message] = await work.messages.list_tail(
+            turn.session_id, limit=NEAR + 1, before=asked_at + NEAR + 1
+        )
+    own = [m.sequence for m in near if m.turn_id == turn.id and m.role is not Role.USER and m.sequence > asked_at]
+    return min(own, default=asked_at)
+
+
+class _Direct:
+    """Steps that are taken and not recorded: `denizen.ports.durable.Stepping`."""
+
+    async def step(self, name: str, action: Callable[[], Awaitable[Json]]) -> Json:
+        del name
+        return await action()
+
+    async def gather(self, *steps: tuple[str, Callable[[], Awaitable[Json]]]) -> list[Json]:
+        return [await action() for _, action in steps]
+
+
+class FreeSteps(Steps):
+    """Steps that leave nothing behind: they hold everything to the end and write nothing of it."""
+
+    def __init__(self, context: TurnContext, services: Services) -> None:
+        super().__init__(context, services, _Direct())
+
+    async def save(self) -> None:
+        """A replay has no place in the session."""
+
+    async def settle(self) -> None:
+        """Whose money it is nobody knows: the operator asks, and not who asked then."""
+
+    @asynccontextmanager
+    async def _paying(self, request: ModelRequest) -> AsyncGenerator[Payment]:
+        yield Payment(self._context.model, request, "")
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        return tuple(self._steps)
+
+    @property
+    def calls(self) -> Sequence[CallRecord]:
+        return tuple(self._calls)
+
+
+class _Results:
+    """What tools gave when the turn ran. Of several results for the same call the first comes first, and the last
+    stays.
+    """
+
+    def __init__(self, calls: Sequence[CallRecord]) -> None:
+        ran = (each for each in calls if each.verdict.decision is Decision.APPROVE and not each.cached)
+        self._left = list(ran)
+        self.missing: list[ToolCall] = []
+
+    def take(self, call: ToolCall, spec: ToolSpec) -> ToolResult:
+        same = [each for each in self._left if each.tool == call.tool and _args_of(each, spec) == _key(call.args)]
+        if not same:
+            self.missing.append(call)
+            return ToolResult("This call was not recorded, and nothing runs in a replay.", is_error=True)
+        if len(same) > 1:
+            self._left.remove(same[0])
+        return ToolResult(same[0].result, is_error=same[0].is_error)
+
+
+def _args_of(record: CallRecord, spec: ToolSpec) -> str:
+    """As they were handed to the tool: the record has them as the model wrote them."""
+    try:
+        return _key(check_arguments(spec, dict(record.args)))
+    except ArgumentsError:  # the tool has changed since
+        return _key(record.args)
+
+
+def _key(args: Mapping[str, Json]) -> str:
+    return json.dumps(args, sort_keys=True)
+
+
+class _Yes(Judge):
+    """There is nothing to decide: what was denied then has no result, and nothing runs."""
+
+    async def judge(
+        self, spec: ToolSpec, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
+    ) -> Verdict:
+        del call, scope
+        return Verdict(Decision.APPROVE, max(policy.tier(spec), floor), "it ran then", "replay")
+
+
+class _Recorded:
+    """The tools of a toolset, answering with what was recorded: `denizen.ports.toolset.Toolset`. None of them runs."""
+
+    def __init__(self, toolset: Toolset, results: _Results) -> None:
+        self._toolset = toolset
+        self._results = results
+        self._specs: dict[str, ToolSpec] = {}
+
+    @property
+    def name(self) -> str:
+        return self._toolset.name
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        specs = await self._toolset.list_tools()
+        self._specs.update((spec.name, spec) for spec in specs)
+        return specs
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        del scope
+        return self._results.take(call, self._specs[call.tool])
+
+    async def aclose(self) -> None:
+        """The generation's own toolset stays open."""

@@ -1,0 +1,195 @@
+"""Usage: reports of other programs, the sums of days, and overviews of them (inventory 2.1, 2.7).
+
+The server keeps the sums up (`run`): those of yesterday once a day, of days on which it was down, and anew of those to
+which something came late. Overviews are right without that, but then cost a look at every record. Used by the web, the
+command line and `app`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import anyio
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import Conflict, Exhausted, InvalidInput
+from denizen.domain.statistics import (
+    HOURS,
+    By,
+    Chosen,
+    Overview,
+    Ranked,
+    Report,
+    Span,
+    Used,
+    check_report,
+    fill,
+    rank,
+)
+from denizen.engine.runtime.generation import Runtime
+from denizen.ports.store import Store, Work
+
+REPORTS_A_MINUTE = 120
+REPORTS_A_DAY = 5000
+"""Of one key: with the longest texts that are 25 MB."""
+
+TOP_USERS = 10
+TOP_NAMES = 100
+"""Models and sources: programs that report choose the names."""
+
+LOOK_EVERY_S = 600.0
+PAUSE_S = 0.05
+"""Between two days, so that others may write."""
+
+_log = logging.getLogger("denizen.statistics")
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class UsageStatistics:
+    """`overview` tells of everybody: its callers check who asks."""
+
+    def __init__(self, store: Store, clock: Clock, runtime: Runtime, *, sleep: Sleep = anyio.sleep) -> None:
+        self._store = store
+        self._clock = clock
+        self._runtime = runtime
+        self._sleep = sleep
+
+    # --- reports -----------------------------------------------------------------------------------------------------
+
+    async def report(self, report: Report) -> Report:
+        """Keeps it, with what it cost where that is known. The same id again changes nothing.
+
+        Raises InvalidInput for what cannot be kept, Conflict for an id that stands for another report, Exhausted when
+        its reporter has reported too much.
+        """
+        check_report(report)
+        priced = replace(report, usage=replace(report.usage, cost_usd=await self._estimate(report)))
+        async with self._store.work() as work:
+            known = await work.statistics.find_report(report.id)
+            if known is None:
+                await self._check_rate(work, report)
+                await work.statistics.add_report(priced)
+        if known is not None and _said(known) != _said(report):
+            raise Conflict(
+                "This key stands for another report.",
+                code="idempotency_conflict",
+                why="what was reported with it before differs",
+                fix="Send a new Idempotency-Key with each report.",
+            )
+        return known or priced
+
+    async def _check_rate(self, work: Work, report: Report) -> None:
+        now = report.reported_at.astimezone(UTC)
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        for most, since, span in (
+            (REPORTS_A_MINUTE, now - timedelta(minutes=1), "minute"),
+            (REPORTS_A_DAY, midnight, "day"),
+        ):
+            if await work.statistics.count_reports(report.reporter, since=since) >= most:
+                raise Exhausted(
+                    f"That is more than {most} reports a {span}.",
+                    code="reports_exhausted",
+                    why="each report is kept, and nobody may fill the disk",
+                    fix="Report sums, such as one for each answer or each hour.",
+                )
+
+    async def _estimate(self, report: Report) -> Decimal | None:
+        """By the prices of a configured model of that name."""
+        models = self._runtime.current.models
+        if report.model not in {model.name for model in models.list_models()}:
+            return None
+        return await models.get(report.model).estimate_cost_usd(report.usage.input_tokens, report.usage.output_tokens)
+
+    # --- sums of days ------------------------------------------------------------------------------------------------
+
+    async def compute(self, day: date | None = None) -> tuple[date, int]:
+        """Sums up a day anew, yesterday by default; tells which, and in how many rows. Raises InvalidInput for one that
+        is not over.
+        """
+        today = self._today()
+        chosen = day or today - timedelta(days=1)
+        if chosen >= today:
+            raise InvalidInput(
+                f"{chosen} is not over.",
+                code="day_not_over",
+                why=f"it is {today} now (UTC), and more may come",
+                fix="Choose an earlier day. Statistics of today need nothing to be computed.",
+            )
+        async with self._store.work() as work:
+            return chosen, await work.statistics.compute(chosen, now=self._clock.now())
+
+    async def catch_up(self) -> Sequence[date]:
+        """Computes all days that are over and due; tells which. What forgotten people spent in months that are over
+        counts for nobody from then on.
+        """
+        async with self._store.work(write=False) as work:
+            due = await work.statistics.list_due(before=self._today())
+        for day in due:
+            await self.compute(day)
+            await self._sleep(PAUSE_S)
+        if due:
+            async with self._store.work() as work:
+                await work.spending.forget_users(now=self._clock.now())
+            _log.info("usage computed", extra={"days": len(due), "last": due[-1].isoformat()})
+        return due
+
+    async def run(self) -> None:
+        """Keeps up, until it is cancelled."""
+        while True:
+            await self.catch_up()
+            await self._sleep(LOOK_EVERY_S)
+
+    # --- overviews ---------------------------------------------------------------------------------------------------
+
+    async def overview(self, days: int, *, source: str = "", model: str = "") -> Overview:
+        """Of everybody, with those who used most by name."""
+        span, chosen = Span.of_last(days, now=self._clock.now()), Chosen(source=source, model=model)
+        async with self._store.work(write=False) as work:
+            found = await _overview(work, span, chosen)
+            users = rank(await _sums(work, span, By.USER, chosen), limit=TOP_USERS)
+            names = await work.statistics.find_names([row.key for row in users])
+            hours = await work.statistics.sum_hours(span, source=source, model=model)
+        named = [Ranked(row.key, row.used, names.get(row.key, row.key.partition(":")[2])) for row in users]
+        return replace(found, users=named, hourly=fill(HOURS, hours))
+
+    async def overview_of(self, user: str, days: int) -> Overview:
+        """Of one user, by their principal's key."""
+        span = Span.of_last(days, now=self._clock.now())
+        async with self._store.work(write=False) as work:
+            return await _overview(work, span, Chosen(user=user))
+
+    async def sum_up(self, days: int, by: Sequence[By]) -> Mapping[tuple[str, ...], Used]:
+        """Of everybody, only what there is."""
+        span = Span.of_last(days, now=self._clock.now())
+        async with self._store.work(write=False) as work:
+            return await work.statistics.sum_up(span, by, Chosen())
+
+    def _today(self) -> date:
+        return self._clock.now().astimezone(UTC).date()
+
+
+def _said(report: Report) -> Report:
+    """Without when it came, and what it was thought to cost then."""
+    return replace(report, reported_at=datetime.min.replace(tzinfo=UTC), usage=replace(report.usage, cost_usd=None))
+
+
+async def _overview(work: Work, span: Span, chosen: Chosen) -> Overview:
+    daily = await _sums(work, span, By.DAY, chosen)
+    before = await _sums(work, span.before, By.DAY, chosen)
+    return Overview(
+        span,
+        sum(daily.values(), Used()),
+        sum(before.values(), Used()),
+        rank(await _sums(work, span, By.MODEL, chosen), limit=TOP_NAMES),
+        rank(await _sums(work, span, By.SOURCE, chosen), limit=TOP_NAMES),
+        fill(span.days, daily),
+    )
+
+
+async def _sums(work: Work, span: Span, by: By, chosen: Chosen) -> Mapping[str, Used]:
+    return {key: used for (key,), used in (await work.statistics.sum_up(span, [by], chosen)).items()}

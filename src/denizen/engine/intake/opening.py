@@ -1,0 +1,258 @@
+"""Opening a turn: the message and the turn, written together (steps 1 and 2 of `turn.py`)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from denizen.domain.agent import Agent, ContextStrategy
+from denizen.domain.conversation import Place
+from denizen.domain.delivery import DeliveryKind, DeliveryState
+from denizen.domain.errors import Conflict
+from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId, derive, turn_id
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.message import Message, Part, Role, parts_to_json
+from denizen.domain.prompt import PromptMessage
+from denizen.domain.prompt_messages import date_mark, time_mark, to_store, zone_of
+from denizen.domain.subject import subject_to_json
+from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
+from denizen.ports.reception import Claim
+from denizen.ports.store import Store, Work
+
+MARKED_TAIL = 8
+"""Where nobody asked in so many messages, the date is told again, which does no harm."""
+
+ROUTED = "routed"
+"""Among the options of a turn: its model is chosen for the question. Decided here, so that a turn which is taken up
+again after a change of the configuration has the same steps.
+"""
+
+UNWANTED = "unwanted"
+"""The failure of a piece that was tried when its turn ended: it is not tried once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A turn with what was written next to it, so that the run need not read it again."""
+
+    turn: Turn
+    place: Place
+    trigger: Message
+
+    @property
+    def lane(self) -> str:
+        return lane(self.turn.agent, ConversationId(str(self.turn.options.get("lane") or self.turn.conversation_id)))
+
+    @property
+    def owed(self) -> Owed | None:
+        """Where the reply has to go, when it is owed on a platform. `answers` only where they are several."""
+        return owed_of(self.turn)
+
+
+def owed_of(turn: Turn) -> Owed | None:
+    """Where the turn's reply has to go, when it is owed on a platform."""
+    row = turn.options.get("owed")
+    if not isinstance(row, dict):
+        return None
+    old, answers = row.get("supersedes"), row.get("answers")
+    return Owed(
+        AgentName(str(row["account"])),
+        str(row.get("reply_to", "")),
+        str(row.get("ticket", "")),
+        answers=tuple(map(str, answers)) if isinstance(answers, list) else (),
+        supersedes=TurnId(str(old)) if old else None,
+        guild=str(row.get("guild", "")),
+        may_be_silent=row.get("may_be_silent") is True,
+        of_several=row.get("of_several") is True,
+    )
+
+
+def lane(agent: str, conversation: ConversationId) -> str:
+    """Turns of one lane run one after another: those of one agent's history."""
+    return f"{agent}\x00{conversation}"
+
+
+def lane_of(agent: str, inbound: Inbound) -> str:
+    return lane(agent, (inbound.session_place or inbound.place).conversation_id)
+
+
+def key_of(agent: Agent, inbound: Inbound) -> TurnId:
+    return turn_id(agent.name, inbound.place.platform, inbound.platform_id)
+
+
+async def open_turn(store: Store, agent: Agent, inbound: Inbound, *, now: datetime) -> tuple[Opened, bool]:
+    """Writes message and turn in one unit of work; False when the same message was opened before. A message that
+    another turn answers already stays with that turn. Raises Conflict when a sender gives one id to two messages.
+    """
+    key = key_of(agent, inbound)
+    async with store.work() as work:
+        conversation = await work.conversations.put(inbound.place, now=now)
+        claimed = await _claim(work, key, inbound, now)
+        if claimed is not None:
+            turn = await work.turns.get(claimed)
+            at = await work.conversations.get(turn.conversation_id)
+            return Opened(turn, at.place, await work.messages.get(turn.trigger_id)), False
+        home = conversation
+        if inbound.session_place is not None:
+            home = await work.conversations.put(inbound.session_place, now=now)
+        fresh_session = inbound.new_session and await work.turns.find(key) is None
+        begin = work.sessions.renew if fresh_session else work.sessions.current
+        session = await begin(home.id, agent.name, now=now)
+        turn, is_new = await work.turns.open(
+            Turn(
+                key, conversation.id, session.id, agent.name, inbound.principal,
+                MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(agent, inbound),
+            )
+        )  # fmt: skip
+        if not is_new:
+            _check_same(turn, inbound)
+        meta = await _meta(work, agent, turn, inbound)
+        trigger = Message(
+            turn.trigger_id, conversation.id, Role.USER, inbound.author, _kept(agent, inbound), created_at=now,
+            session_id=session.id, turn_id=key, platform_id=inbound.platform_id, meta=meta,
+        )  # fmt: skip
+        if is_new:
+            trigger = await work.messages.add(trigger)
+            if inbound.owed and inbound.owed.supersedes:
+                await work.messages.forget_turn(inbound.owed.supersedes)
+                await end_unwanted(work, inbound.owed.supersedes, now=now)
+    return Opened(turn, conversation.place, trigger), is_new
+
+
+async def plan_turn(store: Store, agent: Agent, inbound: Inbound, *, now: datetime) -> Opened:
+    """What `open_turn` would open; nothing is written. Where there is no session yet, its id is empty."""
+    key, place = key_of(agent, inbound), inbound.place
+    home = (inbound.session_place or place).conversation_id
+    async with store.work(write=False) as work:
+        sessions = await work.sessions.list_sessions(home, agent.name)
+        found = next((each for each in sessions if each.closed_at is None and not inbound.new_session), None)
+        session = found.id if found else SessionId("")
+        turn = Turn(
+            key, place.conversation_id, session, agent.name, inbound.principal,
+            MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(agent, inbound),
+        )  # fmt: skip
+        last = await work.messages.list_tail(session, limit=1)
+        trigger = Message(
+            turn.trigger_id, place.conversation_id, Role.USER, inbound.author, _kept(agent, inbound), created_at=now,
+            session_id=session, turn_id=key, platform_id=inbound.platform_id,
+            meta=await _meta(work, agent, turn, inbound), sequence=last[-1].sequence + 1 if last else 1,
+        )  # fmt: skip
+    return Opened(turn, place, trigger)
+
+
+async def load_turn(store: Store, key: TurnId) -> Opened:
+    """Raises NotFound."""
+    async with store.work(write=False) as work:
+        turn = await work.turns.get(key)
+        conversation = await work.conversations.get(turn.conversation_id)
+        return Opened(turn, conversation.place, await work.messages.get(turn.trigger_id))
+
+
+async def _claim(work: Work, key: TurnId, inbound: Inbound, now: datetime) -> TurnId | None:
+    """Takes the messages that this turn answers; the turn that has its message already, if there is one."""
+    owed = inbound.owed
+    if owed is None or not owed.answers:
+        return None
+    platform = inbound.place.platform
+    claims = [Claim(owed.account, platform, post, key) for post in owed.answers]
+    taken = await work.reception.claim(claims, now=now)
+    if taken:
+        return None
+    earlier = await work.reception.find_claims(owed.account, platform, owed.answers)
+    others = [claim.turn_id for claim in earlier.values() if claim.turn_id not in (None, key)]
+    return others[0] if others else None
+
+
+async def end_unwanted(work: Work, key: TurnId, *, now: datetime) -> None:
+    """Nobody wants the turn's answer any more: it has ended, in whatever process it runs, and owes nothing that was
+    not tried yet. Whoever runs it finds that out when it writes down its end.
+    """
+    turn = await work.turns.find(key)
+    if turn is not None and not turn.status.is_final:
+        await work.turns.close(replace(turn, status=TurnStatus.CANCELLED, closed_at=now, failure="Stopped."))
+    for delivery in await work.outbox.list_of_turn(key):
+        if delivery.kind in (DeliveryKind.PREVIEW, DeliveryKind.CARD, DeliveryKind.CARD_END):
+            continue
+        if delivery.state is DeliveryState.PENDING:
+            await work.outbox.update(replace(delivery, state=DeliveryState.WITHDRAWN))
+        elif delivery.state is DeliveryState.SENDING:
+            await work.outbox.update(replace(delivery, failure=UNWANTED))
+
+
+async def _meta(work: Work, agent: Agent, turn: Turn, inbound: Inbound) -> dict[str, Json]:
+    meta: dict[str, Json] = {}
+    if inbound.shared:
+        meta["speaker"] = inbound.author.name
+    tail = await work.messages.list_tail(turn.session_id, limit=MARKED_TAIL)
+    if agent.timestamps is not None:
+        mark = time_mark(agent.timestamps, turn.opened_at, tail[-1].created_at if tail else None)
+        if mark:
+            meta["time"] = mark
+    if agent.context is ContextStrategy.SESSION and inbound.supplied is None:
+        asked = [m.created_at for m in tail if m.role is Role.USER and m.turn_id is not None]
+        mark = date_mark(turn.opened_at, asked[-1] if asked else None, zone_of(agent))
+        if mark:
+            meta["date"] = mark
+    return meta
+
+
+def _kept(agent: Agent, inbound: Inbound) -> tuple[Part, ...]:
+    return to_store(inbound.parts, Role.USER, agent.storing)
+
+
+def _options(agent: Agent, inbound: Inbound) -> JsonObject:
+    """What the request said beyond its message, as JSON for the turn's record."""
+    session_at = inbound.session_place
+    options: JsonObject = {
+        "model": inbound.model,
+        "instructions": inbound.instructions,
+        "max_output_tokens": inbound.max_output_tokens,
+        "temperature": inbound.temperature,
+        "supplied": None if inbound.supplied is None else [_row(message) for message in inbound.supplied],
+        "asked_by_bot": inbound.author.is_bot or None,
+        "lane": session_at.conversation_id if session_at else None,
+        "owed": _owed(inbound.owed) if inbound.owed else None,
+        "reach": inbound.reach.value,
+        "said": _fingerprint(inbound) if inbound.keyed else None,
+        ROUTED: (agent.is_routed and not inbound.model) or None,
+        "subject": subject_to_json(inbound.subject) if inbound.subject else None,
+    }
+    return {name: value for name, value in options.items() if value not in (None, "")}
+
+
+def _fingerprint(inbound: Inbound) -> str:
+    """Of what the sender said, and where. How it is to be answered may differ when it is sent again."""
+    supplied = None if inbound.supplied is None else [_row(message) for message in inbound.supplied]
+    said = [parts_to_json(inbound.parts), inbound.instructions, supplied, inbound.new_session]
+    return derive("said", inbound.place.conversation_id, json.dumps(said, sort_keys=True))
+
+
+def _check_same(turn: Turn, inbound: Inbound) -> None:
+    """Raises Conflict when the turn answers another message of the sender's."""
+    said = turn.options.get("said")
+    if inbound.keyed and said and said != _fingerprint(inbound):
+        raise Conflict(
+            "This Idempotency-Key stands for another message.",
+            code="idempotency_conflict",
+            why="what was sent with it before differs, and has its answer",
+            fix="Send a new key with each message, and the same one only with the same message.",
+        )
+
+
+def _row(message: PromptMessage) -> JsonObject:
+    return {"role": message.role, "parts": parts_to_json(message.parts)}
+
+
+def _owed(owed: Owed) -> JsonObject:
+    row: JsonObject = {
+        "account": owed.account,
+        "reply_to": owed.reply_to,
+        "ticket": owed.ticket,
+        "answers": list(owed.answers) if len(owed.answers) > 1 else None,
+        "supersedes": owed.supersedes,
+        "guild": owed.guild,
+        "may_be_silent": owed.may_be_silent,
+        "of_several": owed.of_several,
+    }
+    return {name: value for name, value in row.items() if value}

@@ -1,0 +1,315 @@
+"""The index of the current snapshot: brought up to date file by file, and its passages given their meaning.
+
+Only what has changed is read. A sync does it as its last step, and the server whenever another process has published;
+meaning follows in the background, since a small model takes up to 70 ms for a passage. Until a file is indexed again,
+search finds it as it was, but for talk (`search`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+from anyio import to_thread
+
+from denizen.domain.errors import NotFound
+from denizen.domain.ids import derive
+from denizen.domain.passage import CUT_AS
+from denizen.domain.ranking import fuse, telling_words
+from denizen.domain.snapshot import Snapshot
+from denizen.domain.source import Source, SourceKind
+from denizen.engine.embedding.embedder import Meaning, usual_similarity
+from denizen.engine.knowledge.reading import Sleep
+from denizen.ports.documents import PASSAGES, Document, IndexedPassage, IndexSize
+from denizen.ports.memory import Vector
+from denizen.ports.source import Library, Progress, Report
+from denizen.ports.store import Store
+
+INDEX = "search index"
+"""Stands for it among sources whose progress is told."""
+FILES_AT_ONCE = 400
+BYTES_AT_ONCE = 800_000
+"""In one unit of work, which takes about 0.1 s, so that others get to write in between."""
+REMOVED_AT_ONCE = 40
+EMBEDDED_AT_ONCE = 16
+LOOK_EVERY_S = 5.0
+EMBED_PAUSE_S = 30.0
+REST_S = 0.05
+"""Between two batches: a question that is asked meanwhile waits for one at most."""
+MEANT_CHARS = 1500
+
+_log = logging.getLogger("denizen.knowledge")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A file of the snapshot. `content` is its digest in the library, `digest` that of what is indexed of it."""
+
+    path: str
+    source_id: str
+    content: str
+    digest: str
+    size_bytes: int
+
+    def cut(self, text: str) -> Document:
+        return Document.cut(self.path, self.source_id, self.digest, text)
+
+
+def report_nothing(_progress: Progress) -> None:
+    """For nobody who watches."""
+
+
+class Indexing:
+    """One for a process. Two processes that index at once do the same work twice, and come to the same."""
+
+    def __init__(self, store: Store, library: Library, meaning: Meaning, *, sleep: Sleep = anyio.sleep) -> None:
+        self._store = store
+        self._library = library
+        self._meaning = meaning
+        self._sleep = sleep
+        self._lock = anyio.Lock()
+        self._published = anyio.Event()
+        self._is_kept = False
+        self.progress: Progress | None = None
+        """Of what is being indexed in this process; None when nothing is."""
+
+    def hurry(self) -> None:
+        """Something was published: `keep_indexed`, if it runs here, begins at once."""
+        if self._is_kept:
+            self.progress = self.progress or Progress("indexing")
+            self._published.set()
+
+    async def catch_up(self, report: Report = report_nothing) -> str:
+        """Indexes the current snapshot, unless it is; also one that is published meanwhile. The id of the snapshot that
+        is indexed then, empty when there is none.
+        """
+        return await self._catch_up(report, spares_withheld=False)
+
+    async def _catch_up(self, report: Report, *, spares_withheld: bool) -> str:
+        async with self._lock:
+            while True:
+                withheld = await self._list_withheld()
+                current = await self._library.current()
+                wanted = current.id if current is not None else ""
+                spared = withheld if spares_withheld else ()
+                state = derive("part", wanted, *(each.id for each in spared)) if spared else wanted
+                async with self._store.work(write=False) as work:
+                    if await work.documents.find_indexed() in (wanted, state):
+                        return wanted
+                try:
+                    await self._index(current, spared, partial(self._tell, report))
+                    await self._finish(state, sweeps=not withheld)
+                except NotFound:  # it expired meanwhile, and is not the current one any more
+                    if (await self._library.current()) == current:
+                        raise
+                finally:
+                    self._rest()
+
+    async def keep_indexed(self) -> None:
+        """Until it is cancelled: indexes what is published, by whichever process. What is indexed of a channel stays
+        while it is withheld: most of it comes back within seconds, and would need its meaning again. It is not found
+        meanwhile (`search`).
+        """
+        self._is_kept = True
+        try:
+            while True:
+                self._published = anyio.Event()
+                await self._catch_up(report_nothing, spares_withheld=True)
+                self._rest()
+                with anyio.move_on_after(LOOK_EVERY_S):
+                    await self._published.wait()
+        finally:
+            self._is_kept, self._published = False, anyio.Event()
+            self._rest()
+
+    async def _list_withheld(self) -> Sequence[Source]:
+        """Channels, by id."""
+        async with self._store.work(write=False) as work:
+            withheld = {state.source_id for state in await work.sources.list_states() if state.is_withheld}
+            sources = await work.sources.list_sources()
+        return [each for each in sources if each.kind is SourceKind.ARCHIVE and each.id in withheld]
+
+    async def keep_embedded(self) -> None:
+        """Until it is cancelled: makes the vectors that are missing. One that fails is left alone for a while."""
+        while True:
+            if not await self.embed_some():
+                await self._sleep(EMBED_PAUSE_S)
+
+    async def embed_all(self, report: Report = report_nothing) -> int:
+        """How many passages got their meaning. Ends early when the embedder does not answer."""
+        total, done = (await self.size()).passages, 0
+        while made := await self.embed_some():
+            done += made
+            report(Progress("giving passages their meaning", done, total))
+        return done
+
+    async def embed_some(self) -> int:
+        """One batch; how many were made, 0 when none is missing or there is no meaning now."""
+        model = self._meaning.model
+        if not model:
+            return 0
+        async with self._store.work(write=False) as work:
+            missing = await work.documents.list_without_vector(model, limit=EMBEDDED_AT_ONCE)
+        meant = await self._meaning.of_texts([each.passage.described[:MEANT_CHARS] for each in missing])
+        if not missing or meant is None:
+            return 0
+        rows = [
+            Vector(PASSAGES, each.source_id, each.key, meant.model, vector)
+            for each, vector in zip(missing, meant.vectors, strict=True)
+        ]
+        async with self._store.work() as work:
+            await work.vectors.put(rows)
+            if len(missing) < EMBEDDED_AT_ONCE:
+                await work.vectors.remove_other_models(PASSAGES, meant.model)
+        await self._sleep(REST_S)
+        return len(missing)
+
+    async def count_without_meaning(self) -> int:
+        """Passages for which the model that is configured now has not made a vector yet; 0 without one."""
+        model = self._meaning.model
+        async with self._store.work(write=False) as work:
+            return await work.documents.count_without_vector(model) if model else 0
+
+    async def size(self) -> IndexSize:
+        async with self._store.work(write=False) as work:
+            return await work.documents.size()
+
+    def _rest(self) -> None:
+        self.progress = Progress("indexing") if self._published.is_set() else None
+
+    def _tell(self, report: Report, progress: Progress) -> None:
+        self.progress = progress
+        report(progress)
+
+    async def _index(self, snapshot: Snapshot | None, spared: Sequence[Source], report: Report) -> None:
+        """What is indexed of the spared sources stays as it is."""
+        ids, folders = {each.id for each in spared}, tuple(f"{each.folder}/" for each in spared)
+        wanted = {path: file for path, file in (await self._list_wanted(snapshot)).items() if file.source_id not in ids}
+        async with self._store.work(write=False) as work:
+            known = await work.documents.list_digests()
+        gone = [path for path in known if path not in wanted and not path.startswith(folders)]
+        new = [document for path, document in wanted.items() if known.get(path) != document.digest]
+        for start in range(0, len(gone), REMOVED_AT_ONCE):
+            async with self._store.work() as work:
+                await work.documents.remove(gone[start : start + REMOVED_AT_ONCE])
+        done = 0
+        for batch in _batches(new):
+            report(Progress("indexing", done, len(new)))
+            documents = await self._cut(batch)
+            async with self._store.work() as work:
+                await work.documents.put(documents)
+            done += len(batch)
+        report(Progress("indexed", len(new), len(new)))
+        _log.info("the snapshot is indexed", extra={"new": len(new), "gone": len(gone), "files": len(wanted)})
+
+    async def _finish(self, state: str, *, sweeps: bool) -> None:
+        """The meaning of what is gone goes, too, but not while some of it may come back."""
+        async with self._store.work() as work:
+            if sweeps:
+                await work.documents.sweep_vectors()
+            await work.documents.mark_indexed(state)
+
+    async def _list_wanted(self, snapshot: Snapshot | None) -> Mapping[str, _Wanted]:
+        found: dict[str, _Wanted] = {}
+        for part in snapshot.parts if snapshot else ():
+            for file in await self._library.list_files(part.manifest):
+                path = f"{part.folder}/{file.path}"
+                # With everything that decides what its passages are.
+                digest = derive("doc", CUT_AS, part.source_id, file.digest)
+                found[path] = _Wanted(path, part.source_id, file.digest, digest, file.size_bytes)
+        return found
+
+    async def _cut(self, wanted: Sequence[_Wanted]) -> list[Document]:
+        """Without those that are gone: they would count as indexed if they came back."""
+        texts = await self._library.read_texts([each.content for each in wanted])
+        there = [(each, text) for each, text in zip(wanted, texts, strict=True) if text is not None]
+        return await to_thread.run_sync(lambda: [each.cut(text) for each, text in there])
+
+
+def _batches(files: Sequence[_Wanted]) -> Iterator[Sequence[_Wanted]]:
+    """Many small files, or a few large ones."""
+    batch: list[_Wanted] = []
+    size_bytes = 0
+    for file in files:
+        if batch and (len(batch) >= FILES_AT_ONCE or size_bytes + file.size_bytes > BYTES_AT_ONCE):
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(file)
+        size_bytes += file.size_bytes
+    if batch:
+        yield batch
+
+
+RANKED = 50
+"""Of each ranking."""
+PER_DOCUMENT = 3
+"""A long document must not fill the answer."""
+
+
+class DocumentSearch:
+    """One for a process. `similarity` is asked each time."""
+
+    def __init__(
+        self, store: Store, library: Library, meaning: Meaning, similarity: Callable[[], float] = usual_similarity
+    ) -> None:
+        self._store = store
+        self._library = library
+        self._meaning = meaning
+        self._similarity = similarity
+
+    async def __call__(
+        self, question: str, *, sources: Collection[str] = (), limit: int = 6
+    ) -> Sequence[IndexedPassage]:
+        """The best first, at most PER_DOCUMENT of a document. Raises NotFound for a source that is not there."""
+        words = " ".join(telling_words(question))
+        asked = await self._meaning.of_question(question) if question.strip() else None
+        async with self._store.work(write=False) as work:
+            known = {source.id: source.is_talk for source in await work.sources.list_sources()}
+            _check(sources, known)
+            by_words = await work.documents.find_by_words(words, sources=sources, limit=RANKED)
+            by_meaning: list[str] = []
+            if asked is not None:
+                near = await work.vectors.find_nearest(
+                    PASSAGES, sources or list(known), asked.model, asked.vector, limit=RANKED
+                )
+                by_meaning = [each.key for each in near if each.similarity >= self._similarity()]
+            found = await work.documents.list_passages(fuse(by_words, by_meaning))
+        return await self._spread([each for each in found if each.source_id in known], known, limit)
+
+    async def _spread(
+        self, found: Sequence[IndexedPassage], is_talk: Mapping[str, bool], limit: int
+    ) -> list[IndexedPassage]:
+        of_documents: Counter[str] = Counter()
+        texts: dict[str, str] = {}
+        chosen: list[IndexedPassage] = []
+        for each in found:
+            if of_documents[each.path] == PER_DOCUMENT or len(chosen) >= limit:
+                continue
+            if is_talk[each.source_id]:
+                if each.path not in texts:
+                    document = await self._library.find_document(each.path)
+                    texts[each.path] = _plain(document.text) if document else ""
+                if _plain(each.passage.text) not in texts[each.path]:
+                    continue
+            of_documents[each.path] += 1
+            chosen.append(each)
+        return chosen
+
+
+def _check(sources: Collection[str], known: Collection[str]) -> None:
+    for each in sources:
+        if each not in known:
+            raise NotFound(
+                f"There is no source '{each}'.",
+                code="source_not_found",
+                fix=f"Known sources: {', '.join(known) or 'none'}.",
+            )
+
+
+def _plain(text: str) -> str:
+    """Line ends are not the same wherever a text was read."""
+    return "\n".join(text.splitlines())

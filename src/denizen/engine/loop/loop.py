@@ -1,0 +1,176 @@
+"""Model and tools in turns until there is an answer or a limit (native tool calls).
+
+Rules: tools are resolved anew each step, with a passing note when they changed (T8, T9); the last two steps are
+without tools (S9); four tool-only steps in a row from 60 % of the steps on force one without (S10); the third
+identical round ends the calls (T15); a run without an answer gets one more request without tools (S13). One reply
+cannot start any number of calls: those beyond a bound come back unrun.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, ToolResultPart, calls_of, text_of
+from denizen.domain.prompt import PromptMessage, Stability
+from denizen.engine.loop.steps import Steps
+from denizen.engine.prompt.gather import TurnContext
+from denizen.engine.prompt.notes import behind
+from denizen.engine.prompt.system_prompt import fit, passing, tell_results
+from denizen.engine.tools.toolbox import SMALL_MODEL_TOOLS, Toolbox, Wish, resolve
+from denizen.ports.model import ModelReply, ModelRequest, ToolChoice
+
+IDENTICAL_ROUNDS = 3
+TOOL_ONLY_STREAK = 4
+MAX_CALLS_PER_STEP = 32
+APOLOGY = "I could not find an answer to that. Please try asking in another way."
+
+_ANSWER_NOW = "Answer now, in plain text, with what you have. No more tools."
+_NUDGE = "Use one of your tools to do this instead of describing it."
+
+
+async def run_loop(context: TurnContext, steps: Steps, history: Sequence[PromptMessage]) -> str:
+    """The answer's text. `history` ends with the message to answer. Raises what the model raises."""
+    limits = context.agent.limits
+    messages = list(history)
+    offered: frozenset[str] | None = None
+    streak = 0
+    nudges = 0
+    rounds: list[str] = []
+    made: list[ToolCallPart] = []
+    for number in range(1, limits.max_steps + 1):
+        toolbox = await _tools(context, steps, made)
+        names = frozenset(toolbox.tools)
+        notes = [] if offered in (None, names) else [_tools_note(toolbox)]
+        offered = names
+        text_only = not names or must_answer(number, limits.max_steps, streak)
+        if text_only and names and number > 1:
+            notes.append(_ANSWER_NOW)
+        reply = await _ask(context, steps, messages, toolbox, "none" if text_only else "auto", notes)
+        calls = () if text_only else calls_of(reply.parts)
+        if not calls:
+            text = text_of(reply.parts).strip()
+            if text and names and not text_only and not steps.call_count and nudges < limits.nudges:
+                nudges += 1
+                messages += _nudged(reply, _nudge_text(limits.nudge_text, last=nudges == limits.nudges))
+                steps.retract()
+                continue
+            if text or any(isinstance(part, ImagePart) for part in reply.parts):
+                return _finish(steps, reply, text)
+            break
+        made += calls
+        rounds.append(_signature(calls))
+        steps.retract()
+        if rounds[-IDENTICAL_ROUNDS:] == [rounds[-1]] * IDENTICAL_ROUNDS:
+            break
+        streak = 0 if text_of(reply.parts).strip() else streak + 1
+        messages += await _act(steps, reply, calls, toolbox)
+    return await _force(context, steps, messages)
+
+
+async def _tools(context: TurnContext, steps: Steps, made: Sequence[ToolCallPart]) -> Toolbox:
+    """Those of the session, and what the calls of this turn have found (VW8)."""
+    can, session = context.model.capabilities, context.turn.session_id
+    if not can.takes_tools:
+        return Toolbox({})
+    wish = Wish(context.question, steps.selections.of(session), made, SMALL_MODEL_TOOLS if can.small else 0)
+    toolbox = await resolve(context.agent, context.generation.toolsets, wish)
+    if toolbox.chosen:
+        steps.selections.keep(session, toolbox.chosen)
+    return toolbox
+
+
+def must_answer(number: int, max_steps: int, tool_only_streak: int) -> bool:
+    """Whether this step must do without tools. Steps count from 1."""
+    reserved = 2 if max_steps > 2 else 1
+    if number > max_steps - reserved:
+        return True
+    return number >= 3 and number >= 0.6 * max_steps and tool_only_streak >= TOOL_ONLY_STREAK
+
+
+async def _ask(
+    context: TurnContext,
+    steps: Steps,
+    messages: Sequence[PromptMessage],
+    toolbox: Toolbox,
+    choice: ToolChoice,
+    notes: Sequence[str],
+) -> ModelReply:
+    """The tools stay in the request even when none may be called: they are part of the cached prefix."""
+    request = ModelRequest(
+        segments=context.segments,
+        messages=fit(_laid(context, messages, map(passing, notes)), context.model.capabilities, native=True),
+        tools=toolbox.specs,
+        tool_choice=choice,
+        max_output_tokens=context.max_output_tokens,
+        sampling=context.sampling,
+        conversation_key=context.turn.session_id,
+        reasoning=context.agent.reasoning,
+        keep_s=context.keep_s,
+    )
+    return await steps.ask(request, "answer" if choice == "none" else "act")
+
+
+def _laid(
+    context: TurnContext, messages: Sequence[PromptMessage], notes: Iterable[PromptMessage]
+) -> list[PromptMessage]:
+    """What a participant does with tools is in no later prompt of it."""
+    promise = Stability.SESSION if context.voice is None else Stability.TURN
+    return behind(messages, [*context.notes, *notes], promise)
+
+
+async def _act(steps: Steps, reply: ModelReply, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> list[PromptMessage]:
+    results = (*await steps.call(calls[:MAX_CALLS_PER_STEP], toolbox), *map(_unrun, calls[MAX_CALLS_PER_STEP:]))
+    steps.keep(Role.ASSISTANT, reply.parts)
+    steps.keep(Role.TOOL, results)
+    await steps.save()
+    return [PromptMessage(Role.ASSISTANT, reply.parts), PromptMessage(Role.TOOL, results)]
+
+
+def _unrun(call: ToolCallPart) -> ToolResultPart:
+    text = f"Not run: only {MAX_CALLS_PER_STEP} calls are run at a time. Ask for the others when these are read."
+    return ToolResultPart(call.id, call.tool, text, is_error=True)
+
+
+async def _force(context: TurnContext, steps: Steps, messages: Sequence[PromptMessage]) -> str:
+    """One more request, in which tools do not exist: some servers let a model call them although it was told not to."""
+    request = ModelRequest(
+        segments=context.segments,
+        messages=fit(
+            [*tell_results(messages), *context.notes, passing(_ANSWER_NOW)], context.model.capabilities, native=False
+        ),
+        tool_choice="none",
+        max_output_tokens=context.max_output_tokens,
+        sampling=context.sampling,
+        conversation_key=context.turn.session_id,
+        reasoning=context.agent.reasoning,
+    )
+    reply = await steps.ask(request, "final")
+    text = text_of(reply.parts).strip()
+    if text:
+        return _finish(steps, reply, text)
+    steps.keep(Role.ASSISTANT, (TextPart(APOLOGY),))
+    return APOLOGY
+
+
+def _finish(steps: Steps, reply: ModelReply, text: str) -> str:
+    kept = tuple(part for part in reply.parts if not isinstance(part, ToolCallPart))
+    steps.keep(Role.ASSISTANT, kept)
+    return text
+
+
+def _nudged(reply: ModelReply, nudge: str) -> list[PromptMessage]:
+    return [PromptMessage(Role.ASSISTANT, reply.parts), passing(nudge)]
+
+
+def _nudge_text(custom: str, *, last: bool) -> str:
+    """The configured text is used on the last nudge only (T16)."""
+    return custom if custom and last else _NUDGE
+
+
+def _tools_note(toolbox: Toolbox) -> str:
+    return f"Your tools have changed. Available now: {', '.join(toolbox.tools) or 'none'}."
+
+
+def _signature(calls: Sequence[ToolCallPart]) -> str:
+    return json.dumps([[call.tool, call.args] for call in calls], sort_keys=True)

@@ -1,0 +1,379 @@
+"""The steps of one turn: model requests and tool calls, each durable, recorded and shown to who watches.
+
+Both ways to reach tools use it: `loop.py` (native tool calls) and `planning.py` (plan-then-act). It decides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from denizen.domain.audit import AuditEvent
+from denizen.domain.errors import Unavailable
+from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
+from denizen.domain.ids import MessageId, derive
+from denizen.domain.json import Json
+from denizen.domain.message import (
+    Author,
+    Message,
+    Part,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    calls_of,
+)
+from denizen.domain.prompt_messages import to_store, without_payloads
+from denizen.domain.routing import ROUTE, kept_with
+from denizen.domain.taint import META, from_json, to_json
+from denizen.domain.tool import Origin, ToolCall
+from denizen.domain.trace import PromptUse
+from denizen.domain.turn import CallRecord, Step
+from denizen.domain.usage import Usage, usage_from_json
+from denizen.engine.budget.budgets import Budgets, Payer, Payment, scopes_of
+from denizen.engine.knowledge.citations import Evidence
+from denizen.engine.knowledge.proof import Proofs
+from denizen.engine.loop.services import Services
+from denizen.engine.loop.step_record import (
+    Answer,
+    Beside,
+    CallPlace,
+    answer_from_json,
+    beside_of,
+    inner_records,
+    outcome_to_json,
+    record_of,
+    refusal,
+    reply_from_json,
+    reply_to_json,
+)
+from denizen.engine.prompt.caching import describe
+from denizen.engine.prompt.gather import TurnContext
+from denizen.engine.prompt.session_history import LARGE_REQUEST_TOKENS, USED
+from denizen.engine.prompt.transcript_messages import guarded
+from denizen.engine.runtime.audit_log import of_record
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
+from denizen.engine.tools.toolbox import Selections, Toolbox
+from denizen.ports.durable import Stepping
+from denizen.ports.model import ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
+from denizen.ports.store import Work
+from denizen.ports.toolset import Trail
+
+
+class Steps:
+    """Makes steps, keeps count, and holds what is not written yet. One per turn."""
+
+    def __init__(
+        self,
+        context: TurnContext,
+        services: Services,
+        stepping: Stepping | None = None,
+        *,
+        proofs: Proofs | None = None,
+    ) -> None:
+        self._context = context
+        self._services = services
+        self._budgets = _budgets_of(context, services)
+        self._stepping = stepping or services.durable
+        self._cache: dict[str, Answer] = {}
+        self._messages: list[Message] = []
+        self._before: list[Step] = []
+        self._steps: list[Step] = []
+        self._calls: list[CallRecord] = []
+        self._audited: list[AuditEvent] = []
+        self._prompts: list[PromptUse] = []
+        self._made_of: object = None
+        self.number = 0
+        self.call_count = 0
+        self._input_tokens = 0
+        self._data: dict[str, Json] = {}
+        self.usage = Usage()
+        self.answered_by = ""
+        self.taint = context.scope.taint
+        """What foreign text the turn has read so far."""
+        self.shown: list[Mapping[str, Any]] = []
+        """What results show to people, in the order of the calls (`domain/extras`)."""
+        self.beside = Beside()
+        """What the model gave besides text."""
+        self._proofs = proofs or Proofs(Evidence())
+        self.evidence = self._proofs.evidence
+
+    @property
+    def context(self) -> TurnContext:
+        return self._context
+
+    @property
+    def selections(self) -> Selections:
+        return self._services.selections
+
+    def count(self, step: Step) -> None:
+        """A request that was made for the turn before its first step, and is settled."""
+        self._before.append(step)
+        self.usage += step.usage
+
+    async def ask(self, request: ModelRequest, purpose: str, *, show: bool = True) -> ModelReply:
+        """One model request as a durable step; `show` streams its text to the watchers.
+
+        Raises what the model raises; a fault of the provider is recorded like a result.
+        """
+        self.number += 1
+        self._note_prompt(request)
+        recorded = await self._stepping.step(f"model:{self.number}", lambda: self._request(request, show=show))
+        reply, duration_ms = reply_from_json(cast("Mapping[str, Any]", recorded))
+        self.beside += beside_of(reply.parts, with_reasoning=show and self._context.agent.show_reasoning)
+        self.usage += reply.usage
+        self._input_tokens = reply.usage.input_tokens
+        self.answered_by = reply.model
+        self._steps.append(
+            Step(
+                self._context.turn.id,
+                self.number,
+                self.answered_by,
+                purpose,
+                reply.finish_reason,
+                reply.usage,
+                duration_ms,
+                self._services.clock.now(),
+            )
+        )
+        if self._budgets.is_limited and calls_of(reply.parts):
+            await self.settle()  # tools may take longer than a reservation lasts
+        return reply
+
+    def _note_prompt(self, request: ModelRequest) -> None:
+        made_of = (request.segments, [spec.name for spec in request.tools])
+        if made_of != self._made_of:
+            self._made_of = made_of
+            use = describe(request, self._context.turn.id, self.number, self._context.model.name)
+            self._prompts.append(replace(use, memories=self._context.memories))
+
+    async def _request(self, request: ModelRequest, *, show: bool) -> Json:
+        turn_id, live = self._context.turn.id, self._services.live
+        started = self._services.clock.monotonic_s()
+        voice = self._context.voice if show else None
+        guard = voice.guard() if voice else None
+        said, proof = "", self._proofs.begin()
+        async with (
+            self._paying(request) as payment,
+            aclosing(payment.model.stream(request)) as events,
+        ):
+            async for event in events:
+                match event:
+                    case TextDelta() | ThinkingDelta():
+                        payment.heard_chars += len(event.text)
+                        if show and isinstance(event, TextDelta):
+                            text = guard.feed(event.text) if guard else event.text
+                            said += text
+                            self._show(await proof.feed(text))
+                        elif show and self._context.agent.show_reasoning:
+                            live.publish(turn_id, ReasoningAdded(event.text))
+                    case ModelNotice():
+                        live.publish(turn_id, Notice(event.text))
+                    case ModelReply():
+                        payment.is_answered = True
+                        self._show(await proof.feed(guard.finish() if guard else "") + await proof.finish())
+                        reply = guarded(event, voice) if voice else event
+                        return reply_to_json(reply, self._since_ms(started))
+                if guard and guard.is_hit:
+                    payment.is_answered = True
+                    self._show(await proof.finish())
+                    return reply_to_json(await self._cut(payment, said), self._since_ms(started))
+        raise Unavailable(
+            "The model ended its answer too early.", code="model_incomplete", model=self._context.model.name
+        )
+
+    def _paying(self, request: ModelRequest) -> AbstractAsyncContextManager[Payment]:
+        return self._budgets.paying(self.number, self._context.model, request)
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._services.live.publish(self._context.turn.id, TextAdded(text))
+
+    async def _cut(self, payment: Payment, said: str) -> ModelReply:
+        """The reply that a model would have given had it stopped by itself; what it cost is estimated."""
+        name = payment.model.name
+        used = await self._budgets.estimate(payment)
+        text = said.rstrip()
+        return ModelReply((TextPart(text),) if text else (), used, "stop", name, name.partition("/")[0])
+
+    def _since_ms(self, started_s: float) -> int:
+        return round((self._services.clock.monotonic_s() - started_s) * 1000)
+
+    async def call(self, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> tuple[ToolResultPart, ...]:
+        """Runs the calls of one step side by side and returns their results in the order asked (inventory T13).
+
+        Every call goes through the gate; what does not fit its schema, or names no tool, comes back as an error that
+        teaches. Read-only tools are answered from the turn's cache when the same was asked before (V10, VW4).
+        """
+        prepared = [self._prepare(call, toolbox, position) for position, call in enumerate(calls)]
+        fresh = {p.key: p for p in reversed(prepared) if p.action is not None and p.key not in self._cache}
+        waiting = [p for p in prepared if fresh.get(p.key) is p]
+        named = [(f"tool:{self.number}.{p.position}", p.action) for p in waiting if p.action is not None]
+        results = await self._stepping.gather(*named)
+        for p, recorded in zip(waiting, results, strict=True):
+            row = cast("Mapping[str, Any]", recorded)
+            self._cache[p.key] = answer_from_json(row)
+            self.usage += usage_from_json(row.get("observed") or {})
+            self.taint |= from_json(row.get("taint"))
+            self._data[p.asked.id] = without_payloads(row.get("data"))
+            self.evidence.add(p.asked.args, self._cache[p.key].text, row.get("data"))
+            if row.get("data") and not row["is_error"]:
+                self.shown.append(row["data"])
+            self._calls += inner_records(row.get("inner") or (), self._place(p))
+        answers = [(p, p.refused or self._cache[p.key]) for p in prepared]
+        self.call_count += len(answers)
+        for p, answer in answers:
+            if p.refused is not None and toolbox.find(p.asked.tool) is not None:
+                self._tell_refused(p, p.refused)
+            cached = p.refused is None and fresh.get(p.key) is not p
+            self._calls.append(record_of(p.asked, answer, self._place(p), cached=cached))
+        if any(not p.reusable for p in waiting):
+            # Something may have changed: what was read before may be read anew.
+            self._cache.clear()
+        return tuple(ToolResultPart(p.asked.id, p.asked.tool, a.text, a.is_error) for p, a in answers)
+
+    def _prepare(self, call: ToolCallPart, toolbox: Toolbox, position: int) -> _Prepared:
+        bound = toolbox.find(call.tool)
+        if bound is None:
+            known = ", ".join(toolbox.tools) or "none"
+            return _Prepared(call, position, "", refused=refusal(f"There is no tool '{call.tool}'. Tools: {known}."))
+        try:
+            args = check_arguments(bound.spec, call.args)
+        except ArgumentsError as problem:
+            return _Prepared(call, position, "", refused=refusal(str(problem)))
+        key = f"{call.tool}\x00{json.dumps(args, sort_keys=True)}"
+        if not bound.spec.read_only:
+            key = f"{key}\x00{self.number}.{position}"
+        checked = ToolCall(call.id, call.tool, args, Origin.MODEL)
+
+        async def action() -> Json:
+            turn, live = self._context.turn, self._services.live
+
+            def tell(progress: str) -> None:
+                live.publish(turn.id, Notice(progress, call.id))
+
+            live.publish(turn.id, ToolStarted(call.id, call.tool, args))
+            scope = replace(
+                self._context.scope,
+                taint=self.taint,
+                trail=Trail(inner=[]),
+                idempotency_key=derive("call", turn.id, f"{self.number}.{position}"),
+                report=tell,
+            )
+            outcome = await self._services.gate.run(bound, checked, scope, self._context.generation.policy)
+            result = outcome.result
+            live.publish(turn.id, ToolFinished(call.id, call.tool, result.text, result.is_error, outcome.duration_ms))
+            return outcome_to_json(outcome, bound.spec.reads, scope.trail)
+
+        return _Prepared(call, position, key, action=action, reusable=bound.spec.read_only)
+
+    def _tell_refused(self, prepared: _Prepared, answer: Answer) -> None:
+        """Whoever watches sees it like a call that failed; nothing ran."""
+        call, turn, live = prepared.asked, self._context.turn, self._services.live
+        live.publish(turn.id, ToolStarted(call.id, call.tool, call.args))
+        live.publish(turn.id, ToolFinished(call.id, call.tool, answer.text, answer.is_error, 0))
+
+    def keep(self, role: Role, parts: Sequence[Part]) -> None:
+        """Remembers a message of this turn for the session. The same place in the turn has the same id always."""
+        turn = self._context.turn
+        author = Author("", self._context.agent.name, is_bot=True)
+        self._messages.append(
+            Message(
+                MessageId(derive("msg", turn.id, role, str(self.number))),
+                turn.conversation_id,
+                role,
+                author,
+                to_store(parts, role, self._context.agent.storing),
+                self._services.clock.now(),
+                session_id=turn.session_id,
+                turn_id=turn.id,
+                meta=self._meta_of(role, parts) | ({META: to_json(self.taint)} if self.taint else {}),
+            )
+        )
+
+    def _meta_of(self, role: Role, parts: Sequence[Part]) -> dict[str, Json]:
+        """What later turns and readers of the store want to know of a message besides its parts."""
+        if role is Role.ASSISTANT:
+            return self._meta_of_answer()
+        results = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
+        shown: dict[str, Json] = {key: self._data[key] for key in results if self._data.get(key)}
+        return {"shown": shown} if shown else {}
+
+    def _meta_of_answer(self) -> dict[str, Json]:
+        route, used = self._context.turn.route, self._input_tokens
+        meta: dict[str, Json] = {USED: used} if used > LARGE_REQUEST_TOKENS else {}
+        if route is not None:
+            meta[ROUTE] = kept_with(route, self._context.keep_s)
+        return meta
+
+    async def save(self) -> None:
+        """Writes what is held, in one unit of work."""
+        async with self._services.store.work() as work:
+            await self.write(work)
+            await self.audit(work)
+        self._steps, self._calls, self._messages, self._prompts = [], [], [], []
+
+    async def write(self, work: Work) -> None:
+        """Writes what is held into a unit of work that the caller has open. It stays held until it is saved, since the
+        unit may fail.
+        """
+        for prompt in self._prompts:
+            await work.turns.add_prompt(prompt)
+        self._audited = [
+            of_record(record, self._context.turn) for record in self._calls if await work.turns.add_call(record)
+        ]
+        for message in self._messages:
+            await work.messages.add(message)
+        most = self._context.agent.storing.max_messages
+        if most and self._messages:
+            await work.messages.keep_newest(self._context.turn.session_id, limit=most)
+        await self._write_steps(work)
+
+    async def audit(self, work: Work) -> None:
+        """Puts the calls that `write` found to be new into the audit log: last in the unit, since others wait there."""
+        audited, self._audited = self._audited, []
+        if audited:
+            await work.audit.add(audited)
+
+    async def settle(self) -> None:
+        """Writes what the requests so far have cost, whatever becomes of the turn. Twice is once."""
+        if self._steps:
+            async with self._services.store.work() as work:
+                await self._write_steps(work)
+
+    async def _write_steps(self, work: Work) -> None:
+        for step in self._before:
+            await work.turns.add_step(step)
+        for step in self._steps:
+            if await work.turns.add_step(step):
+                await self._budgets.settle(work, step)
+
+    def retract(self) -> None:
+        """What was streamed so far was not the answer."""
+        self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
+
+    def _place(self, prepared: _Prepared) -> CallPlace:
+        return CallPlace(self._context.turn.id, self.number, prepared.position, self._services.clock.now())
+
+
+def _budgets_of(context: TurnContext, services: Services) -> Budgets:
+    turn, generation = context.turn, context.generation
+    place = context.scope.place
+    payer = Payer(
+        turn.id, turn.agent, turn.principal, place.platform, scopes_of(turn, place), generation.budgets,
+        generation.models,
+    )  # fmt: skip
+    return Budgets(payer, services.store, services.live, services.clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    asked: ToolCallPart
+    position: int
+    key: str
+    action: Callable[[], Awaitable[Json]] | None = None
+    refused: Answer | None = None
+    reusable: bool = False

@@ -1,0 +1,81 @@
+"""What was said before, for agents that search it or read it again: within the conversation that they are in.
+
+Only the conversation of the call is searched: whoever reads the reply could read those messages too (promise 3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from denizen.domain.message import FilePart, ImagePart, Part, TextPart, ToolCallPart, ToolResultPart
+from denizen.domain.mirror import FORGOTTEN
+from denizen.domain.taint import of_stored
+from denizen.engine.runtime.choices import reset_at
+from denizen.ports.store import Store
+from denizen.ports.toolset import CallScope
+from denizen.skill import Found
+
+MAX_READ = 200
+"""Messages at once."""
+
+
+class Recall:
+    """The stored messages of one conversation."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def __call__(self, scope: CallScope, words: str, limit: int) -> Sequence[Found]:
+        """Newest first; at most `limit` messages that contain all the words. The turn's own messages are left out."""
+        async with self._store.work(write=False) as work:
+            hits = await work.messages.search(words, conversation_ids=[scope.conversation_id], limit=limit + 1)
+            reset = await reset_at(work, scope.agent, scope.conversation_id)
+        found = [
+            hit
+            for hit in hits
+            if hit.message.turn_id != scope.turn_id and (reset is None or hit.message.created_at > reset)
+        ][:limit]
+        for hit in found:
+            scope.trail.taint |= of_stored(hit.message)
+        return [Found(hit.message.author.name, hit.message.created_at, hit.excerpt) for hit in found]
+
+    async def read(self, scope: CallScope, first: int, last: int) -> Sequence[Found]:
+        """The messages of the session from sequence `first` to `last`, word for word, oldest first; at most MAX_READ.
+        The turn's own are left out, and so are those of other conversations, where several share the session.
+        """
+        last = min(last, first + MAX_READ - 1)
+        async with self._store.work(write=False) as work:
+            session = await work.sessions.get(scope.session_id)
+            if first > last or session.agent != scope.agent:
+                return []
+            tail = await work.messages.list_tail(session.id, limit=last - first + 1, before=last + 1)
+            reset = await reset_at(work, scope.agent, scope.conversation_id)
+        read = [
+            message
+            for message in tail
+            if message.sequence >= first
+            and message.turn_id != scope.turn_id
+            and message.conversation_id == scope.conversation_id
+            and message.parts not in ((), FORGOTTEN)
+            and (reset is None or message.created_at > reset)
+        ]
+        for message in read:
+            scope.trail.taint |= of_stored(message)
+        return [Found(m.author.name, m.created_at, "\n".join(map(_words, m.parts)), m.sequence) for m in read]
+
+
+def _words(part: Part) -> str:
+    match part:
+        case TextPart():
+            return part.text
+        case FilePart():
+            return f"[file {part.name}]\n{part.text}"
+        case ImagePart():
+            return "[image]"
+        case ToolCallPart():
+            return f"[called {part.tool} with {json.dumps(part.args, ensure_ascii=False)}]"
+        case ToolResultPart():
+            return f"[{part.tool} gave: {part.text}]"
+        case _:
+            return ""

@@ -1,0 +1,339 @@
+"""What agents keep in mind: writing it down, finding it again, and who may hear of it (promise 3).
+
+The rule is in `domain/memory`; here it is found out who reads. A place is private when nobody but the one who asks
+reads there: the terminal, the web page, a direct talk. Behind the API may be any number of people, whoever has the key,
+so what is told there comes up in that conversation only.
+
+A new text of a memory is told where it was changed: all who read there could see the old one too, and nobody else
+hears what was new. Skills get here through `denizen.skill.MemoryAccess`, turns through `MemoryKeeper.recall`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import anyio
+
+from denizen.domain.clock import Clock
+from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NotAllowed, NotFound
+from denizen.domain.ids import AgentName, derive
+from denizen.domain.memory import (
+    CORE,
+    ID_CHARS,
+    MAX_CHARS,
+    MAX_MEMORIES,
+    Hearing,
+    Memory,
+    RecallPolicy,
+    may_come_up,
+    needs_rooms,
+)
+from denizen.domain.principal import PrincipalKind, RoleName
+from denizen.domain.ranking import fuse, rank_by_words
+from denizen.domain.room import RoomKind
+from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.runtime.connected_accounts import Channels
+from denizen.ports.memory import MEMORIES, Vector
+from denizen.ports.store import Store, Work
+from denizen.ports.toolset import CallScope
+from denizen.skill import Deed, Deeds, MemoryAccess, Remembered
+
+SEARCHED_CALLS = 500
+
+EMBEDDED_AT_ONCE = 16
+EMBED_PAUSE_S = 30.0
+"""Between two looks at what has no vector yet."""
+
+_log = logging.getLogger("denizen.memory")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryKeeper:
+    """One for a process."""
+
+    store: Store
+    channels: Channels
+    clock: Clock
+    meaning: Meaning = field(default_factory=Meaning)
+    policy: Callable[[], RecallPolicy] = field(default=RecallPolicy)
+    written: Callable[[AgentName, str], Awaitable[str]] | None = None
+    """What people have written about a principal, by its key, for an agent."""
+
+    def open(self, scope: CallScope) -> MemoryAccess:
+        """The memory as this call may see and change it. Nothing is asked yet."""
+        return _ScopedMemory(self, scope)
+
+    def open_deeds(self, scope: CallScope) -> Deeds:
+        """What the agent did, as this call may see it: in rooms that all readers see, and in private all that was done
+        for the same person.
+        """
+        return _ScopedMemory(self, scope)
+
+    async def load_written(self, agent: AgentName, principal: str) -> str:
+        """Empty when nothing is."""
+        return await self.written(agent, principal) if self.written else ""
+
+    async def recall(
+        self, scope: CallScope, question: str, *, limit: int, before: datetime | None = None
+    ) -> list[Memory]:
+        """What fits the question and may come up where it was asked, the best first. What came later than `before` is
+        left out: a turn that runs again finds what it found.
+        """
+        known = await self.list_known(scope)
+        known = [memory for memory in known if before is None or memory.created_at <= before]
+        if not known or not question.strip():
+            return []
+        by_id = {memory.id: memory for memory in known}
+        by_words = rank_by_words(question, {memory.id: memory.text for memory in known})
+        by_meaning = await self._rank_by_meaning(scope, question)
+        ranked = fuse(by_words, [key for key in by_meaning if key in by_id])
+        return [by_id[key] for key in ranked[: max(limit, 0)]]
+
+    async def list_known(self, scope: CallScope) -> list[Memory]:
+        """The user's and the core memories that may come up, newest first."""
+        async with self.store.work(write=False) as work:
+            mine = await work.memories.list_memories(agent=scope.agent, owner=scope.principal.key, limit=MAX_MEMORIES)
+            core = await work.memories.list_memories(agent=scope.agent, owner=CORE, limit=MAX_MEMORIES)
+            hearing = await _find_hearing(work, scope) if mine or core else None
+        if hearing is None:
+            return []
+        known = sorted([*mine, *core], key=lambda memory: memory.created_at, reverse=True)
+        if needs_rooms(known, hearing):
+            hearing = replace(hearing, rooms=await self.find_rooms(scope))
+        return [memory for memory in known if may_come_up(memory, hearing)]
+
+    async def find_rooms(self, scope: CallScope) -> frozenset[str]:
+        """Those that everybody who reads the place may see now, its own among them. A public thread that is not seen
+        by itself (it may be archived) is seen with its channel. Its own alone, when nothing else is sure.
+        """
+        platform, own = scope.place.platform, scope.place.thread or scope.place.channel
+        channel = self.channels.find(platform, scope.account or scope.agent)
+        if channel is None:
+            return frozenset({own})
+        try:
+            seen = await channel.visible_rooms(scope.place, scope.principal)
+        except DenizenError as error:
+            _log.warning("who reads is not known: %s", error.message, extra={"place": str(scope.place)})
+            return frozenset({own})
+        async with self.store.work(write=False) as work:
+            rooms = await work.archive.list_rooms(platform)
+        threads = {room.id for room in rooms if room.kind is RoomKind.THREAD and room.parent in seen}
+        return seen | threads | {own}
+
+    async def add(self, memory: Memory) -> Memory:
+        """The one that is there already, when its owner has one of the same text that was told in the same place.
+        Raises InvalidInput and Exhausted.
+        """
+        text = _checked(memory.text)
+        async with self.store.work() as work:
+            known = await work.memories.list_memories(agent=memory.agent, owner=memory.owner, limit=MAX_MEMORIES)
+            same = [each for each in known if (each.text, each.told_at) == (text, memory.told_at)]
+            if same:
+                return same[0]
+            if len(known) >= MAX_MEMORIES:
+                raise Exhausted(
+                    f"There is no room for more than {MAX_MEMORIES} memories.",
+                    code="memory_full",
+                    fix="Forget some that are of no use any more.",
+                )
+            memory = replace(memory, text=text)
+            await work.memories.add(memory)
+        await self.embed([memory])
+        return memory
+
+    async def embed(self, memories: Sequence[Memory]) -> bool:
+        """Makes their vectors, when there is an embedder; False when it did not answer, and it is done later."""
+        meant = await self.meaning.of_texts([memory.text for memory in memories])
+        if meant is None:
+            return False
+        rows = [
+            Vector(MEMORIES, shelf_of(memory.agent, memory.owner), memory.id, meant.model, data)
+            for memory, data in zip(memories, meant.vectors, strict=True)
+        ]
+        async with self.store.work() as work:
+            there = [row for row, memory in zip(rows, memories, strict=True) if await _is_still(work, memory)]
+            await work.vectors.put(there)
+        return True
+
+    async def keep_embedded(self) -> None:
+        """Until it is cancelled: makes the vectors that are missing, after a change of the model all of them."""
+        tidy = ""
+        while True:
+            model = self.meaning.model
+            if model:
+                async with self.store.work(write=False) as work:
+                    missing = await work.memories.list_without_vector(model, limit=EMBEDDED_AT_ONCE)
+                if missing and await self.embed(missing):
+                    continue
+                if not missing and tidy != model:
+                    async with self.store.work() as work:
+                        await work.vectors.remove_other_models(MEMORIES, model)
+                    tidy = model
+            await anyio.sleep(EMBED_PAUSE_S)
+
+    async def _rank_by_meaning(self, scope: CallScope, question: str) -> list[str]:
+        asked = await self.meaning.of_question(question)
+        if asked is None:
+            return []
+        shelves = [shelf_of(scope.agent, scope.principal.key), shelf_of(scope.agent, CORE)]
+        async with self.store.work(write=False) as work:
+            near = await work.vectors.find_nearest(MEMORIES, shelves, asked.model, asked.vector, limit=2 * MAX_MEMORIES)
+        return [each.key for each in near if each.similarity >= self.policy().similarity]
+
+
+def shelf_of(agent: AgentName, owner: str) -> str:
+    """What is searched at once: what one agent keeps of one owner."""
+    return derive("shelf", agent, owner)
+
+
+@dataclass(frozen=True, slots=True)
+class _ScopedMemory:
+    """`denizen.skill.MemoryAccess`, and the deeds of the same scope."""
+
+    keeper: MemoryKeeper
+    scope: CallScope
+
+    async def remember(self, text: str, *, core: bool = False) -> Remembered:
+        keeper, scope = self.keeper, self.scope
+        async with keeper.store.work(write=False) as work:
+            hearing = await _find_hearing(work, scope)
+        if core:
+            _check_core(scope, hearing)
+        owner, now = CORE if core else scope.principal.key, keeper.clock.now()
+        key = derive("mem", scope.agent, owner, scope.idempotency_key or scope.turn_id, text)[:ID_CHARS]
+        told_by = scope.principal.key
+        memory = Memory(key, scope.agent, owner, text, hearing.told_at, told_by, now, now, scope.turn_id)
+        return _shown(await keeper.add(memory))
+
+    async def recall(self, words: str, *, limit: int = 8) -> Sequence[Remembered]:
+        return [_shown(memory) for memory in await self.keeper.recall(self.scope, words, limit=limit)]
+
+    async def list(self, *, limit: int = 50) -> Sequence[Remembered]:
+        return [_shown(memory) for memory in (await self.keeper.list_known(self.scope))[: max(limit, 0)]]
+
+    async def update(self, memory_id: str, text: str) -> Remembered:
+        keeper, scope = self.keeper, self.scope
+        memory = await self._get(memory_id)
+        async with keeper.store.work() as work:
+            hearing = await _find_hearing(work, scope)
+            if memory.is_core:
+                _check_core(scope, hearing)
+            new = replace(
+                memory,
+                text=_checked(text),
+                told_at=hearing.told_at,
+                told_by=scope.principal.key,
+                turn_id=scope.turn_id,
+                updated_at=keeper.clock.now(),
+            )
+            await work.memories.change(new)
+        await keeper.embed([new])
+        return _shown(new)
+
+    async def forget(self, memory_id: str) -> Remembered:
+        memory = await self._get(memory_id)
+        if memory.is_core and not _is_admin(self.scope):
+            raise _core_is_for_admins()
+        async with self.keeper.store.work() as work:
+            await work.memories.remove([memory.id])
+        return _shown(memory)
+
+    async def search(self, words: str = "", *, limit: int = 20) -> Sequence[Deed]:
+        """`denizen.skill.Deeds`."""
+        scope = self.scope
+        rooms = await self.keeper.find_rooms(scope)
+        async with self.keeper.store.work(write=False) as work:
+            asker = scope.principal if await is_private(work, scope) else None
+            calls = await work.turns.list_calls_in(
+                scope.agent, scope.place.platform, rooms, asker=asker, limit=SEARCHED_CALLS
+            )
+        deeds = [
+            Deed(call.tool, call.created_at, call.outcome, call.duration_ms, call.turn_id)
+            for call in calls
+            if call.turn_id != scope.turn_id
+        ]
+        wanted = words.casefold().split()
+        found = [deed for deed in deeds if all(word in f"{deed.tool} {deed.outcome}".casefold() for word in wanted)]
+        return found[: max(limit, 0)]
+
+    async def _get(self, memory_id: str) -> Memory:
+        known = await self.keeper.list_known(self.scope)
+        found = next((memory for memory in known if memory.id == memory_id.strip()), None)
+        if found is None:
+            raise NotFound("There is no such memory here.", code="memory_not_found", fix="List or recall them first.")
+        return found
+
+
+async def _find_hearing(work: Work, scope: CallScope) -> Hearing:
+    """Without the rooms, which are not free to ask for."""
+    place = scope.place
+    room = place.thread or place.channel
+    return Hearing(place.platform, room, await is_private(work, scope))
+
+
+async def is_private(work: Work, scope: CallScope) -> bool:
+    """Whether nobody but the one who asks reads what is said there."""
+    match scope.principal.kind:
+        case PrincipalKind.LOCAL | PrincipalKind.WEB_USER:
+            return scope.place.platform != "api"
+        case PrincipalKind.API_KEY:
+            return scope.place.platform == "web"
+        case PrincipalKind.PLATFORM_USER:
+            return await _is_direct(work, scope)
+        case _:
+            return False
+
+
+async def _is_direct(work: Work, scope: CallScope) -> bool:
+    """As the rooms have it, or the turn, which then came from outside of any community."""
+    if scope.place.thread:
+        return False
+    room = await work.archive.find_room(scope.place.platform, scope.place.channel)
+    if room is not None:
+        return room.kind is RoomKind.DIRECT
+    turn = await work.turns.find(scope.turn_id)
+    owed = turn.options.get("owed") if turn else None
+    return isinstance(owed, dict) and not owed.get("guild")
+
+
+async def _is_still(work: Work, memory: Memory) -> bool:
+    """Not forgotten or changed while its vector was made."""
+    now = await work.memories.find(memory.id)
+    return now is not None and now.text == memory.text
+
+
+def _check_core(scope: CallScope, hearing: Hearing) -> None:
+    if not _is_admin(scope):
+        raise _core_is_for_admins()
+    if hearing.private or scope.principal.kind is not PrincipalKind.PLATFORM_USER:
+        raise NotAllowed(
+            "What everybody may hear of is not taken from a talk that others do not read.",
+            code="memory_private",
+            fix="Say it in a room where they are, or write `denizen memory add` or CORE_MEMORY.md.",
+        )
+
+
+def _is_admin(scope: CallScope) -> bool:
+    return bool(scope.principal.roles & {RoleName.OWNER, RoleName.ADMIN})
+
+
+def _core_is_for_admins() -> NotAllowed:
+    return NotAllowed("Only owners and admins change what everybody may hear of.", code="memory_core")
+
+
+def _checked(text: str) -> str:
+    flat = " ".join(text.split())
+    if not flat:
+        raise InvalidInput("There is nothing to remember.", code="memory_empty", fix="Say it in a sentence.")
+    if len(flat) > MAX_CHARS:
+        raise InvalidInput(
+            f"A memory has at most {MAX_CHARS} characters.", code="memory_long", fix="Say it in a sentence or two."
+        )
+    return flat
+
+
+def _shown(memory: Memory) -> Remembered:
+    return Remembered(memory.id, memory.text, memory.updated_at, memory.is_core)

@@ -1,0 +1,111 @@
+"""The accounts that are connected now, for whoever has to act through one.
+
+The one who runs an account adds it when it is ready and removes it when it is gone; nothing here waits or connects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from denizen.domain.action import Action, Warrant
+from denizen.domain.errors import Conflict, NotAllowed, Unavailable
+from denizen.domain.ids import AgentName
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.principal import PrincipalKind
+from denizen.ports.channel import Channel
+from denizen.ports.toolset import CallScope
+from denizen.skill import Platform
+
+
+class Channels:
+    """At most one account for an agent on a platform."""
+
+    def __init__(self) -> None:
+        self._channels: dict[tuple[str, AgentName], Channel] = {}
+        self._told: list[Callable[[], None]] = []
+
+    def add(self, channel: Channel) -> None:
+        """Adding the same again changes nothing. Raises Conflict when the agent has another account there."""
+        known = self._channels.setdefault((channel.platform, channel.agent), channel)
+        if known is not channel:
+            raise Conflict(f"The agent {channel.agent} is connected to {channel.platform} already.", code="connected")
+        for tell in self._told:
+            tell()
+
+    def tell_of_added(self, tell: Callable[[], None]) -> None:
+        """Calls it whenever an account is there again, for what waits for one. It must neither wait nor fail."""
+        self._told.append(tell)
+
+    def remove(self, channel: Channel) -> None:
+        """Removing what is not there is no error: an account may end before it was ready."""
+        if self.find(channel.platform, channel.agent) is channel:
+            del self._channels[channel.platform, channel.agent]
+
+    def find(self, platform: str, agent: AgentName) -> Channel | None:
+        return self._channels.get((platform, agent))
+
+    def list_platform(self, platform: str) -> Sequence[Channel]:
+        """In the order in which they were added."""
+        return [channel for (name, _), channel in self._channels.items() if name == platform]
+
+    def list_all(self) -> Sequence[Channel]:
+        """In the order in which they were added."""
+        return list(self._channels.values())
+
+
+PATIENCE_S = 20.0
+"""How long an account may take to connect: a call that runs again after a restart is there before it."""
+
+
+class Acting:
+    """One for a process."""
+
+    def __init__(self, channels: Channels, *, patience_s: float = PATIENCE_S) -> None:
+        self._channels = channels
+        self._patience_s = patience_s
+        self._waiting: set[anyio.Event] = set()
+        channels.tell_of_added(self._wake)
+
+    def open(self, scope: CallScope) -> Platform:
+        """The platform for the call of this scope."""
+        return _ScopedPlatform(self, scope)
+
+    async def find_channel(self, platform: str, agent: AgentName) -> Channel | None:
+        """Waits a while for one that is not there yet."""
+        with anyio.move_on_after(self._patience_s):
+            while (channel := self._channels.find(platform, agent)) is None:
+                added = anyio.Event()
+                self._waiting.add(added)
+                try:
+                    await added.wait()
+                finally:
+                    self._waiting.discard(added)
+            return channel
+        return None
+
+    def _wake(self) -> None:
+        for each in self._waiting:
+            each.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _ScopedPlatform:
+    acting: Acting
+    scope: CallScope
+
+    async def act(self, action: str, /, **details: Json) -> JsonObject:
+        scope = self.scope
+        if scope.account is None or scope.principal.kind is not PrincipalKind.PLATFORM_USER:
+            raise NotAllowed(
+                "This can only be asked for on a platform, by somebody who is there.",
+                code="no_platform",
+                fix="Ask in a channel of the Discord server in which it is to be done.",
+            )
+        channel = await self.acting.find_channel(scope.place.platform, scope.account)
+        if channel is None:
+            raise Unavailable("The account is not connected at the moment.", code="not_connected", fix="Try again.")
+        warrant = Warrant(scope.principal, scope.place, scope.idempotency_key)
+        return await channel.act(Action(action, details), warrant)

@@ -1,0 +1,139 @@
+"""One runtime object with one current generation of the configuration (inventory T1, T2).
+
+A generation is immutable and swapped whole. A turn leases the generation that it began with; what an old generation
+holds open is closed when its last lease ends (TW19). Building generations is the business of `app/build`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+
+from denizen.domain.agent import Agent
+from denizen.domain.archiving import ArchivePolicy
+from denizen.domain.attention import Manners
+from denizen.domain.budget import BudgetPolicy
+from denizen.domain.commands import CustomCommand
+from denizen.domain.errors import NotFound
+from denizen.domain.ids import AgentName
+from denizen.domain.memory import RecallPolicy
+from denizen.domain.proposal import LearningPolicy
+from denizen.domain.snapshot import NOWHERE, Remote
+from denizen.domain.video import VideoAccess
+from denizen.engine.runtime.tool_policy import GatePolicy
+from denizen.ports.embed import Embedder
+from denizen.ports.model import Models
+from denizen.ports.toolset import Toolset
+
+_USUAL = Manners()
+
+
+ReadOwn = Callable[[AgentName, str], str | None]
+"""The text of an agent's own file, or one that all agents share, by the name that tools give it."""
+
+
+def no_own_files(agent: AgentName, path: str) -> None:
+    """Where agents have none."""
+    del agent, path
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Everything that one accepted configuration means. `number` rises by one for each accepted change only.
+
+    `requests_per_hour` bounds what one person of a platform or the web may ask (inventory L2); 0 is no limit.
+    """
+
+    number: int
+    agents: Mapping[AgentName, Agent]
+    default_agent: AgentName
+    models: Models
+    toolsets: tuple[Toolset, ...]
+    policy: GatePolicy = field(default_factory=GatePolicy)
+    requests_per_hour: int = 0
+    manners: Mapping[tuple[str, AgentName], Manners] = field(default_factory=dict[tuple[str, AgentName], Manners])
+    """By platform and agent."""
+    archive: ArchivePolicy = field(default_factory=ArchivePolicy)
+    commands: tuple[CustomCommand, ...] = ()
+    programs: Toolset | None = None
+    """What configured commands run; none of `toolsets`, so that no model can ask for it."""
+    budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
+    recall: RecallPolicy = field(default_factory=RecallPolicy)
+    embedder: Embedder | None = None
+    """Not closed with the generation: others may have the same."""
+    is_model_chosen: bool = False
+    """For all agents, by the command line."""
+    snapshot_remote: Remote = NOWHERE
+    """Where what is read of sources is pushed to."""
+    learning: LearningPolicy = field(default_factory=LearningPolicy)
+    read_own: ReadOwn = no_own_files
+    """Knowledge of agents that comes from no source."""
+    videos: VideoAccess | None = None
+    """How channels of YouTube are read; None without a key."""
+    webhooks: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """By source: the secret of those who may have it read."""
+
+    def manners_of(self, platform: str, account: AgentName) -> Manners:
+        """How the account of that agent behaves on the platform."""
+        return self.manners.get((platform, account), _USUAL)
+
+    def agent(self, name: str) -> Agent:
+        """The agent of that name; the default agent for an empty name. Raises NotFound, naming the nearest."""
+        found = self.agents.get(AgentName(name) if name else self.default_agent)
+        if found is None:
+            near = difflib.get_close_matches(name, self.agents, n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else f"Known agents: {', '.join(sorted(self.agents))}."
+            raise NotFound(f"There is no agent '{name}'.", code="agent_unknown", fix=hint)
+        return found
+
+    async def aclose(self) -> None:
+        for toolset in (*self.toolsets, *((self.programs,) if self.programs else ())):
+            await toolset.aclose()
+        await self.models.aclose()
+
+
+class Runtime:
+    """Holds the current generation and counts who still uses the old ones. Empty until the first `swap`."""
+
+    def __init__(self) -> None:
+        self._current: Generation | None = None
+        self._leases: dict[int, int] = {}
+
+    @property
+    def current(self) -> Generation:
+        if self._current is None:
+            raise RuntimeError("no generation was built yet")
+        return self._current
+
+    @asynccontextmanager
+    async def lease(self) -> AsyncGenerator[Generation]:
+        """The current generation, kept open until the block ends."""
+        generation = self.current
+        self._leases[generation.number] = self._leases.get(generation.number, 0) + 1
+        try:
+            yield generation
+        finally:
+            self._leases[generation.number] -= 1
+            await self._close_if_unused(generation)
+
+    async def swap(self, generation: Generation) -> None:
+        """Makes `generation` the current one and closes the old one as soon as nobody uses it."""
+        old, self._current = self._current, generation
+        if old is not None:
+            await self._close_if_unused(old)
+
+    async def aclose(self) -> None:
+        """Closes the current generation; leased old ones are closed by their last user."""
+        if self._current is not None:
+            await self._current.aclose()
+
+    async def _close_if_unused(self, generation: Generation) -> None:
+        if generation is self._current or self._leases.get(generation.number, 0) > 0:
+            return
+        self._leases.pop(generation.number, None)
+        with anyio.CancelScope(shield=True):
+            await generation.aclose()

@@ -1,0 +1,330 @@
+"""What the owner configured about tools: tiers, rules, modes, roles, rate limits, destinations, taint and the observer.
+Data and matching only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from denizen.domain.approval import ApprovalRule, Deciders
+from denizen.domain.clock import Clock
+from denizen.domain.json import Json
+from denizen.domain.principal import RoleName
+from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolCall, ToolSpec
+from denizen.domain.verdict import Decision
+from denizen.ports.toolset import CallScope
+
+ANYWHERE = "a place that the tool does not name beforehand"
+"""The destination of a tool that sends and does not say which of its arguments tells where to."""
+
+_SEPARATOR = re.compile(r"[,;\s]+")
+"""Between several destinations in one text."""
+
+T = TypeVar("T")
+
+
+class Mode(StrEnum):
+    """How a tool that no rule decides about comes to run (inventory 4.9). None of them goes around the tiers."""
+
+    RUN = "run"
+    """As its tier demands."""
+    ASK = "ask"
+    """People are asked each time, whatever rules allow; only a rule that denies goes before."""
+    RULES = "rules"
+    """The rules decide; what none matches follows the default mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The first rule that matches a call decides. `tool` is a name or pattern. `args` are regular expressions that must
+    be found in the argument's text, all of them. Of the others an empty one holds for everybody and everywhere:
+    `principals` are keys or patterns of them, `channels` are channels with their threads, or single threads.
+    """
+
+    tool: str
+    decision: Decision
+    args: Mapping[str, str] = field(default_factory=dict[str, str])
+    reason: str = ""
+    roles: frozenset[str] = frozenset()
+    principals: frozenset[str] = frozenset()
+    agents: frozenset[str] = frozenset()
+    platforms: frozenset[str] = frozenset()
+    guilds: frozenset[str] = frozenset()
+    channels: frozenset[str] = frozenset()
+    origins: frozenset[Origin] = frozenset()
+    approval: ApprovalRule | None = None
+    """For ASK: who decides; None is as for all tools."""
+
+    @property
+    def is_blanket(self) -> bool:
+        """Whether it holds for whatever arguments, askers and places."""
+        limits = (self.roles, self.principals, self.agents, self.platforms, self.guilds, self.channels, self.origins)
+        return not self.args and not any(limits)
+
+    def matches(self, call: ToolCall, scope: CallScope) -> bool:
+        """A missing argument and a bad pattern are no match (inventory 4.9)."""
+        return fnmatchcase(call.tool, self.tool) and self._fits(call, scope) and self._finds(call.args)
+
+    def _fits(self, call: ToolCall, scope: CallScope) -> bool:
+        asker, place = scope.principal, scope.place
+        return (
+            (not self.roles or bool(self.roles & asker.roles))
+            and (not self.principals or any(fnmatchcase(asker.key, pattern) for pattern in self.principals))
+            and (not self.agents or scope.agent in self.agents)
+            and (not self.platforms or place.platform in self.platforms)
+            and (not self.guilds or scope.guild in self.guilds)
+            and (not self.channels or bool(self.channels & {place.channel, place.thread}))
+            and (not self.origins or call.origin in self.origins)
+        )
+
+    def _finds(self, args: Mapping[str, Json]) -> bool:
+        try:
+            return all(
+                name in args and re.search(pattern, _text(args[name])) is not None
+                for name, pattern in self.args.items()
+            )
+        except re.error:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most `calls` in `window_s` seconds."""
+
+    calls: int
+    window_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverPolicy:
+    """The model that looks at calls of tier 2 and 3. Without `model` there is none, and people are asked instead.
+
+    A verdict about tier 2 is kept for `cache_ttl_s`. `alert_channel` is where owners are told of what it hands on.
+    """
+
+    model: str = ""
+    timeout_s: float = 20.0
+    cache_ttl_s: float = 600.0
+    alert_channel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GatePolicy:
+    """`tiers`, `modes`, `roles` and `rate_limits` map tool patterns; the first match in the given order counts.
+
+    `roles` names the roles of which the asker must have one. `destinations` None sets no limit to where tools send;
+    else they are patterns of places (`discord:123`), addresses and hosts, and the conversation itself is always among
+    them. `trusted` are the kinds of foreign text that the owner does not mind. `approval` is how approvals are had;
+    `owners` how where the asker is not enough. `generation` is the number of the configuration that says all this.
+    """
+
+    tiers: tuple[tuple[str, Tier], ...] = ()
+    rules: tuple[Rule, ...] = ()
+    rate_limits: tuple[tuple[str, RateLimit], ...] = ()
+    default_rate_limit: RateLimit = RateLimit(calls=60, window_s=60.0)
+    modes: tuple[tuple[str, Mode], ...] = ()
+    default_mode: Mode = Mode.RUN
+    roles: tuple[tuple[str, frozenset[str]], ...] = ()
+    destinations: tuple[str, ...] | None = None
+    trusted: frozenset[Taint] = frozenset()
+    approval: ApprovalRule = field(default_factory=ApprovalRule)
+    owners: ApprovalRule = field(default_factory=lambda: ApprovalRule(Deciders.ROLE, RoleName.OWNER))
+    observer: ObserverPolicy = field(default_factory=ObserverPolicy)
+    generation: int = 0
+    keep_results_s: float = 1800.0
+    """How long a result of a tool that is declared for it answers the same call again; 0 never."""
+
+    def tier(self, spec: ToolSpec) -> Tier:
+        """The configured tier, else the one that the tool declares."""
+        found = _first(self.tiers, spec.name)
+        return spec.tier if found is None else found
+
+    def mode(self, tool: str, *, is_ruled: bool) -> Mode:
+        """RUN or ASK. `is_ruled` when a rule has matched the call: then the default mode does not hold."""
+        mode = _first(self.modes, tool) or Mode.RULES
+        if mode is Mode.RULES:
+            return Mode.RUN if is_ruled else self.default_mode
+        return mode
+
+    def find_rule(self, call: ToolCall, scope: CallScope) -> Rule | None:
+        return next((rule for rule in self.rules if rule.matches(call, scope)), None)
+
+    def find_roles(self, tool: str) -> frozenset[str]:
+        """Of which the asker must have one; empty for a tool that demands none."""
+        return _first(self.roles, tool) or frozenset()
+
+    def find_rate_limit(self, tool: str) -> RateLimit | None:
+        """The one that the owner wrote, which holds for harmless tools too; they have no other."""
+        return _first(self.rate_limits, tool)
+
+    def find_foreign(self, spec: ToolSpec, call: ToolCall, scope: CallScope) -> str:
+        """The first place outside of the conversation and of the listed ones that this call would send to, in words;
+        empty when there is none.
+        """
+        if Effect.SEND not in spec.effects:
+            return ""
+        return next((to for to in _destinations(spec, call.args) if not self._is_near(to, scope)), "")
+
+    def _is_near(self, to: str, scope: CallScope) -> bool:
+        place, listed = scope.place, self.destinations or ()
+        bare = to.strip().strip("<#>").strip()
+        if bare in ("", place.thread or place.channel):
+            return True
+        if "\\" in to:  # what is behind it is one host to some programs and another to others
+            return False
+        try:
+            host = urlsplit(to).hostname or ""
+        except ValueError:
+            host = ""
+        if host:
+            # It is the host that counts: anything may stand in the rest of an address, but for a line break, which
+            # some leave out before they look for the host.
+            return len(bare.split()) == 1 and any(fnmatchcase(host, pattern) for pattern in listed)
+        names = (bare, f"{place.platform}:{bare}")
+        if len(several := _SEPARATOR.split(bare)) > 1:
+            # A pattern that fits the whole of it may fit only the last.
+            return any(name in listed for name in names) or all(self._is_near(each, scope) for each in several)
+        return any(fnmatchcase(name, pattern) for name in names for pattern in listed)
+
+
+def _first(table: tuple[tuple[str, T], ...], tool: str) -> T | None:
+    return next((value for pattern, value in table if fnmatchcase(tool, pattern)), None)
+
+
+def _destinations(spec: ToolSpec, args: Mapping[str, Json]) -> Iterator[str]:
+    if not spec.destinations:
+        yield ANYWHERE
+    for name in spec.destinations:
+        value = args.get(name)
+        for each in value if isinstance(value, list) else [value]:
+            yield "" if each is None else _text(each)
+
+
+def _text(value: Json) -> str:
+    """An argument as patterns see it: texts as they are, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+SWEEP_AT = 10_000
+"""With so many keys those that are over are looked for."""
+LONGEST_S = 30 * 86_400.0
+"""The longest window that a configuration may ask for."""
+
+
+class SlidingWindow:
+    """Counts per key, in memory."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._times: dict[str, deque[float]] = {}
+        self._sweep_at = SWEEP_AT
+
+    def give_back(self, key: str) -> None:
+        """The newest slot: nothing came of what it was taken for."""
+        times = self._times.get(key)
+        if times:
+            times.pop()
+
+    def take(self, key: str, limit: RateLimit) -> float:
+        """Takes one slot and returns 0, or takes none and returns the seconds until one is free."""
+        now = self._clock.monotonic_s()
+        if len(self._times) > self._sweep_at:
+            self._forget(now)
+        times = self._times.setdefault(key, deque())
+        while times and times[0] <= now - limit.window_s:
+            times.popleft()
+        if len(times) >= limit.calls:
+            return (times[0] + limit.window_s - now) if times else limit.window_s
+        times.append(now)
+        return 0.0
+
+    def _forget(self, now: float) -> None:
+        """Keys of which nothing was heard for the longest window that there is."""
+        self._times = {key: times for key, times in self._times.items() if times and times[-1] > now - LONGEST_S}
+        self._sweep_at = max(SWEEP_AT, 2 * len(self._times))
+
+
+_EFFECTS = {
+    Effect.MEMORY: "remembers",
+    Effect.SCHEDULE: "plans",
+    Effect.SEND: "sends",
+    Effect.REVEAL: "reveals secrets",
+}
+
+_TIERS = "gate.tiers, or mcp.servers.NAME.tiers for a tool of an MCP server,"
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """`mode` is `run`, `observer`, `observer, then people`, `people` or `never`; `why` says what it follows from."""
+
+    mode: str
+    why: str
+
+
+def explain(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> Outlook:
+    """`is_observed` says whether an observer looks at calls now."""
+    why = [_tier_words(spec, policy), *_demands(spec, policy)]
+    blanket = next((rule for rule in policy.rules if fnmatchcase(spec.name, rule.tool)), None)
+    if blanket is not None and blanket.decision is Decision.DENY and blanket.is_blanket:
+        return Outlook("never", "; ".join([*why, "a rule denies every call"]))
+    mode = _mode(spec, policy, is_observed=is_observed)
+    if mode.endswith("people") and spec.destructive:
+        why.append("it destroys something")
+    if policy.tier(spec) is Tier.DANGEROUS and any(_approves(rule, spec) for rule in policy.rules):
+        why.append(f"no rule approves tier 3 by itself: a lower tier under {_TIERS} does")
+    if policy.tier(spec) >= Tier.SENSITIVE and not is_observed:
+        why.append("no observer looks at calls")
+    return Outlook(mode, "; ".join(why))
+
+
+def has_rules(spec: ToolSpec, policy: GatePolicy) -> bool:
+    """Whether the owner has said anything about the tool besides its tier."""
+    named = [rule.tool for rule in policy.rules]
+    named += [pattern for pattern, _ in (*policy.modes, *policy.roles)]
+    return any(fnmatchcase(spec.name, pattern) for pattern in named)
+
+
+def _approves(rule: Rule, spec: ToolSpec) -> bool:
+    return rule.decision is Decision.APPROVE and fnmatchcase(spec.name, rule.tool)
+
+
+def _mode(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> str:
+    if policy.mode(spec.name, is_ruled=False) is Mode.ASK:
+        return "people"
+    if policy.tier(spec) >= Tier.SENSITIVE:
+        if not is_observed:
+            return "people"
+        return "observer, then people" if spec.destructive else "observer"
+    return "people" if spec.destructive else "run"
+
+
+def _tier_words(spec: ToolSpec, policy: GatePolicy) -> str:
+    tier = policy.tier(spec)
+    if tier is spec.tier:
+        return f"declared as tier {int(tier)}"
+    return f"tier {int(tier)} by gate.tiers (declared: {int(spec.tier)})"
+
+
+def _demands(spec: ToolSpec, policy: GatePolicy) -> Iterator[str]:
+    count = sum(fnmatchcase(spec.name, rule.tool) for rule in policy.rules)
+    if count:
+        yield f"{count} rule{'' if count == 1 else 's'}"
+    if policy.mode(spec.name, is_ruled=False) is Mode.ASK:
+        yield "gate.mode or gate.modes ask"
+    roles = policy.find_roles(spec.name)
+    if roles:
+        yield f"for {' or '.join(sorted(roles))} only"
+    if spec.effects:
+        effects = ", ".join(_EFFECTS[effect] for effect in sorted(spec.effects))
+        yield f"{effects}, so people are asked after foreign text"
+    if spec.reads:
+        yield f"reads foreign text ({', '.join(sorted(spec.reads))})"

@@ -1,0 +1,145 @@
+"""Compaction: on command, one summary takes the place of everything that was said in a session so far (T38).
+
+The messages stay in the session, and can be read by the summary's reference. Whatever fails leaves everything as it
+was. Who calls this sees to it that no turn of the session runs meanwhile. The summing up itself is in `summarize.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from denizen.domain.agent import Agent
+from denizen.domain.errors import InvalidInput, Unavailable
+from denizen.domain.ids import AgentName, ConversationId
+from denizen.domain.json import Json
+from denizen.domain.message import Message, Role
+from denizen.domain.prompt_messages import count_tokens, from_stored
+from denizen.domain.summary import Summary, covered_until
+from denizen.domain.turn import TurnStatus
+from denizen.engine.budget.budgets import Budgets, Payer
+from denizen.engine.loop.services import Services
+from denizen.engine.prompt.session_history import told_of
+from denizen.engine.summaries.summarizer import (
+    MAX_MESSAGES,
+    Stretch,
+    Writer,
+    Written,
+    disturbed,
+    keep_summary,
+    write_summary,
+    writer_of,
+)
+from denizen.ports.model import Model
+from denizen.ports.store import Work
+
+MIN_MESSAGES = 4
+"""Of people and the agent, behind the last summary; less is not worth it."""
+
+OPEN_TURNS = 10_000
+
+_log = logging.getLogger("denizen.compaction")
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What was done. `messages_before` counts those with words, of people and the agent; of these `left_out`, the
+    oldest, are not in the summary. Tokens are estimates of what a model is sent.
+    """
+
+    summary: Summary
+    messages_before: int
+    tokens_before: int
+    tokens_after: int
+    left_out: int
+
+
+async def compact_session(
+    services: Services, payer: Payer, agent: Agent, conversation_id: ConversationId
+) -> Compaction:
+    """Sums up the open session of an agent with the model alias `cheap`, or, where there is none, the agent's model.
+
+    Raises InvalidInput for a session that is too short, Conflict when somebody writes meanwhile, Unavailable when the
+    model gives no summary in time, Exhausted when no budget of the payer's is left, and what the model raises.
+    """
+    started = services.clock.monotonic_s()
+    async with services.store.work(write=False) as work:
+        stretch = await _load(work, agent.name, conversation_id)
+    model = writer_of(payer.models, agent)
+    budgets = Budgets(payer, services.store, services.live, services.clock)
+    try:
+        with anyio.fail_after(agent.limits.turn_timeout_s):
+            written = await write_summary(Writer(model, agent, budgets, _at_once), stretch)
+    except TimeoutError as error:
+        raise Unavailable("Summing up took too long. Nothing was changed.", code="compaction_timeout") from error
+    async with services.store.work(write=False) as work:
+        await _check_quiet(work, stretch)
+    summary = await keep_summary(services.store, stretch, written.text, services.clock)
+    before = [*(told_of(each) for each in stretch.known if each.text), *from_stored(stretch.messages)]
+    done = Compaction(
+        summary,
+        messages_before=sum(map(_has_words, stretch.messages)),
+        tokens_before=sum(map(count_tokens, before)),
+        tokens_after=count_tokens(told_of(summary)),
+        left_out=written.left_out,
+    )
+    _report(done, agent, model, written, round((services.clock.monotonic_s() - started) * 1000))
+    return done
+
+
+async def _load(work: Work, agent: AgentName, conversation_id: ConversationId) -> Stretch:
+    sessions = await work.sessions.list_sessions(conversation_id, agent)
+    session = next((session for session in sessions if session.closed_at is None), None)
+    known: Sequence[Summary] = []
+    messages: Sequence[Message] = []
+    if session is not None:
+        known = await work.summaries.list_summaries(session.id)
+        tail = await work.messages.list_tail(session.id, limit=MAX_MESSAGES)
+        messages = [message for message in tail if message.sequence > covered_until(known)]
+    if session is None or not messages or sum(map(_has_words, messages)) < MIN_MESSAGES:
+        raise InvalidInput(
+            "There is too little to sum up here.",
+            code="compaction_too_short",
+            why=f"It takes at least {MIN_MESSAGES} messages in this session since it was summed up last.",
+            fix="Go on talking, or give /new to begin afresh.",
+        )
+    stretch = Stretch(session, covered_until(known) + 1, messages[-1].sequence, messages, known, merged=known)
+    await _check_quiet(work, stretch)
+    return stretch
+
+
+async def _check_quiet(work: Work, stretch: Stretch) -> None:
+    """No question came meanwhile or waits for its answer."""
+    tail = await work.messages.list_tail(stretch.session.id, limit=1)
+    waiting = await work.turns.list_turns(status=TurnStatus.OPEN, limit=OPEN_TURNS)
+    is_open = (await work.sessions.get(stretch.session.id)).closed_at is None
+    if not is_open or [m.sequence for m in tail] != [stretch.last]:
+        raise disturbed()
+    if any(turn.session_id == stretch.session.id for turn in waiting):
+        raise disturbed()
+
+
+async def _at_once(name: str, action: Callable[[], Awaitable[Json]]) -> Json:
+    """A command that is interrupted is given again."""
+    del name
+    return await action()
+
+
+def _has_words(message: Message) -> bool:
+    return message.role in (Role.USER, Role.ASSISTANT) and bool(message.text.strip())
+
+
+def _report(done: Compaction, agent: Agent, model: Model, written: Written, duration_ms: int) -> None:
+    """One line, nothing of what was said."""
+    _log.info(
+        "compaction",
+        extra={
+            "session": done.summary.session_id, "messages": done.messages_before, "left_out": done.left_out,
+            "range": done.summary.reference, "agent": agent.name, "model": model.name,
+            "input_tokens": written.usage.input_tokens, "output_tokens": written.usage.output_tokens,
+            "duration_ms": duration_ms,
+        },
+    )  # fmt: skip

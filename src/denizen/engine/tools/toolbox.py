@@ -1,0 +1,303 @@
+"""Which tools stand in a prompt when an agent has more than fit (VW8). Pure.
+
+The rule: pinned ones first, then those that were chosen for this session before, then the best matches of the question,
+in the order in which the agent has them; the last place is `find_tools`, by which a model gets at the others. A session
+keeps its choice, since tools stand in front of everything that a provider caches.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import cast
+
+from denizen.domain.agent import Agent, Planning
+from denizen.domain.ids import CallId, SessionId, derive, fresh
+from denizen.domain.json import JsonObject
+from denizen.domain.message import ToolCallPart
+from denizen.domain.prompt import count_tool_tokens
+from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.engine.gate.executor import BoundTool, Gate
+from denizen.engine.runtime.generation import Runtime
+from denizen.engine.runtime.tool_policy import GatePolicy
+from denizen.engine.tools.arguments import ArgumentsError, check_arguments
+from denizen.ports.model import Capabilities
+from denizen.ports.toolset import CallScope, Toolset
+
+SMALL_MODEL_TOOLS = 5
+"""A small model is offered at most this many tools (inventory T19)."""
+FIND_TOOLS = "find_tools"
+FOUND_AT_ONCE = 5
+FOUND_IN_ALL = 10
+"""In one turn; the newest ones count, so that a prompt never carries all."""
+ALWAYS = frozenset({"read_skill"})
+"""One tool that stands for many texts."""
+SESSIONS_KEPT = 5000
+
+_FINDER = ToolSpec(
+    FIND_TOOLS,
+    "Finds more tools by what they do. They can be used in the next step.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "what the tool should do", "maxLength": 300}},
+        "required": ["query"],
+        "additionalProperties": False,
+    },
+    tier=Tier.HARMLESS,
+    read_only=True,
+    idempotent=True,
+    timeout_s=5.0,
+    source="tools",
+)
+
+
+def rank(specs: Sequence[ToolSpec], words: str) -> list[str]:
+    """Names, the best match first: words that few tools have count more, those of a name twice. Among equals one of
+    each source comes before a second one, in the given order.
+    """
+    question = stems(words)
+    names = {spec.name: stems(spec.name.replace("_", " ")) for spec in specs}
+    texts = {spec.name: names[spec.name] | stems(_about(spec)) for spec in specs}
+    known = Counter(stem for found in texts.values() for stem in found)
+    place_in_source: Counter[str] = Counter()
+    order: dict[str, tuple[float, int]] = {}
+    for spec in specs:
+        weights = (
+            math.log(1 + (len(specs) - known[stem] + 0.5) / (known[stem] + 0.5))
+            * (2 if stem in names[spec.name] else 1)
+            for stem in sorted(question & texts[spec.name])
+        )
+        order[spec.name] = (-sum(weights), place_in_source[spec.source])
+        place_in_source[spec.source] += 1
+    return sorted(order, key=lambda name: order[name])
+
+
+def matching(specs: Sequence[ToolSpec], words: str) -> list[str]:
+    """As `rank`, without those that share no word."""
+    question = stems(words)
+    about = {spec.name: stems(f"{spec.name.replace('_', ' ')} {_about(spec)}") for spec in specs}
+    return [name for name in rank(specs, words) if question & about[name]]
+
+
+def select(
+    specs: Sequence[ToolSpec], words: str, *, limit: int, pinned: Sequence[str] = (), kept: Collection[str] = ()
+) -> tuple[str, ...]:
+    """At most `limit` names, in the order of the specs."""
+    first = [
+        spec.name for spec in specs if spec.name in ALWAYS or any(fnmatchcase(spec.name, pattern) for pattern in pinned)
+    ]
+    still = [spec.name for spec in specs if spec.name in kept]
+    chosen = set(list(dict.fromkeys([*first, *still, *rank(specs, words)]))[: max(limit, 0)])
+    return tuple(spec.name for spec in specs if spec.name in chosen)
+
+
+def found_by(specs: Sequence[ToolSpec], calls: Iterable[ToolCallPart], offered: Collection[str]) -> tuple[str, ...]:
+    """What the calls of `find_tools` in a turn have brought, the newest FOUND_IN_ALL, oldest first. Told from the calls
+    alone, so that a turn which is taken up again finds the same.
+    """
+    found: dict[str, None] = {}
+    for call in calls:
+        if call.tool == FIND_TOOLS:
+            for name in find(specs, str(call.args.get("query", "")), offered):
+                found.pop(name, None)
+                found[name] = None
+    return tuple(found)[-FOUND_IN_ALL:]
+
+
+def find(specs: Sequence[ToolSpec], query: str, offered: Collection[str]) -> list[str]:
+    """The best matches that are not offered anyway."""
+    return [name for name in matching(specs, query) if name not in offered][:FOUND_AT_ONCE]
+
+
+class Finder:
+    """`find_tools` as a source of tools: it goes through the gate like any other."""
+
+    def __init__(self, specs: Sequence[ToolSpec], offered: Collection[str]) -> None:
+        self._specs = {spec.name: spec for spec in specs}
+        self._offered = frozenset(offered)
+
+    @property
+    def name(self) -> str:
+        return _FINDER.source
+
+    @property
+    def spec(self) -> ToolSpec:
+        return _FINDER
+
+    async def list_tools(self) -> Sequence[ToolSpec]:
+        return (_FINDER,)
+
+    async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
+        names = find(list(self._specs.values()), str(call.args.get("query", "")), self._offered)
+        if not names:
+            return ToolResult("No other tool does that. Try other words, or do without.")
+        lines = (f"- {name}: {self._specs[name].description.splitlines()[0]}" for name in names)
+        return ToolResult("You can use these now:\n" + "\n".join(lines))
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class Selections:
+    """What was chosen for each session, for as long as the process lives: the provider's cache lives shorter."""
+
+    def __init__(self) -> None:
+        self._of_sessions: dict[SessionId, tuple[str, ...]] = {}
+
+    def of(self, session: SessionId) -> tuple[str, ...]:
+        return self._of_sessions.get(session, ())
+
+    def keep(self, session: SessionId, names: tuple[str, ...]) -> None:
+        """The oldest sessions are forgotten first."""
+        self._of_sessions.pop(session, None)
+        self._of_sessions[session] = names
+        while len(self._of_sessions) > SESSIONS_KEPT:
+            del self._of_sessions[next(iter(self._of_sessions))]
+
+
+def stems(text: str) -> frozenset[str]:
+    """Words cut to five letters: enough to bring 'noted' and 'notes' together."""
+    return frozenset(word[:5] for word in re.findall(r"[^\W\d_]{3,}", text.lower()))
+
+
+def _about(spec: ToolSpec) -> str:
+    properties = cast("Mapping[str, JsonObject]", spec.parameters.get("properties", {}))
+    return f"{spec.description} {' '.join(properties).replace('_', ' ')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """Tools by name, in the order in which they are offered. `chosen` are those that the session keeps, where a choice
+    had to be made.
+    """
+
+    tools: Mapping[str, BoundTool]
+    chosen: tuple[str, ...] = ()
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.spec for tool in self.tools.values())
+
+    def find(self, name: str) -> BoundTool | None:
+        return self.tools.get(name)
+
+
+async def list_all(toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
+    """Every tool of every toolset. When two have the same name the earlier toolset keeps it."""
+    tools: dict[str, BoundTool] = {}
+    for toolset in toolsets:
+        for spec in await toolset.list_tools():
+            tools.setdefault(spec.name, BoundTool(replace(spec, source=toolset.name), toolset))
+    return tools
+
+
+async def allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
+    """What the agent may use, in its own order of patterns. A `listed_only` tool must be named in full (TW6)."""
+    everything = await list_all(toolsets)
+    found: dict[str, BoundTool] = {}
+    for pattern in agent.tools:
+        for name, tool in everything.items():
+            if name == pattern or (not tool.spec.listed_only and fnmatchcase(name, pattern)):
+                found.setdefault(name, tool)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a turn needs of the tools: `words` are what is asked, `kept` what its session was offered before, `calls`
+    the calls of this turn so far. `limit` 0 is that of the agent. Without `finder` the others cannot be looked up.
+    """
+
+    words: str = ""
+    kept: Sequence[str] = ()
+    calls: Sequence[ToolCallPart] = ()
+    limit: int = 0
+    finder: bool = True
+
+
+async def resolve(agent: Agent, toolsets: Iterable[Toolset], wish: Wish | None = None) -> Toolbox:
+    """The tools of one prompt: all that the agent may use, or, where these are more than its limit, the choice that
+    `selection.py` makes of them, with those that this turn has found (VW8).
+    """
+    tools, wish = await allowed(agent, toolsets), wish or Wish()
+    limit = min(agent.limits.max_tools, wish.limit or agent.limits.max_tools)
+    if len(tools) <= limit or not limit:
+        return Toolbox(tools if limit else {})
+    specs = [tool.spec for tool in tools.values()]
+    room = limit - 1 if wish.finder else limit
+    base = select(specs, wish.words, limit=room, pinned=agent.pinned_tools, kept=wish.kept)
+    if not wish.finder:
+        return Toolbox({name: tools[name] for name in base})
+    finder = Finder(specs, base)
+    found = found_by(specs, wish.calls, base)[-max(room // 2, 1) :]
+    offered = base
+    if len(base) + len(found) > room:
+        among = [spec for spec in specs if spec.name in base]
+        offered = select(among, wish.words, limit=room - len(found), pinned=agent.pinned_tools)
+    shown = {name: tools[name] for name in offered} | {FIND_TOOLS: BoundTool(finder.spec, finder)}
+    return Toolbox(shown | {name: tools[name] for name in found}, base)
+
+
+async def count_most_tokens(agent: Agent, toolsets: Iterable[Toolset]) -> int:
+    """What the tools take of a prompt at most, whichever are chosen; by the shared estimate."""
+    sizes = sorted((count_tool_tokens(tool.spec) for tool in (await allowed(agent, toolsets)).values()), reverse=True)
+    return sum(sizes[: agent.limits.max_tools])
+
+
+class NestedCalls:
+    """Calls that a skill makes from within a skill: of the agent's own tools only, through the same gate, with the
+    strictest tier of the chain and what was read on the way (VW1, inventory V23).
+    """
+
+    def __init__(self, runtime: Runtime, gate: Gate) -> None:
+        self._runtime = runtime
+        self._gate = gate
+
+    async def __call__(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult:
+        async with self._runtime.lease() as generation:
+            everything = await list_all(generation.toolsets)
+            agent = generation.agents.get(scope.agent)
+            mine = await allowed(agent, generation.toolsets) if agent else {}
+            bound = mine.get(tool)
+            if bound is None:
+                return ToolResult(f"There is no tool '{tool}'. {_known(mine)}", is_error=True)
+            try:
+                checked = check_arguments(bound.spec, args)
+            except ArgumentsError as problem:
+                return ToolResult(str(problem), is_error=True)
+            call = ToolCall(CallId(fresh("call")), tool, checked, Origin.SKILL)
+            floor = strictest(scope.chain, everything, generation.policy)
+            # With the key of the outer call, the second thing that a skill writes would count as done already.
+            key = derive("call", scope.idempotency_key, tool, json.dumps(checked, sort_keys=True))
+            read = read_by(scope.chain, everything)
+            inner = replace(scope, idempotency_key=key if scope.idempotency_key else "", taint=scope.taint | read)
+            outcome = await self._gate.run(bound, call, inner, generation.policy, floor=floor)
+            scope.trail.taint |= bound.spec.reads
+            return outcome.result
+
+
+def read_by(chain: Sequence[str], tools: Mapping[str, BoundTool]) -> frozenset[Taint]:
+    """What the tools of the chain may have read before they called; one that has vanished since may be anything."""
+    return frozenset(label for name in chain for label in (tools[name].spec.reads if name in tools else [Taint.TOOL]))
+
+
+def strictest(chain: Sequence[str], tools: Mapping[str, BoundTool], policy: GatePolicy) -> Tier:
+    """The highest tier in the chain; a tool that has vanished since counts as dangerous."""
+    tiers = [policy.tier(tools[name].spec) if name in tools else Tier.DANGEROUS for name in chain]
+    return max(tiers, default=Tier.HARMLESS)
+
+
+def _known(tools: Mapping[str, BoundTool]) -> str:
+    return f"Known tools: {', '.join(sorted(tools))}."
+
+
+def uses_planning(planning: Planning, capabilities: Capabilities) -> bool:
+    """AUTO plans for models that have no native tool calls or are small."""
+    if planning is Planning.AUTO:
+        return capabilities.takes_tools and (capabilities.small or not capabilities.native_tools)
+    return planning is Planning.PLAN
