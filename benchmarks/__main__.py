@@ -36,7 +36,7 @@ from benchmarks import (
     start,
     store,
     turns,
-)  # fmt: skip
+)
 from benchmarks.figures import Figure, calibrate, show, show_head
 from benchmarks.processes import Process, compile_sources, run_model
 

@@ -23,11 +23,11 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.message import Author
 from denizen.domain.room import Post, Room
-from denizen.engine.archive.lookup import ArchiveSearch, Wanted
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.post_embedding import SOON_S, PostMeaning
-from denizen.engine.archive.view import View
-from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.archive.lookup import ArchiveQuery, ArchiveSearch
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.post_embedding import SOON_S, PostEmbedder
+from denizen.engine.archive.view import ArchiveView
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.store import Store
 from denizen.testing.store_records import PLATFORM, at
@@ -97,35 +97,37 @@ async def measure(name: str, ask: Callable[[int], Awaitable[object]], rounds: in
 async def measure_all(url: str) -> None:
     clock, embedder = SystemClock(), MadeUp()
     store, policy = await open_store(url, clock=clock), ArchivePolicy()
-    mirror, meaning = Mirror(store, lambda: policy, clock), Meaning(lambda: embedder)
+    mirror, meaning = ArchiveMirror(store, lambda: policy, clock), BudgetedEmbedder(lambda: embedder)
     began = time.perf_counter()
     for page in made_up_posts():
         async with store.work() as work:
             await work.archive.put(page)
     print(f"{POSTS} posts mirrored in {time.perf_counter() - began:.0f} s")
     began, cpu = time.perf_counter(), time.process_time()
-    keeper = PostMeaning(store, meaning, lambda: policy, clock)
+    keeper = PostEmbedder(store, meaning, lambda: policy, clock)
     while await keeper.do_some() < SOON_S:
         pass
     cpu = time.process_time() - cpu
     print(f"their meanings kept in {time.perf_counter() - began:.0f} s, {cpu / POSTS * 1e3:.2f} ms cpu each (made up)")
     rooms = {str(number): Room(PLATFORM, str(number), f"room {number}") for number in range(ROOMS)}
     for share, seen in (("all rooms", rooms), ("a tenth of the rooms", dict(list(rooms.items())[: ROOMS // 10]))):
-        view = View(PLATFORM, seen, None, None, frozenset())
+        view = ArchiveView(PLATFORM, seen, None, None, frozenset())
         await measure_searches(store, mirror, meaning, view, share)
     await measure("looking for posts without a meaning", lambda _: keeper.do_some())
     await store.aclose()
 
 
-async def measure_searches(store: Store, mirror: Mirror, meaning: Meaning, view: View, share: str) -> None:
+async def measure_searches(
+    store: Store, mirror: ArchiveMirror, meaning: BudgetedEmbedder, view: ArchiveView, share: str
+) -> None:
     ways = {
-        "words": ArchiveSearch(store, mirror, Meaning()),
+        "words": ArchiveSearch(store, mirror, BudgetedEmbedder()),
         "words and meaning": ArchiveSearch(store, mirror, meaning),
     }
     for way, search in ways.items():
 
         async def ask(number: int, author: str = "", search: ArchiveSearch = search) -> None:
-            await search(view, Wanted(f"{WORDS[number]} {WORDS[number * 7 % 5000]}", "", author, None, None, 20))
+            await search(view, ArchiveQuery(f"{WORDS[number]} {WORDS[number * 7 % 5000]}", "", author, None, None, 20))
 
         await measure(f"{way}, {share}", ask)
         if share == "all rooms":

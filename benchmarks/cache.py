@@ -32,8 +32,8 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post
-from denizen.domain.turn import Inbound, Owed, TurnStatus
-from denizen.engine.turn import Turns
+from denizen.domain.turn import InboundMessage, ReplyTarget, TurnStatus
+from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.model_server import Answer, Call, ModelServer, model_server
 from denizen.testing.model_wire import Api
@@ -102,14 +102,14 @@ class Run:
     """One conversation, and what was sent in it."""
 
     denizen: Denizen
-    turns: Turns
+    turns: TurnRunner
     server: ModelServer
     clock: Clock
     pause_s: float
     model: str = ""
     sent: list[Sent] = field(default_factory=list[Sent])
 
-    async def ask(self, number: int, inbound: Inbound, *answers: Answer) -> str:
+    async def ask(self, number: int, inbound: InboundMessage, *answers: Answer) -> str:
         self.server.script(*answers)
         before = len(self.server.requests)
         asked = inbound.parts[0].text if isinstance(inbound.parts[0], TextPart) else ""
@@ -129,7 +129,7 @@ async def talk_with_tools(run: Run) -> None:
     place = Place("web", "bench")
     for number in range(1, TURNS + 1):
         said = (TextPart(words(QUESTION_TOKENS, number)),)
-        inbound = Inbound(DENIZEN, place, ANA, Author("1", "Ana"), said, f"q{number}")
+        inbound = InboundMessage(DENIZEN, place, ANA, Author("1", "Ana"), said, f"q{number}")
         answer = Answer(text=words(ANSWER_TOKENS, 1000 + number))
         is_tool_turn = number * TOOL_TURNS % TURNS < TOOL_TURNS
         call = Answer(
@@ -149,9 +149,9 @@ async def take_part(run: Run) -> None:
             await _post(run, str(next(ids)), "Bob", words(BACKLOG_TOKENS, 3000 + BETWEEN * number + other))
         post, text = str(next(ids)), words(QUESTION_TOKENS, number)
         await _post(run, post, "Ana", text)
-        inbound = Inbound(
-            ADA, CHANNEL, ANA, Author("1", "Ana"), (TextPart(text),), post, shared=True, owed=Owed(ADA, post),
-        )  # fmt: skip
+        inbound = InboundMessage(
+            ADA, CHANNEL, ANA, Author("1", "Ana"), (TextPart(text),), post, shared=True, owed=ReplyTarget(ADA, post)
+        )
         reply = await run.ask(number, inbound, Answer(text=words(ANSWER_TOKENS, 1000 + number)))
         await _post(run, str(next(ids)), ADA, reply, answers=post)
         run.clock.advance(run.pause_s)
@@ -159,9 +159,7 @@ async def take_part(run: Run) -> None:
 
 async def _post(run: Run, post_id: str, name: str, text: str, *, answers: str = "") -> None:
     author = Author({"Ana": "1", "Bob": "2"}.get(name, "3"), name, is_bot=bool(answers))
-    post = Post(
-        CHANNEL.platform, post_id, CHANNEL.channel, author, text, run.clock.now(), guild="1", reply_to=answers
-    )  # fmt: skip
+    post = Post(CHANNEL.platform, post_id, CHANNEL.channel, author, text, run.clock.now(), guild="1", reply_to=answers)
     async with run.denizen.services.store.work() as work:
         await work.archive.put([post])
 
@@ -178,7 +176,7 @@ async def record(talk: Callable[[Run], Any], pause_s: float, *, model: str = "")
         (folder / "secrets.env").chmod(0o600)
         denizen = await stack.enter_async_context(open_denizen(folder, Opening(durable=False)))
         durable = MemoryDurable(MemoryLog())
-        turns = Turns(denizen.runtime, replace(denizen.services, clock=clock, durable=durable))
+        turns = TurnRunner(denizen.runtime, replace(denizen.services, clock=clock, durable=durable))
         denizen.services = replace(denizen.services, clock=clock, durable=durable)
         await durable.start()
         stack.push_async_callback(durable.aclose)

@@ -108,9 +108,13 @@ def start(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
     connected = [_idle(housed, until_ready) for _ in range(TIMES)]
     memory = min(memory for memory, _ in connected)
     yield Figure(
-        f"resident memory, idle {SETTLED_S:g} s after ready", memory, "MB", aim=125, baseline=min(m for m, _ in quiet),
+        f"resident memory, idle {SETTLED_S:g} s after ready",
+        memory,
+        "MB",
+        aim=125,
+        baseline=min(m for m, _ in quiet),
         note="no account",
-    )  # fmt: skip
+    )
 
 
 def answers(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
@@ -180,9 +184,13 @@ def archive(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
     yield Figure("backfilled posts a second", rate, "/s", aim=350, baseline=straight, more_is_better=True, note=note)
     yield Figure("  processor time of 100 posts", cpu_ms / ARCHIVED * 100, "ms CPU")
     yield Figure(
-        f"resident memory after {ARCHIVED} archived messages", after_mb, "MB", aim=before_mb + 40, baseline=before_mb,
+        f"resident memory after {ARCHIVED} archived messages",
+        after_mb,
+        "MB",
+        aim=before_mb + 40,
+        baseline=before_mb,
         note="right after ready",
-    )  # fmt: skip
+    )
 
 
 # --- processes -------------------------------------------------------------------------------------------------------

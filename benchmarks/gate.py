@@ -21,22 +21,27 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.decision import Judge
+from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
-from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, RateLimit, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, RateLimit, ToolRule
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope
 
 TIMES = 2000
 POLICY = GatePolicy(
-    rules=tuple(Rule(f"other_{number}_*", Decision.DENY, {"path": "x"}) for number in range(50)),
+    rules=tuple(ToolRule(f"other_{number}_*", Decision.DENY, {"path": "x"}) for number in range(50)),
     default_rate_limit=RateLimit(1_000_000, 60.0),
     observer=ObserverPolicy("watcher"),
 )
 SCOPE = CallScope(
-    AgentName("ada"), Principal(PrincipalKind.LOCAL, "ana", "Ana"), Place("terminal", "t"), ConversationId("c"),
-    SessionId("s"), TurnId("t"), question="What is the weather like?",
-)  # fmt: skip
+    AgentName("ada"),
+    Principal(PrincipalKind.LOCAL, "ana", "Ana"),
+    Place("terminal", "t"),
+    ConversationId("c"),
+    SessionId("s"),
+    TurnId("t"),
+    question="What is the weather like?",
+)
 CALL = ToolCall(CallId("1"), "look", {"place": "Paris", "days": 3, "words": "rain or shine " * 20})
 
 
@@ -49,7 +54,7 @@ async def _measure(folder: Path) -> list[Figure]:
     clock = SystemClock()
     store = await open_store(f"sqlite:///{folder / 'denizen.db'}", clock=clock)
     try:
-        judge = Judge(clock, Observer(store, clock, _approve))
+        judge = PolicyEngine(clock, Observer(store, clock, _approve))
         return [
             Figure("gate, tier 0", await _time(judge, Tier.HARMLESS), "ms", aim=0.2),
             Figure("gate, tier 1", await _time(judge, Tier.LIMITED), "ms", aim=0.2),
@@ -59,7 +64,7 @@ async def _measure(folder: Path) -> list[Figure]:
         await store.aclose()
 
 
-async def _time(judge: Judge, tier: Tier) -> float:
+async def _time(judge: PolicyEngine, tier: Tier) -> float:
     spec = ToolSpec("look", "Looks something up.", {"type": "object"}, tier=tier)
     took: list[float] = []
     for _ in range(TIMES):

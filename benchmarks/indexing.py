@@ -27,8 +27,8 @@ from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceKind
-from denizen.engine.embedding.embedder import Meaning
-from denizen.engine.knowledge.index import Indexing
+from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.knowledge.index import DocumentIndexer
 from denizen.ports.documents import Document
 from denizen.ports.source import File, Progress
 from denizen.ports.store import Store
@@ -140,7 +140,7 @@ async def run(folder: Path, url: str) -> float:
     async with anyio.create_task_group() as group:
         group.start_soon(write_beside, store, waits_ms)
         group.start_soon(watch_loop, late_ms)
-        await Indexing(store, library, Meaning()).catch_up()
+        await DocumentIndexer(store, library, BudgetedEmbedder()).catch_up()
         group.cancel_scope.cancel()
     cpu_s, took_s = time.process_time() - cpu_s, time.perf_counter() - begun_s
     async with store.work(write=False) as work:

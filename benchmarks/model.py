@@ -46,9 +46,7 @@ WHOLE = _plain(
     {
         **_HEAD,
         "object": "chat.completion",
-        "choices": [
-            {"index": 0, "message": {"role": "assistant", "content": "".join(WORDS)}, "finish_reason": "stop"},
-        ],
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "".join(WORDS)}, "finish_reason": "stop"}],
         "usage": USAGE,
     }
 )

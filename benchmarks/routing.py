@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from benchmarks.figures import Figure, show
-from denizen.domain.routing import MODELS, Complexity, Earlier, Route, is_follow_up, keep_route
+from denizen.domain.routing import MODELS, Complexity, PreviousRoute, Route, is_follow_up, keep_route
 from denizen.engine.prompt.caching import LONG_S, SHORT_S, plan_keep_s
 
 FIXED_TOKENS, QUESTION_TOKENS, ANSWER_TOKENS, RESULT_TOKENS = 1500, 60, 300, 500
@@ -42,7 +42,7 @@ QUESTIONS: Sequence[tuple[str, Complexity]] = (
     ("How do the three caches differ from each other?", Complexity.MODERATE),
 )
 
-Choose = Callable[[str, Complexity, Earlier | None, datetime], tuple[Route, bool]]
+Choose = Callable[[str, Complexity, PreviousRoute | None, datetime], tuple[Route, bool]]
 """A route, and whether the router was asked for it."""
 
 
@@ -74,12 +74,12 @@ def always(model: str) -> Choose:
     return lambda _said, complexity, _earlier, _now: (Route(complexity, 20, model, ""), False)
 
 
-def alone(_said: str, complexity: Complexity, _earlier: Earlier | None, _now: datetime) -> tuple[Route, bool]:
+def alone(_said: str, complexity: Complexity, _earlier: PreviousRoute | None, _now: datetime) -> tuple[Route, bool]:
     """Each question by itself."""
     return Route.of(complexity, ""), True
 
 
-def upward(said: str, complexity: Complexity, earlier: Earlier | None, now: datetime) -> tuple[Route, bool]:
+def upward(said: str, complexity: Complexity, earlier: PreviousRoute | None, now: datetime) -> tuple[Route, bool]:
     """Never to a weaker model while the cache of the stronger is warm."""
     route, was_asked = denizen(said, complexity, earlier, now)
     if earlier is not None and earlier.is_warm(now):
@@ -87,7 +87,7 @@ def upward(said: str, complexity: Complexity, earlier: Earlier | None, now: date
     return route, was_asked
 
 
-def denizen(said: str, complexity: Complexity, earlier: Earlier | None, now: datetime) -> tuple[Route, bool]:
+def denizen(said: str, complexity: Complexity, earlier: PreviousRoute | None, now: datetime) -> tuple[Route, bool]:
     if earlier is not None and is_follow_up(said, earlier, now):
         return keep_route(earlier), False
     return Route.of(complexity, ""), True
@@ -108,20 +108,25 @@ def cost(choose: Choose, *, pause_s: float, turns: int = TURNS, by_talk: bool = 
             size = min(size + QUESTION_TOKENS + RESULT_TOKENS, MOST_TOKENS)
             total += caches.request(route.model, size, keep_s, now)
             size = min(size + ANSWER_TOKENS, MOST_TOKENS)
-        earlier = Earlier(route, now, keep_s)
+        earlier = PreviousRoute(route, now, keep_s)
         now += timedelta(seconds=pause_s)
     return total
 
 
 def main(_url: str = "") -> None:
     ways = {
-        "always balanced": always("balanced"), "always quality": always("quality"), "upward only": upward,
-        "each question by itself": alone, "as Denizen routes": denizen,
-    }  # fmt: skip
+        "always balanced": always("balanced"),
+        "always quality": always("quality"),
+        "upward only": upward,
+        "each question by itself": alone,
+        "as Denizen routes": denizen,
+    }
     for about, pause_s, turns in (
-        ("threads of two", 30.0, 2), ("one talk, steady", 30.0, TURNS), ("one talk, pauses of 2 min", 120.0, TURNS),
+        ("threads of two", 30.0, 2),
+        ("one talk, steady", 30.0, TURNS),
+        ("one talk, pauses of 2 min", 120.0, TURNS),
         ("one talk, pauses of 7 min", 420.0, TURNS),
-    ):  # fmt: skip
+    ):
         costs = {name: cost(way, pause_s=pause_s, turns=turns) for name, way in ways.items()}
         costs["the same, kept by the pauses of the talk"] = cost(denizen, pause_s=pause_s, turns=turns, by_talk=True)
         show([Figure(f"{about}: {name}", round(units), "units") for name, units in costs.items()], 1.0)

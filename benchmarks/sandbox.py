@@ -94,9 +94,16 @@ def _measure_as_nobody(root: Path) -> dict[str, float] | None:
     for python in (sys.executable, "/usr/bin/python3"):
         try:
             done = subprocess.run(
-                [python, "-B", "-c", code, str(root)], user=NOBODY, group=NOBODY, extra_groups=[], env=environ,
-                cwd="/", capture_output=True, text=True, check=False,
-            )  # fmt: skip
+                [python, "-B", "-c", code, str(root)],
+                user=NOBODY,
+                group=NOBODY,
+                extra_groups=[],
+                env=environ,
+                cwd="/",
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         except OSError:
             continue
         if done.returncode == 0:

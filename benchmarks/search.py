@@ -21,10 +21,10 @@ from statistics import median, quantiles
 from denizen.adapters.store import open_store
 from denizen.app.knowledge import open_library
 from denizen.domain.clock import SystemClock
-from denizen.domain.passage import Passage, words_in
+from denizen.domain.passage import Passage, searchable_words
 from denizen.domain.source import Source, SourceKind
-from denizen.domain.vector import pack
-from denizen.engine.embedding.embedder import Meaning
+from denizen.domain.vector import pack_vector
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.knowledge.index import DocumentSearch
 from denizen.ports.documents import PASSAGES, Document
 from denizen.ports.embed import Embedded, EmbedKind
@@ -86,9 +86,9 @@ async def fill(store: Store, texts: Texts) -> None:
                 Passage(number, ("Chapter",), number, number, texts.some(WORDS)) for number in range(PER_DOCUMENT)
             ]
             path = f"docs/{source}/{first}.md"
-            words = [words_in(path, passage) for passage in passages]
+            words = [searchable_words(path, passage) for passage in passages]
             documents.append(Document(path, source, "d", passages, keys, words))
-            vectors += [Vector(PASSAGES, source, key, texts.name, pack(texts.vector())) for key in keys]
+            vectors += [Vector(PASSAGES, source, key, texts.name, pack_vector(texts.vector())) for key in keys]
         async with store.work() as work:
             await work.documents.put(documents)
             await work.vectors.put(vectors)
@@ -116,8 +116,8 @@ async def run(url: str, home: Path) -> None:
     begun = time.perf_counter()
     await fill(store, texts)
     print(f"{COUNT:,} passages written and indexed in {time.perf_counter() - begun:.0f} s")
-    by_words = DocumentSearch(store, library, Meaning())
-    fused = DocumentSearch(store, library, Meaning(lambda: texts))
+    by_words = DocumentSearch(store, library, BudgetedEmbedder())
+    fused = DocumentSearch(store, library, BudgetedEmbedder(lambda: texts))
 
     async def read() -> None:
         async with store.work(write=False) as work:

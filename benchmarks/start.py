@@ -9,14 +9,7 @@ from pathlib import Path
 
 from benchmarks.client import Client
 from benchmarks.figures import Figure, least
-from benchmarks.processes import (
-    Process,
-    bare_python_mb,
-    denizen_command,
-    make_home,
-    run_server,
-    time_command,
-)
+from benchmarks.processes import Process, bare_python_mb, denizen_command, make_home, run_server, time_command
 
 TIMES = 5
 SETTLED_S = 2.0

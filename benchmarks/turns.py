@@ -32,11 +32,7 @@ def measure(folder: Path, model: Process) -> Iterator[Figure]:
         done += CLIENTS * EACH
         ask_in_a_row(client, max(LEFT_TURNS - done, 0))
         yield Figure(
-            f"resident memory after {LEFT_TURNS} turns",
-            server.memory_mb(),
-            "MB",
-            aim=150,
-            baseline=bare_python_mb(),
+            f"resident memory after {LEFT_TURNS} turns", server.memory_mb(), "MB", aim=150, baseline=bare_python_mb()
         )
 
 

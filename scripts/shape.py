@@ -24,34 +24,38 @@ MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 6
 MAX_NESTING = 4
 
-BOUNDARIES: Mapping[str, str] = MappingProxyType({
-    "src/denizen/engine/turn.py::Turns._live": "turn: an unknown fault fails this turn, not its lane",
-    "src/denizen/engine/turn.py::Turns._close_somehow": "turn: it ends even when its steps cannot be written",
-    "src/denizen/app/reload.py::Reloader.reload_and_tell": "job: a fault in a reload must not end the server",
-    "src/denizen/engine/gate/decision.py::Judge.judge": "gate: whatever fails inside denies (inventory V20)",
-    "src/denizen/engine/gate/executor.py::_run_tool": "skill call: a fault in a tool is a result with a reference",
-    "src/denizen/adapters/durable/outcome.py::perform": "job: an unknown fault is recorded as one with a reference",
-    "src/denizen/adapters/durable/rescue.py::Rescuer._run": "job: the next round tries again",
-    "src/denizen/adapters/durable/rescue.py::Rescuer._take_over": "job: one bad run must not keep the others waiting",
-    "src/denizen/adapters/store/lane.py::Lane.submit.work": "thread: raised again in the task that waits for it",
-    "src/denizen/adapters/discord/hearing.py::hear": "event: a fault in the listener must not end the account",
-    "src/denizen/adapters/discord/requests.py::_Errand.run": "transfer: raised again in the task that waits",
-    "src/denizen/engine/resident/typed.py::TypedCommands._run": "command: a fault is a reply with a reference",
-    "src/denizen/engine/resident/resident.py::Resident._answer": "message: a fault is a reply with a reference",
-    "src/denizen/engine/resident/errands.py::run_errand": "job: a fault in it ends neither account nor neighbours",
-    "src/denizen/engine/outbox/outbox.py::Outbox._send": "delivery: a fault fails this piece only",
-    "src/denizen/app/skills/shelf.py::load_skill": "skill: a fault in its code leaves out this skill only",
-    "src/denizen/app/accounts.py::Accounts._live": "account: a fault ends its connection only",
-    "src/denizen/adapters/mcp/server.py::McpServer._live": "server: a fault ends its connection only",
-    "src/denizen/adapters/mcp_server/server.py::bound_faults": "request: an error with a reference, and nothing inside",
-    "src/denizen/web/errors.py::Boundary.__call__": "request: an unknown fault is an answer with a reference",
-})  # fmt: skip
+BOUNDARIES: Mapping[str, str] = MappingProxyType(
+    {
+        "src/denizen/engine/turn.py::Turns._live": "turn: an unknown fault fails this turn, not its lane",
+        "src/denizen/engine/turn.py::Turns._close_somehow": "turn: it ends even when its steps cannot be written",
+        "src/denizen/app/reload.py::Reloader.reload_and_tell": "job: a fault in a reload must not end the server",
+        "src/denizen/engine/gate/decision.py::Judge.judge": "gate: whatever fails inside denies (inventory V20)",
+        "src/denizen/engine/gate/executor.py::_run_tool": "skill call: a fault in a tool is a result with a reference",
+        "src/denizen/adapters/durable/outcome.py::perform": "job: an unknown fault is recorded as one with a reference",
+        "src/denizen/adapters/durable/rescue.py::Rescuer._run": "job: the next round tries again",
+        "src/denizen/adapters/durable/rescue.py::Rescuer._take_over": (
+            "job: one bad run must not keep the others waiting"
+        ),
+        "src/denizen/adapters/store/lane.py::Lane.submit.work": "thread: raised again in the task that waits for it",
+        "src/denizen/adapters/discord/hearing.py::hear": "event: a fault in the listener must not end the account",
+        "src/denizen/adapters/discord/requests.py::_Errand.run": "transfer: raised again in the task that waits",
+        "src/denizen/engine/resident/typed.py::TypedCommands._run": "command: a fault is a reply with a reference",
+        "src/denizen/engine/resident/resident.py::Resident._answer": "message: a fault is a reply with a reference",
+        "src/denizen/engine/resident/errands.py::run_errand": "job: a fault in it ends neither account nor neighbours",
+        "src/denizen/engine/outbox/outbox.py::Outbox._send": "delivery: a fault fails this piece only",
+        "src/denizen/app/skills/shelf.py::load_skill": "skill: a fault in its code leaves out this skill only",
+        "src/denizen/app/accounts.py::Accounts._live": "account: a fault ends its connection only",
+        "src/denizen/adapters/mcp/server.py::McpServer._live": "server: a fault ends its connection only",
+        "src/denizen/adapters/mcp_server/server.py::bound_faults": (
+            "request: an error with a reference, and nothing inside"
+        ),
+        "src/denizen/web/errors.py::Boundary.__call__": "request: an unknown fault is an answer with a reference",
+    }
+)
 """The only functions that may catch everything and go on, each with its reason."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_BLOCKS = (
-    ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match,
-)  # fmt: skip
+_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
 _BROAD = frozenset({"Exception", "BaseException"})
 
 

@@ -24,17 +24,17 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.engine.external.requests import DirectCalls, OutsideDesk
-from denizen.engine.gate.executor import Gate
+from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.engine.loop.services import Services
-from denizen.engine.runtime.agent_settings import Assistant
-from denizen.engine.runtime.audit_log import Ledger
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
+from denizen.engine.runtime.audit_log import AuditLog
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
-from denizen.engine.turn import Turns
+from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import Hosting, NoHosting
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
@@ -174,12 +174,12 @@ async def running_site(
         )
     )
     clock, store, durable = HandClock(), MemoryStore(), MemoryDurable()
-    assistant, gate = Assistant(store, clock), Gate(clock, ledger=Ledger(store, clock))
-    services = Services(store, durable, Live(), gate, clock, assistant=assistant)
-    turns = Turns(runtime, services)
+    assistant, gate = AgentSettingsOverlay(store, clock), ToolExecutor(clock, ledger=AuditLog(store, clock))
+    services = EngineServices(store, durable, LiveEvents(), gate, clock, assistant=assistant)
+    turns = TurnRunner(runtime, services)
     allowed = list(keys)
     calls = DirectCalls(runtime, services)
-    mcp = McpEndpoint(OutsideDesk(runtime, turns, calls), "1.2.3")
+    mcp = McpEndpoint(ProgramRequests(runtime, turns, calls), "1.2.3")
     deps = WebDependencies(
         turns=turns,
         queries=Queries(runtime, services),

@@ -36,12 +36,7 @@ class NoWeb:
     """A fetcher on a machine without a network."""
 
     async def fetch(
-        self,
-        url: str,
-        *,
-        timeout_s: float = 15.0,
-        max_bytes: int = 2_000_000,
-        headers: Mapping[str, str] = NO_HEADERS,
+        self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
     ) -> Fetched:
         raise NotAllowed(f"{url} may not be fetched: there is no web here")
 

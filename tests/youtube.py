@@ -103,10 +103,12 @@ class _Handler(BaseHTTPRequestHandler):
         status, reason = film.state
         told: dict[str, Any] = {"playabilityStatus": {"status": status, **({"reason": reason} if reason else {})}}
         if film.lines:
-            told["captions"] = {"playerCaptionsTracklistRenderer": {
-                "captionTracks": [_track(self.youtube, film, each) for each in film.lines],
-                "translationLanguages": [{"languageCode": "de", "languageName": {"runs": [{"text": "German"}]}}],
-            }}  # fmt: skip
+            told["captions"] = {
+                "playerCaptionsTracklistRenderer": {
+                    "captionTracks": [_track(self.youtube, film, each) for each in film.lines],
+                    "translationLanguages": [{"languageCode": "de", "languageName": {"runs": [{"text": "German"}]}}],
+                }
+            }
         self._say(200, json.dumps(told), "application/json")
 
     def _answer_api(self, what: str, query: Mapping[str, str]) -> None:
@@ -125,9 +127,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _channels(self, query: Mapping[str, str]) -> dict[str, Any]:
         is_known = query.get("forHandle") == HANDLE or query.get("id") == CHANNEL or query.get("forUsername") == "harb"
         row = {
-            "kind": "youtube#channel", "id": CHANNEL, "snippet": {"title": self.youtube.title, "customUrl": HANDLE},
+            "kind": "youtube#channel",
+            "id": CHANNEL,
+            "snippet": {"title": self.youtube.title, "customUrl": HANDLE},
             "contentDetails": {"relatedPlaylists": {"likes": "", "uploads": PLAYLIST}},
-        }  # fmt: skip
+        }
         return {"items": [row], "pageInfo": {"totalResults": 1}} if is_known else {"pageInfo": {"totalResults": 0}}
 
     def _items(self, query: Mapping[str, str]) -> dict[str, Any]:
@@ -174,19 +178,22 @@ class _Handler(BaseHTTPRequestHandler):
 def _track(youtube: YouTube, film: Film, language: str) -> dict[str, Any]:
     return {
         "baseUrl": f"{youtube.elsewhere}v={film.id}&lang={language}&fmt=srv3",
-        "name": {"runs": [{"text": language}]}, "languageCode": language, "isTranslatable": True,
+        "name": {"runs": [{"text": language}]},
+        "languageCode": language,
+        "isTranslatable": True,
         **({"kind": "asr"} if language in film.recognised else {}),
-    }  # fmt: skip
+    }
 
 
 def _item(film: Film) -> dict[str, Any]:
     published = {} if film.is_private else {"videoPublishedAt": film.published.strftime("%Y-%m-%dT%H:%M:%SZ")}
     title = "Private video" if film.is_private else film.title
     return {
-        "kind": "youtube#playlistItem", "id": f"item-{film.id}",
+        "kind": "youtube#playlistItem",
+        "id": f"item-{film.id}",
         "snippet": {"title": title, "resourceId": {"kind": "youtube#video", "videoId": film.id}},
         "contentDetails": {"videoId": film.id, **published},
-    }  # fmt: skip
+    }
 
 
 def _error(status: int, reason: str) -> dict[str, Any]:

@@ -20,17 +20,17 @@ from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.app.community import build_community
 from denizen.app.knowledge import Beside, build_knowledge
 from denizen.domain.clock import SystemClock
-from denizen.domain.snapshot import NOWHERE, Remote
-from denizen.engine.external.requests import DirectCalls, OutsideDesk
-from denizen.engine.gate.executor import Gate
+from denizen.domain.snapshot import NOWHERE, RemoteRepository
+from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.engine.loop.services import Services
-from denizen.engine.runtime.agent_settings import Assistant
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.live_events import Live
-from denizen.engine.turn import Turns
+from denizen.engine.runtime.live_events import LiveEvents
+from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.web import errors
@@ -96,9 +96,9 @@ def _open_dependencies() -> WebDependencies:
     """Empty in-memory parts: the applications on them are asked what they serve, and never serve."""
     clock, runtime = SystemClock(), Runtime()
     store = MemoryStore()
-    services = Services(store, MemoryDurable(), Live(), Gate(clock), clock)
-    turns, calls = Turns(runtime, services), DirectCalls(runtime, services)
-    beside = Beside(runtime, build_community(runtime, services, Channels()), SandboxPool(clock))
+    services = EngineServices(store, MemoryDurable(), LiveEvents(), ToolExecutor(clock), clock)
+    turns, calls = TurnRunner(runtime, services), DirectCalls(runtime, services)
+    beside = Beside(runtime, build_community(runtime, services, ConnectedAccounts()), SandboxPool(clock))
     knowledge = build_knowledge(Path(), services.store, services.durable, clock, beside)
     return WebDependencies(
         turns,
@@ -113,12 +113,12 @@ def _open_dependencies() -> WebDependencies:
         ),
         gaps=GapParts(knowledge.gaps, knowledge.learning),
         calls=calls,
-        assistant=Assistant(store, clock),
-        mcp=McpEndpoint(OutsideDesk(runtime, turns, calls), __version__),
+        assistant=AgentSettingsOverlay(store, clock),
+        mcp=McpEndpoint(ProgramRequests(runtime, turns, calls), __version__),
     )
 
 
-async def _change_nothing(remote: Remote) -> None:
+async def _change_nothing(remote: RemoteRepository) -> None:
     """Nobody asks."""
 
 

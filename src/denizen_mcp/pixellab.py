@@ -77,11 +77,15 @@ async def generate_image_pixflux(  # noqa: PLR0913, PLR0917 - the vendor's param
     """Makes one pixel art picture, with control over outline, detail and view. For scenes, icons, buildings."""
     wanted: dict[str, object] = {"description": description, "image_size": {"width": width, "height": height}}
     options = {
-        "detail": detail, "direction": direction, "isometric": isometric or None,
-        "no_background": no_background or None, "outline": outline,
-        "negative_description": negative_description or None, "seed": seed,
+        "detail": detail,
+        "direction": direction,
+        "isometric": isometric or None,
+        "no_background": no_background or None,
+        "outline": outline,
+        "negative_description": negative_description or None,
+        "seed": seed,
         "background_removal_task": background_removal_task,
-    }  # fmt: skip
+    }
     wanted |= {name: value for name, value in options.items() if value is not None}
     if init_image:
         wanted |= {

@@ -18,10 +18,10 @@ import anyio
 
 from denizen.adapters.fetch import WebFetcher
 from denizen.app.environment import read_environment
+from denizen.domain.attachments import extract_attachments
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, InvalidInput
-from denizen.domain.extras import take_out
 from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
@@ -143,7 +143,7 @@ def _answer(result: ToolResult) -> wire.CallToolResult:
     """Text first, then what people are shown: pictures as such, addresses as links."""
     import mcp_types as wire
 
-    text, data = take_out(result.text, result.data)
+    text, data = extract_attachments(result.text, result.data)
     content: list[wire.ContentBlock] = [wire.TextContent(type="text", text=text)]
     images = data.get("images")
     for image in cast("list[Any]", images) if isinstance(images, list) else []:

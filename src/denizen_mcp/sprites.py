@@ -106,10 +106,14 @@ class PixelLab:
 
     async def animate(self, picture: bytes, *, description: str, action: str, direction: str) -> list[bytes]:
         wanted = {
-            "reference_image": _packed(fitted(picture, ANIMATED_SIDE)), "image_size": _square(ANIMATED_SIDE),
-            "description": description or "pixel art character", "action": action, "view": "side",
-            "direction": direction, "n_frames": FRAMES,
-        }  # fmt: skip
+            "reference_image": _packed(fitted(picture, ANIMATED_SIDE)),
+            "image_size": _square(ANIMATED_SIDE),
+            "description": description or "pixel art character",
+            "action": action,
+            "view": "side",
+            "direction": direction,
+            "n_frames": FRAMES,
+        }
         result = await self._result((await self._remote.post("animate-with-text", wanted)).body)
         frames = result.get("images")
         rows = cast("list[object]", frames) if isinstance(frames, list) else []

@@ -51,12 +51,7 @@ class Connection:
 
     @asynccontextmanager
     async def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, method: str, path: str, *, body: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[EventSource]:
         """An answer of server-sent events. Raises ApiError before the first one, and NetworkError at any time."""
         try:

@@ -12,23 +12,23 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.prompt import count_tool_tokens, estimate_tokens
-from denizen.domain.turn import Inbound
-from denizen.engine.inspection.replay import Unsent, plan_requests
+from denizen.domain.turn import InboundMessage
+from denizen.engine.inspection.replay import PlannedRequest, plan_requests
 from tests.app.home_folder import Home
 from tests.app.test_reload import LAB
 
 pytestmark = pytest.mark.anyio
 
 
-async def requests_for_hello(home: Home, config: str) -> list[Unsent]:
+async def requests_for_hello(home: Home, config: str) -> list[PlannedRequest]:
     home.write(config)
     async with open_denizen(home.path, Opening(ModelChoice(), durable=False)) as denizen:
         place, author = Place("terminal", "test"), Author("", "Ana")
-        inbound = Inbound(AgentName(""), place, denizen.operator, author, (TextPart("hello"),), "m1")
+        inbound = InboundMessage(AgentName(""), place, denizen.operator, author, (TextPart("hello"),), "m1")
         return await plan_requests(denizen.runtime, denizen.services, inbound)
 
 
-def fixed_tokens(sent: Unsent) -> int:
+def fixed_tokens(sent: PlannedRequest) -> int:
     request = sent.request
     schema = estimate_tokens(json.dumps(request.output_schema)) if request.output_schema else 0
     system = sum(estimate_tokens(segment.text) for segment in request.segments)

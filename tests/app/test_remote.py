@@ -9,8 +9,8 @@ import pytest
 from denizen.app.reload import Reloader
 from denizen.app.remote import RemoteSwitch
 from denizen.domain.errors import Conflict
-from denizen.domain.snapshot import Remote
-from denizen.engine.knowledge.sources import Change
+from denizen.domain.snapshot import RemoteRepository
+from denizen.engine.knowledge.sources import SourceChange
 from denizen.ports.sandbox import ShellView
 from tests.app.home_folder import Home
 from tests.app.test_reload import LAB, opened
@@ -36,21 +36,21 @@ async def test_a_change_is_written_with_all_comments_and_clears_snapshot_status_
     (notes / "a.md").write_text("A")
     async with opened(home, TEXT) as denizen:
         knowledge, sandbox = denizen.knowledge, denizen.foundations.sandbox
-        await knowledge.catalog.add(str(notes), Change())
+        await knowledge.catalog.add(str(notes), SourceChange())
         await knowledge.snapshots.publish()
         await knowledge.snapshots.withdraw("discord")
         view = ShellView((("", notes),))
         session = (await sandbox.run(["ls"], view, owner="a")).session_id
         switch = RemoteSwitch(denizen, Reloader(denizen).reload)
-        await switch.change(Remote("", "kept"))
+        await switch.change(RemoteRepository("", "kept"))
         assert (await sandbox.run(["ls"], view, owner="a", session_id=session)).session_id == session
         mirror = str(tmp_path / "mirror")
-        await switch.change(Remote(mirror, "kept"))
-        assert denizen.runtime.current.snapshot_remote == Remote(mirror, "kept")
+        await switch.change(RemoteRepository(mirror, "kept"))
+        assert denizen.runtime.current.snapshot_remote == RemoteRepository(mirror, "kept")
         assert (await knowledge.snapshots.status()).current == ""
         assert (await sandbox.run(["ls"], view, owner="a", session_id=session)).session_id != session
-        await switch.change(Remote("", "other", allow_existing=True))
-        assert denizen.runtime.current.snapshot_remote == Remote("", "other", allow_existing=True)
+        await switch.change(RemoteRepository("", "other", allow_existing=True))
+        assert denizen.runtime.current.snapshot_remote == RemoteRepository("", "other", allow_existing=True)
     text = home.config.read_text()
     assert "  # Every hour.\n  sync_every_minutes: 60  # not too often\n" in text
     assert "branch: other  # of our own" in text
@@ -62,7 +62,7 @@ async def test_a_repository_of_somebody_else_changes_nothing(home: Home, tmp_pat
     async with opened(home, TEXT) as denizen:
         switch = RemoteSwitch(denizen, Reloader(denizen).reload)
         with pytest.raises(Conflict):
-            await switch.change(Remote(str(other.folder), "kept"))
+            await switch.change(RemoteRepository(str(other.folder), "kept"))
         assert home.config.read_text() == TEXT
-        await switch.change(Remote(str(other.folder), "kept", allow_existing=True))
+        await switch.change(RemoteRepository(str(other.folder), "kept", allow_existing=True))
     assert "allow_existing: true" in home.config.read_text()

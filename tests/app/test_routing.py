@@ -11,7 +11,7 @@ from denizen.app.choice import ModelChoice
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import Inbound, Turn
+from denizen.domain.turn import InboundMessage, Turn
 from denizen.testing.model_server import Answer, Fail, model_server
 from tests.app.home_folder import Home
 
@@ -36,7 +36,7 @@ def sorts(complexity: str, steps: int, model: str) -> Answer:
 
 async def ask(denizen: Denizen, text: str, key: str) -> Turn:
     place, author = Place("terminal", "test"), Author("", "Ana")
-    inbound = Inbound(AgentName("ada"), place, denizen.operator, author, (TextPart(text),), key)
+    inbound = InboundMessage(AgentName("ada"), place, denizen.operator, author, (TextPart(text),), key)
     done = await denizen.turns.ask(inbound)
     return (await denizen.queries.get_turn(done.turn_id)).turn
 
@@ -54,12 +54,19 @@ async def test_the_question_chooses_the_model_that_answers_it(home: Home, kind: 
             easy = await ask(denizen, "Who wrote Hamlet, by the way?", "m2")
             lost = await ask(denizen, "How do the two compare with each other?", "m3")
         assert [body["model"] for body in server.bodies] == [
-            "claude-haiku-4-5", "large", "claude-haiku-4-5", "small", "claude-haiku-4-5", "middle",
-        ]  # fmt: skip
+            "claude-haiku-4-5",
+            "large",
+            "claude-haiku-4-5",
+            "small",
+            "claude-haiku-4-5",
+            "middle",
+        ]
         told = [(turn.reply, turn.route.complexity, turn.route.routed_by) for turn in (hard, easy, lost) if turn.route]
         assert told == [
-            ("A null.", "complex", "router"), ("Shakespeare.", "simple", "router"), ("Both.", "moderate", "fallback"),
-        ]  # fmt: skip
+            ("A null.", "complex", "router"),
+            ("Shakespeare.", "simple", "router"),
+            ("Both.", "moderate", "fallback"),
+        ]
         prompts = [str(server.bodies[place].get("system") or server.bodies[place]["messages"][0]) for place in (1, 3)]
         assert prompts[0] == prompts[1], "what is cached is the same for all routes"
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from denizen.domain.budget import SERVER, BudgetPolicy, Limits, Scope, ScopeKind, WhenExhausted
+from denizen.domain.budget import SERVER, BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind, WhenExhausted
 from denizen.domain.errors import InvalidInput
 from tests.app.home_folder import Home
 
@@ -30,21 +30,29 @@ budgets:
 
 def test_every_key_of_the_budgets_has_its_meaning(home: Home) -> None:
     policy = home.load(WHOLE).budgets
-    assert policy.limits_of(SERVER) == Limits(per_month_usd=Decimal(100))
-    assert policy.limits_of(Scope(ScopeKind.GUILD, "discord:7")) == Limits(Decimal(5))
-    assert policy.limits_of(Scope(ScopeKind.GUILD, "discord:123456789012345678")) == Limits(Decimal(50))
-    assert policy.limits_of(Scope(ScopeKind.CHANNEL, "discord:10")) == Limits(Decimal(2), Decimal(7))
-    assert policy.limits_of(Scope(ScopeKind.USER, "platform_user:discord:1")) == Limits(Decimal(0), Decimal(1))
-    assert policy.limits_of(Scope(ScopeKind.USER, "platform_user:discord:2")) == Limits(Decimal("0.1"), Decimal(1))
-    assert policy.limits_of(Scope(ScopeKind.USER, "api_key:laptop")) == Limits(Decimal(9), Decimal(1))
-    assert policy.limits_of(Scope(ScopeKind.AGENT, "denizen")) == Limits(Decimal(4))
+    assert policy.get_limits(SERVER) == BudgetLimits(per_month_usd=Decimal(100))
+    assert policy.get_limits(BudgetScope(BudgetScopeKind.GUILD, "discord:7")) == BudgetLimits(Decimal(5))
+    assert policy.get_limits(BudgetScope(BudgetScopeKind.GUILD, "discord:123456789012345678")) == BudgetLimits(
+        Decimal(50)
+    )
+    assert policy.get_limits(BudgetScope(BudgetScopeKind.CHANNEL, "discord:10")) == BudgetLimits(Decimal(2), Decimal(7))
+    assert policy.get_limits(BudgetScope(BudgetScopeKind.USER, "platform_user:discord:1")) == BudgetLimits(
+        Decimal(0), Decimal(1)
+    )
+    assert policy.get_limits(BudgetScope(BudgetScopeKind.USER, "platform_user:discord:2")) == BudgetLimits(
+        Decimal("0.1"), Decimal(1)
+    )
+    assert policy.get_limits(BudgetScope(BudgetScopeKind.USER, "api_key:laptop")) == BudgetLimits(
+        Decimal(9), Decimal(1)
+    )
+    assert policy.get_limits(BudgetScope(BudgetScopeKind.AGENT, "denizen")) == BudgetLimits(Decimal(4))
     assert (policy.warn_at, policy.when_exhausted_for("denizen")) == (Decimal("0.5"), WhenExhausted.CHEAPER)
     assert policy.when_exhausted_for("other") is WhenExhausted.STOP
 
 
 def test_without_budgets_nothing_is_limited(home: Home) -> None:
     policy = home.load("").budgets
-    every = [Scope(kind, "x") for kind in ScopeKind]
+    every = [BudgetScope(kind, "x") for kind in BudgetScopeKind]
     assert policy.plan_limits(every) == ()
     assert (policy.warn_at, policy.when_exhausted) == (BudgetPolicy().warn_at, WhenExhausted.STOP)
 

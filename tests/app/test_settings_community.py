@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.app.settings import render_settings
-from denizen.domain.agent import Agent, SessionScope, Timestamps
+from denizen.domain.agent import Agent, SessionScope, TimestampPolicy
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.ids import AgentName
 from tests.app.home_folder import Home
@@ -61,13 +61,13 @@ def test_how_much_of_the_talk_around_it_an_agent_is_told_can_be_set(home: Home):
 def test_time_lines_are_off_and_when_switched_on_come_after_ten_minutes(home: Home):
     assert agent(home, "").timestamps is None
     assert agent(home, "timestamps: {enabled: false, zone: Asia/Tokyo}").timestamps is None
-    assert agent(home, "timestamps: {enabled: true}").timestamps == Timestamps(zone="UTC", gap_s=600.0)
+    assert agent(home, "timestamps: {enabled: true}").timestamps == TimestampPolicy(zone="UTC", gap_s=600.0)
 
 
 @pytest.mark.proves("C-config-timestamps")
 def test_zone_and_gap_of_time_lines_are_settings(home: Home):
     found = agent(home, "timestamps: {enabled: true, zone: Europe/Berlin, gap_minutes: 2.5}").timestamps
-    assert found == Timestamps(zone="Europe/Berlin", gap_s=150.0)
+    assert found == TimestampPolicy(zone="Europe/Berlin", gap_s=150.0)
 
 
 TIMES = "agents: {ada: {timestamps: {enabled: true, zone: "
@@ -103,7 +103,7 @@ def test_a_wrong_value_is_named_with_its_remedy(home: Home, text: str, says: str
 def test_a_zone_from_the_environment_is_checked_and_not_compared_aloud(home: Home):
     text = TIMES + "'${ZONE}'}}}"
     settings = home.load(text, ZONE="Asia/Tokyo")
-    assert settings.agents[AgentName("ada")].timestamps == Timestamps("Asia/Tokyo")
+    assert settings.agents[AgentName("ada")].timestamps == TimestampPolicy("Asia/Tokyo")
     error = home.refuse(text, ZONE="Asia/Tokio")
     assert "this is not a time zone" in error.message
     assert "Asia" not in error.explain()

@@ -13,10 +13,10 @@ import pytest
 
 from denizen.app.settings import render_settings
 from denizen.app.watch import watch
-from denizen.domain.agent import Agent, ContextStrategy, Layout
+from denizen.domain.agent import Agent, ContextStrategy, TranscriptLayout
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import Stability
-from denizen.engine.prompt.system_prompt import assemble, assemble_participant
+from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt
 from tests.app.home_folder import Home
 
 DENIZEN = AgentName("denizen")
@@ -32,7 +32,7 @@ def test_context_files_go_into_the_prompt_sorted_the_shared_ones_first_under_hea
         home.add_file(f"{name}.md", f"\nWords of {name}.\n")
     home.add_file("context/notes.txt", "no Markdown")
     agent = home.load("").agents[DENIZEN]
-    segment = next(s for s in assemble(agent, tool_rules=True) if s.name == "context")
+    segment = next(s for s in assemble_system_prompt(agent, tool_rules=True) if s.name == "context")
     assert segment.stability is Stability.CONFIG
     assert segment.text == (
         "# house\n\nWords of context/house.\n\n# rules\n\nWords of context/rules.\n\n"
@@ -50,7 +50,7 @@ def test_an_agent_may_skip_what_all_share(home: Home):
 
 def test_a_participant_without_a_persona_reads_its_context_files_too() -> None:
     agent = Agent(DENIZEN, context=ContextStrategy.TRANSCRIPT, context_files=(("house", "No shoes."),))
-    (segment,) = assemble_participant(agent, tool_rules=True)
+    (segment,) = assemble_participant_prompt(agent, tool_rules=True)
     assert (segment.name, segment.text) == ("context", "# house\n\nNo shoes.")
 
 
@@ -143,13 +143,18 @@ async def test_a_change_in_a_context_folder_is_noticed_wherever_it_lies(home: Ho
 @pytest.mark.proves("C-config-toggles")
 def test_the_switches_of_an_agent_are_off_unless_they_are_written(home: Home):
     agent = home.load("").agents[DENIZEN]
-    assert (agent.layout, agent.timestamps, agent.reasoning, agent.show_reasoning) == (Layout(), None, False, False)
+    assert (agent.layout, agent.timestamps, agent.reasoning, agent.show_reasoning) == (
+        TranscriptLayout(),
+        None,
+        False,
+        False,
+    )
     written = home.load(
         "agents:\n  denizen:\n    context: transcript\n    reasoning: true\n    show_reasoning: true\n"
         "    timestamps: {enabled: true}\n"
         "    transcript: {system_prompt: true, vertical: true, separate_blocks: true, turns: true}\n"
     ).agents[DENIZEN]
-    assert written.layout == Layout(vertical=True, separate_blocks=True, turns=True)
+    assert written.layout == TranscriptLayout(vertical=True, separate_blocks=True, turns=True)
     assert written.reasoning and written.show_reasoning and written.timestamps is not None and written.persona
 
 

@@ -7,7 +7,7 @@ import pytest
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.runtime.tool_policy import GatePolicy, Mode, ObserverPolicy, RateLimit, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, RateLimit, ToolMode, ToolRule
 from tests.app.home_folder import Home
 
 WHOLE = """\
@@ -47,8 +47,8 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     policy = policy_of(home, WHOLE + "agents: {helper: {}}\n")
     usual = ApprovalRule(people=frozenset({"platform_user:discord:9"}), timeout_s=60.0)
     assert policy.tiers == (("notes_*", Tier.SENSITIVE),)
-    assert policy.default_mode is Mode.ASK
-    assert policy.modes == (("weather", Mode.RUN), ("mcp_*", Mode.ASK), ("fetch_url", Mode.RULES))
+    assert policy.default_mode is ToolMode.ASK
+    assert policy.modes == (("weather", ToolMode.RUN), ("mcp_*", ToolMode.ASK), ("fetch_url", ToolMode.RULES))
     assert policy.roles == (("exec*", frozenset({"admin"})),)
     assert policy.rate_limits == (("weather", RateLimit(10, 60.0)),)
     assert policy.destinations == ("discord:77", "*.example.org")
@@ -58,7 +58,7 @@ def test_everything_under_gate_reaches_the_policy(home: Home) -> None:
     assert policy.owners.deciders is Deciders.ROLE and policy.owners.timeout_s == 60.0
     assert policy.generation == 7
     first, second, third = policy.rules
-    assert first == Rule("fetch_url", Decision.APPROVE, {"url": r"^https://example\.org/"}, "ours")
+    assert first == ToolRule("fetch_url", Decision.APPROVE, {"url": r"^https://example\.org/"}, "ours")
     assert second.approval == ApprovalRule(
         Deciders.QUORUM, "admin", 3, frozenset({"platform_user:discord:9"}), 60.0, grant_on_timeout=True
     )

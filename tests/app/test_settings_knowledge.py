@@ -7,7 +7,7 @@ import pytest
 from denizen.app.knowledge import read_video_access, read_webhooks
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.proposal import LearningPolicy
-from denizen.domain.snapshot import NOWHERE, Remote
+from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.video import VideoAccess
 from tests.app.home_folder import Home
 
@@ -26,7 +26,7 @@ def test_channels_webhooks_and_the_remote_are_read(home: Home) -> None:
     assert access == VideoAccess("AIza-of-the-harbour", languages=("de", "en"))
     assert "AIza" not in repr(access) + repr(settings.config.knowledge)
     assert read_webhooks(settings) == {"handbook": "a-secret-that-is-long"}
-    assert settings.config.knowledge.remote.remote == Remote("https://github.com/nuxt/docs.git", "kept")
+    assert settings.config.knowledge.remote.remote == RemoteRepository("https://github.com/nuxt/docs.git", "kept")
     assert settings.secrets.mask("see a-secret-that-is-long and AIza-of-the-harbour") == "see *** and ***"
 
 

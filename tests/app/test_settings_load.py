@@ -13,7 +13,15 @@ from denizen.app.settings import check
 from denizen.app.settings.agents import DEFAULT_PERSONA
 from denizen.app.settings.schema_models import ProviderSection
 from denizen.domain import budget
-from denizen.domain.agent import Agent, CitationFormat, Limits, Planning, ResponseStyle, Sampling, Style
+from denizen.domain.agent import (
+    Agent,
+    CitationFormat,
+    ResponseStyle,
+    SamplingSettings,
+    ToolPlanning,
+    TurnLimits,
+    WritingStyle,
+)
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import RoleName
 from denizen.domain.prompt import estimate_tokens
@@ -88,10 +96,10 @@ def test_every_section_is_read(home: Home):
         model="quality",
         persona=(("built-in", DEFAULT_PERSONA.format(name="helper")),),
         tools=("notes_*", "weather"),
-        planning=Planning.PLAN,
-        limits=Limits(max_steps=5, turn_timeout_s=60),
-        sampling=Sampling(temperature=0, seed=7),
-        style=Style(ResponseStyle.TECHNICAL, "pt-BR", CitationFormat.FOOTNOTE),
+        planning=ToolPlanning.PLAN,
+        limits=TurnLimits(max_steps=5, turn_timeout_s=60),
+        sampling=SamplingSettings(temperature=0, seed=7),
+        style=WritingStyle(ResponseStyle.TECHNICAL, "pt-BR", CitationFormat.FOOTNOTE),
     )
     assert settings.default_agent == "other"
     assert settings.store_url == "sqlite:///elsewhere.db"
@@ -104,7 +112,7 @@ def test_every_section_is_read(home: Home):
     assert settings.gate.tiers == {"notes_*": Tier.SENSITIVE}
     assert settings.gate.rules[0].args == {"name": r"^x\d"}
     assert settings.gate.rate_limits.tool["weather"].calls == 10
-    assert settings.budgets.usual[budget.ScopeKind.USER] == budget.Limits(per_day_usd=Decimal("0.5"))
+    assert settings.budgets.usual[budget.BudgetScopeKind.USER] == budget.BudgetLimits(per_day_usd=Decimal("0.5"))
     assert settings.log_file == home.path / "logs/denizen.log"
 
 
@@ -127,7 +135,7 @@ def test_models_are_read_with_their_keys_as_references(home: Home):
 @pytest.mark.proves("T-config-merge")
 def test_what_is_written_is_merged_over_the_defaults_and_a_list_replaces_the_default_list(home: Home):
     agent = home.load("agents: {denizen: {limits: {max_steps: 3}, tools: [clock]}}").agents[AgentName("denizen")]
-    assert agent.limits == Limits(max_steps=3)
+    assert agent.limits == TurnLimits(max_steps=3)
     assert agent.tools == ("clock",)
 
 

@@ -7,7 +7,7 @@ import pytest
 from denizen.app.settings import render_settings
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.ids import AgentName
-from denizen.domain.transcript import Budget
+from denizen.domain.transcript import TranscriptBudget
 from tests.app.home_folder import Home
 
 
@@ -19,12 +19,12 @@ def agent(home: Home, keys: str = "") -> Agent:
 def test_a_participant_has_its_budget_and_no_persona_unless_something_else_is_said(home: Home):
     found = agent(home)
     assert (found.context, found.persona) == (ContextStrategy.TRANSCRIPT, ())
-    assert found.transcript == Budget(total=100_000, tail=8000, block=None, parent_share=0.5)
+    assert found.transcript == TranscriptBudget(total=100_000, tail=8000, block=None, parent_share=0.5)
 
 
 def test_every_key_of_the_transcript_is_read(home: Home):
     keys = ", transcript: {budget_tokens: 20000, tail_tokens: 500, block_tokens: 3000, parent_share: 0.25}"
-    assert agent(home, keys).transcript == Budget(20_000, 500, 3000, 0.25)
+    assert agent(home, keys).transcript == TranscriptBudget(20_000, 500, 3000, 0.25)
     settings = home.load()
     assert home.load(render_settings(settings)).agents == settings.agents
 

@@ -40,8 +40,9 @@ def test_a_reference_that_does_not_say_what_the_program_says_is_told(tmp_path: P
     page.write_text(page.read_text(encoding="utf-8").replace("8642", "8643"), encoding="utf-8")
     (tmp_path / REFERENCE / "wishes.md").write_text("# Wishes\n", encoding="utf-8")
     assert list(find_stale(tmp_path)) == [
-        "docs/reference/configuration.md: is out of date", "docs/reference/wishes.md: nothing generates this",
-    ]  # fmt: skip
+        "docs/reference/configuration.md: is out of date",
+        "docs/reference/wishes.md: nothing generates this",
+    ]
 
 
 def test_links_to_files_and_headings_are_followed(tmp_path: Path) -> None:

@@ -59,6 +59,10 @@ def test_every_way_around_the_door_is_seen() -> None:
         self.recall()
     """)
     assert sorted(find_uses(source)) == [
-        "Toolset", "getattr(toolset, 'call')", "operator.methodcaller('call', call, scope)", "super()", "toolset",
+        "Toolset",
+        "getattr(toolset, 'call')",
+        "operator.methodcaller('call', call, scope)",
+        "super()",
         "toolset",
-    ]  # fmt: skip
+        "toolset",
+    ]

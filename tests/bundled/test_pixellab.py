@@ -57,11 +57,20 @@ async def test_the_key_goes_to_the_vendor_and_not_to_where_its_pictures_lie(vend
 async def test_a_picture_comes_at_once_or_by_a_job(vendor: Vendor, as_job: bool) -> None:
     vendor.as_job = as_job
     wanted = {
-        "description": "a hut", "width": 64, "height": 48, "outline": "lineless", "detail": "low detail",
-        "direction": "north-east", "isometric": True, "no_background": True, "negative_description": "trees",
-        "background_removal_task": "remove_simple_background", "seed": 3, "init_image": "aGk=",
+        "description": "a hut",
+        "width": 64,
+        "height": 48,
+        "outline": "lineless",
+        "detail": "low detail",
+        "direction": "north-east",
+        "isometric": True,
+        "no_background": True,
+        "negative_description": "trees",
+        "background_removal_task": "remove_simple_background",
+        "seed": 3,
+        "init_image": "aGk=",
         "init_image_strength": 500,
-    }  # fmt: skip
+    }
     async with studio(vendor) as client:
         result = await client.call_tool("generate_image_pixflux", wanted)
     assert picture_of(result).size == (64, 48)

@@ -38,10 +38,14 @@ async def test_with_a_key_the_whole_record_is_told(vendor: Vendor) -> None:
     async with open_client(greynoise.skill, sections={"greynoise": section}) as client:
         found = json.loads(text_of(await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.4.4"})))
     assert found == {
-        "ip": "8.8.4.4", "seen": True, "classification": "malicious", "first_seen": "2024-01-01",
-        "last_seen": "2026-11-01", "tags": ["SMBv1 Crawler"],
+        "ip": "8.8.4.4",
+        "seen": True,
+        "classification": "malicious",
+        "first_seen": "2024-01-01",
+        "last_seen": "2026-11-01",
+        "tags": ["SMBv1 Crawler"],
         "metadata": {"asn": "AS64500", "country": "Nowhere"},
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("address", ["1.2.3", "2001:db8::1", "evil.example", "10.0.0.1", "1.2.3.4/../x"])
@@ -73,8 +77,12 @@ async def test_pictures_are_painted_as_links_or_as_files(vendor: Vendor) -> None
     assert "A small red square." in text_of(links)
     assert picture_of(files).size == (8, 8)
     assert vendor.asked[0][1] == {
-        "model": "brush-1", "prompt": "a fox", "n": 2, "response_format": "url", "user": "api_key:mcp",
-    }  # fmt: skip
+        "model": "brush-1",
+        "prompt": "a fox",
+        "n": 2,
+        "response_format": "url",
+        "user": "api_key:mcp",
+    }
 
 
 @pytest.mark.proves("L-tool-generate-image")

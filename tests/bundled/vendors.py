@@ -144,24 +144,29 @@ def _greynoise(request: Request) -> Response:
         if request.headers.get("key") != KEY:
             return JSONResponse({"message": "unauthorized"}, 401)
         scanner = {
-            "found": True, "classification": "malicious", "first_seen": "2024-01-01", "last_seen": "2026-11-01",
+            "found": True,
+            "classification": "malicious",
+            "first_seen": "2024-01-01",
+            "last_seen": "2026-11-01",
             "tags": [{"name": "SMBv1 Crawler", "intention": "malicious"}],
             "metadata": {"asn": "AS64500", "country": "Nowhere"},
-        }  # fmt: skip
+        }
         return JSONResponse(
-            {
-                "ip": ip,
-                "internet_scanner_intelligence": scanner,
-                "business_service_intelligence": {"found": False},
-            }
+            {"ip": ip, "internet_scanner_intelligence": scanner, "business_service_intelligence": {"found": False}}
         )
     if ip == "8.8.8.8":
         return JSONResponse(
             {
-                "ip": ip, "noise": False, "riot": True, "classification": "benign", "name": "Google Public DNS",
-                "link": "https://viz.greynoise.io/riot/8.8.8.8", "last_seen": "2026-11-20", "message": "Success",
+                "ip": ip,
+                "noise": False,
+                "riot": True,
+                "classification": "benign",
+                "name": "Google Public DNS",
+                "link": "https://viz.greynoise.io/riot/8.8.8.8",
+                "last_seen": "2026-11-20",
+                "message": "Success",
             }
-        )  # fmt: skip
+        )
     missing = {"ip": ip, "noise": False, "riot": False, "message": "IP not observed scanning the internet."}
     return JSONResponse(missing, 404)
 

@@ -35,8 +35,9 @@ def test_agents_are_listed_with_the_model_that_was_written(home: Path, capsys: p
     code, said = denizen(home, capsys, "agents")
     assert code == 0
     assert [line.split() for line in said.splitlines()] == [
-        ["*", "denizen", "model", "auto", "Sorts", "its", "questions."], ["ada", "model", "quality"],
-    ]  # fmt: skip
+        ["*", "denizen", "model", "auto", "Sorts", "its", "questions."],
+        ["ada", "model", "quality"],
+    ]
 
 
 @pytest.mark.proves("S-config-save", "S-data-agent-config")

@@ -102,18 +102,37 @@ async def fill(home: Path) -> None:
         session = await work.sessions.current(conversation.id, AgentName("denizen"), now=NOW)
         trigger = Message(MessageId("m"), conversation.id, Role.USER, Author("", ""), (TextPart("?"),), NOW, session.id)
         turn = Turn(
-            TurnId("t"), conversation.id, session.id, AgentName("denizen"), LOCAL, trigger.id, TurnStatus.DONE, NOW,
+            TurnId("t"),
+            conversation.id,
+            session.id,
+            AgentName("denizen"),
+            LOCAL,
+            trigger.id,
+            TurnStatus.DONE,
+            NOW,
             reply=NASTY,
-        )  # fmt: skip
+        )
         await work.turns.open(turn)
         await work.turns.add_step(Step(turn.id, 1, NASTY, "act", "stop", Usage(), 1, NOW))
         denied = Verdict(Decision.DENY, Tier.HARMLESS, NASTY, "arguments")
         await work.turns.add_call(
             CallRecord(
-                turn.id, 1, 0, CALL, f"look\n  step 9 {TITLE}", {"q": NASTY}, Origin.MODEL, Tier.HARMLESS, denied,
-                NASTY, True, 1, False, NOW,
+                turn.id,
+                1,
+                0,
+                CALL,
+                f"look\n  step 9 {TITLE}",
+                {"q": NASTY},
+                Origin.MODEL,
+                Tier.HARMLESS,
+                denied,
+                NASTY,
+                True,
+                1,
+                False,
+                NOW,
             )
-        )  # fmt: skip
+        )
 
 
 def test_a_trace_shows_what_a_model_made_up_without_obeying_it(tmp_path: Path) -> None:

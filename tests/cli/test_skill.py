@@ -54,8 +54,9 @@ def test_a_tool_with_the_name_of_another_is_told_before_the_skill_is_enabled(
         file.write_text(text.replace("coin_roll", name), encoding="utf-8")
         code, said = denizen(home, capsys, "check", "coin")
         assert (code, said) == (
-            2, f"FAIL  its tool `{name}` has the name of a tool of the skill {whose}: rename yours\n"
-        )  # fmt: skip
+            2,
+            f"FAIL  its tool `{name}` has the name of a tool of the skill {whose}: rename yours\n",
+        )
         assert denizen(home, capsys, "enable", "coin", "--yes")[0] == 2
     assert denizen(home, capsys, "check", "dice")[0] == 0, "its own name does not stand in its way"
 

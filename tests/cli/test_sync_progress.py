@@ -22,5 +22,8 @@ def test_each_stage_and_each_source_counts_by_itself_and_percents_are_told_as_su
         for percent in (0, 35, 39, 71):
             lines.draw({"a": Progress(stage, percent, 100), "b": Progress("looking")})
     assert said == [
-        "a: receiving objects, 35 %", "a: receiving objects, 71 %", "a: keeping files, 35 %", "a: keeping files, 71 %",
-    ]  # fmt: skip
+        "a: receiving objects, 35 %",
+        "a: receiving objects, 71 %",
+        "a: keeping files, 35 %",
+        "a: keeping files, 71 %",
+    ]

@@ -39,8 +39,10 @@ def test_the_route_its_reason_and_the_request_to_the_router_are_shown(
     said = capsys.readouterr().out
     for line in (
         "route: complex, so quality with at most 25 steps, by router: a crash to find\n",
-        "steps: 1, with native tool calls\n", "  step 0 route on acme/small: ", "  step 1 act on acme/large: ",
-    ):  # fmt: skip
+        "steps: 1, with native tool calls\n",
+        "  step 0 route on acme/small: ",
+        "  step 1 act on acme/large: ",
+    ):
         assert line in said
     assert run(["--home", str(tmp_path), "trace", "--last", "--json"]) == 0
     assert '"route": {"complexity": "complex", "max_steps": 25, "model": "quality"' in capsys.readouterr().out

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from denizen.domain.approval import (
     GRANT_TIME,
     Approval,
+    ApprovalChoice,
     ApprovalRule,
     ApprovalStatus,
-    Choice,
+    AskerReach,
     Deciders,
-    Outcome,
-    Reach,
+    VoteOutcome,
     can_be_asked,
-    close_late,
-    covers,
     decide_approval,
     describe_end,
+    expire_approval,
+    grant_covers,
     plan_grant,
     same_people,
 )
@@ -47,10 +47,21 @@ OPERATOR = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({"ow
 
 def waiting(rule: ApprovalRule | None = None, *, expires_in_s: float | None = 300) -> Approval:
     return Approval(
-        "apr_1", TurnId("t"), AgentName("ada"), ANA.key, PLACE, PLACE.conversation_id, "erase", {"name": "x"},
-        Tier.SENSITIVE, "it destroys", "", rule or ApprovalRule(), NOW,
+        "apr_1",
+        TurnId("t"),
+        AgentName("ada"),
+        ANA.key,
+        PLACE,
+        PLACE.conversation_id,
+        "erase",
+        {"name": "x"},
+        Tier.SENSITIVE,
+        "it destroys",
+        "",
+        rule or ApprovalRule(),
+        NOW,
         None if expires_in_s is None else NOW + timedelta(seconds=expires_in_s),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,39 +81,44 @@ def waiting(rule: ApprovalRule | None = None, *, expires_in_s: float | None = 30
     ],
 )
 def test_who_may_decide(rule: ApprovalRule, voter: Principal, counts: bool) -> None:
-    ruling = decide_approval(waiting(rule), voter, Choice.ONCE, now=NOW)
-    assert ruling.outcome is (Outcome.DECIDED if counts else Outcome.REFUSED)
+    ruling = decide_approval(waiting(rule), voter, ApprovalChoice.ONCE, now=NOW)
+    assert ruling.outcome is (VoteOutcome.DECIDED if counts else VoteOutcome.REFUSED)
     assert (ruling.approval.status is ApprovalStatus.APPROVED) == counts
 
 
 def test_a_stranger_is_refused_also_when_all_is_decided() -> None:
-    decided = decide_approval(waiting(), ANA, Choice.DENY, now=NOW).approval
-    assert decide_approval(decided, BEN, Choice.ONCE, now=NOW).outcome is Outcome.REFUSED
+    decided = decide_approval(waiting(), ANA, ApprovalChoice.DENY, now=NOW).approval
+    assert decide_approval(decided, BEN, ApprovalChoice.ONCE, now=NOW).outcome is VoteOutcome.REFUSED
 
 
 def test_a_person_whom_the_rule_names_needs_no_quorum() -> None:
     rule = ApprovalRule(Deciders.QUORUM, "judge", 3, frozenset({BEN.key}))
-    assert decide_approval(waiting(rule), BEN, Choice.ONCE, now=NOW).outcome is Outcome.DECIDED
+    assert decide_approval(waiting(rule), BEN, ApprovalChoice.ONCE, now=NOW).outcome is VoteOutcome.DECIDED
 
 
 @pytest.mark.proves("T-approval-timeout")
 def test_at_its_end_nothing_can_be_decided_any_more_and_silence_means_what_the_rule_says() -> None:
-    late = decide_approval(waiting(), ANA, Choice.ONCE, now=NOW + timedelta(seconds=300))
-    assert (late.outcome, late.approval.status) == (Outcome.LATE, ApprovalStatus.EXPIRED)
-    granted = close_late(waiting(ApprovalRule(grant_on_timeout=True)))
+    late = decide_approval(waiting(), ANA, ApprovalChoice.ONCE, now=NOW + timedelta(seconds=300))
+    assert (late.outcome, late.approval.status) == (VoteOutcome.LATE, ApprovalStatus.EXPIRED)
+    granted = expire_approval(waiting(ApprovalRule(grant_on_timeout=True)))
     assert granted.status is ApprovalStatus.APPROVED
     assert describe_end(granted) == "approved, since nobody decided in time"
     assert granted.waited_s == 300
     for_ever = waiting(expires_in_s=None)
-    assert decide_approval(for_ever, ANA, Choice.ONCE, now=NOW + timedelta(days=900)).outcome is Outcome.DECIDED
+    assert (
+        decide_approval(for_ever, ANA, ApprovalChoice.ONCE, now=NOW + timedelta(days=900)).outcome
+        is VoteOutcome.DECIDED
+    )
 
 
 @given(
-    st.sampled_from(Deciders), st.integers(1, 3), st.booleans(),
-    st.lists(st.tuples(st.sampled_from(PEOPLE), st.sampled_from(Choice), st.integers(0, 400)), max_size=8),
-)  # fmt: skip
+    st.sampled_from(Deciders),
+    st.integers(1, 3),
+    st.booleans(),
+    st.lists(st.tuples(st.sampled_from(PEOPLE), st.sampled_from(ApprovalChoice), st.integers(0, 400)), max_size=8),
+)
 def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
-    deciders: Deciders, quorum: int, grants: bool, words: list[tuple[Principal, Choice, int]]
+    deciders: Deciders, quorum: int, grants: bool, words: list[tuple[Principal, ApprovalChoice, int]]
 ) -> None:
     rule = ApprovalRule(deciders, "judge", quorum, grant_on_timeout=grants)
     approval = replace(waiting(rule), requester=PEOPLE[0].key)
@@ -110,7 +126,7 @@ def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
         before = approval
         ruling = decide_approval(approval, voter, choice, now=NOW + timedelta(seconds=after_s))
         approval = ruling.approval
-        if before.status.is_final or ruling.outcome in (Outcome.REFUSED, Outcome.OVER):
+        if before.status.is_final or ruling.outcome in (VoteOutcome.REFUSED, VoteOutcome.OVER):
             assert approval == before
         assert decide_approval(approval, voter, choice, now=NOW + timedelta(seconds=after_s)).approval == approval
         assert len(set(approval.voices)) == len(approval.voices)
@@ -124,42 +140,42 @@ def test_what_is_decided_stays_and_nobody_is_counted_twice_or_without_right(
 @pytest.mark.parametrize(
     ("rule", "reach", "watched", "can"),
     [
-        (ApprovalRule(), Reach.NOBODY, True, False),
-        (ApprovalRule(), Reach.CARD, False, True),
-        (ApprovalRule(), Reach.WATCHER, True, True),
-        (ApprovalRule(), Reach.WATCHER, False, False),
-        (ApprovalRule(Deciders.ROLE), Reach.NOBODY, False, True),
-        (ApprovalRule(people=frozenset({"x"})), Reach.NOBODY, False, True),
+        (ApprovalRule(), AskerReach.NOBODY, True, False),
+        (ApprovalRule(), AskerReach.CARD, False, True),
+        (ApprovalRule(), AskerReach.WATCHER, True, True),
+        (ApprovalRule(), AskerReach.WATCHER, False, False),
+        (ApprovalRule(Deciders.ROLE), AskerReach.NOBODY, False, True),
+        (ApprovalRule(people=frozenset({"x"})), AskerReach.NOBODY, False, True),
     ],
 )
-def test_whether_anybody_can_be_asked(rule: ApprovalRule, reach: Reach, watched: bool, can: bool) -> None:
+def test_whether_anybody_can_be_asked(rule: ApprovalRule, reach: AskerReach, watched: bool, can: bool) -> None:
     assert can_be_asked(rule, reach, is_watched=watched) == can
 
 
 def test_a_grant_for_any_arguments_is_not_for_what_foreign_text_may_have_chosen() -> None:
-    approved = decide_approval(waiting(), ANA, Choice.HOUR, now=NOW).approval
+    approved = decide_approval(waiting(), ANA, ApprovalChoice.HOUR, now=NOW).approval
     grant = plan_grant(approved, now=NOW)
     assert grant.expires_at - NOW == GRANT_TIME
     rule = approved.rule
-    assert covers(grant, {"name": "other"}, rule, is_exact=False, taint=NOTHING)
-    assert not covers(grant, {"name": "other"}, rule, is_exact=True, taint=NOTHING)
-    assert not covers(grant, {"name": "other"}, rule, is_exact=False, taint=frozenset({Taint.WEB}))
+    assert grant_covers(grant, {"name": "other"}, rule, is_exact=False, taint=NOTHING)
+    assert not grant_covers(grant, {"name": "other"}, rule, is_exact=True, taint=NOTHING)
+    assert not grant_covers(grant, {"name": "other"}, rule, is_exact=False, taint=frozenset({Taint.WEB}))
 
 
 def test_a_grant_for_the_same_arguments_is_for_no_others_however_they_are_ordered() -> None:
     approval = replace(waiting(), args={"a": 1, "b": [2]}, is_exact=True)
     grant = plan_grant(approval, now=NOW)
-    assert covers(grant, {"b": [2], "a": 1}, approval.rule, is_exact=True, taint=frozenset({Taint.WEB}))
-    assert not covers(grant, {"b": [2], "a": 2}, approval.rule, is_exact=False, taint=NOTHING)
+    assert grant_covers(grant, {"b": [2], "a": 1}, approval.rule, is_exact=True, taint=frozenset({Taint.WEB}))
+    assert not grant_covers(grant, {"b": [2], "a": 2}, approval.rule, is_exact=False, taint=NOTHING)
 
 
 @pytest.mark.parametrize("is_exact", [False, True])
 def test_a_grant_is_no_word_of_others_who_have_to_decide_about_the_next_call(is_exact: bool) -> None:
     approval = replace(waiting(), args={"a": 1}, is_exact=is_exact)
     grant = plan_grant(approval, now=NOW)
-    assert covers(grant, {"a": 1}, replace(approval.rule, timeout_s=0), is_exact=is_exact, taint=NOTHING)
+    assert grant_covers(grant, {"a": 1}, replace(approval.rule, timeout_s=0), is_exact=is_exact, taint=NOTHING)
     for others in (ApprovalRule(Deciders.ROLE), ApprovalRule(Deciders.QUORUM), ApprovalRule(people=frozenset({"x"}))):
-        assert not covers(grant, {"a": 1}, others, is_exact=is_exact, taint=NOTHING)
+        assert not grant_covers(grant, {"a": 1}, others, is_exact=is_exact, taint=NOTHING)
 
 
 def test_rules_that_ask_the_same_people_are_alike_whatever_their_patience() -> None:

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind, chain, find_fault, head_of
+from denizen.domain.audit import (
+    AuditEntry,
+    AuditEvent,
+    AuditHead,
+    AuditKind,
+    append_to_chain,
+    chain_head,
+    find_chain_fault,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 EVENTS = st.lists(
@@ -31,15 +39,15 @@ EVENTS = st.lists(
 def log_of(events: Sequence[AuditEvent]) -> list[AuditEntry]:
     entries: list[AuditEntry] = []
     for event in events:
-        entries.append(chain(head_of(entries[-1]) if entries else AuditHead(), event))
+        entries.append(append_to_chain(chain_head(entries[-1]) if entries else AuditHead(), event))
     return entries
 
 
 @given(EVENTS)
 def test_a_log_that_nobody_touched_has_no_fault(events: list[AuditEvent]) -> None:
     entries = log_of(events)
-    assert find_fault(entries) == ""
-    assert find_fault(entries[2:], head_of(entries[1]) if len(entries) > 1 else None) == ""
+    assert find_chain_fault(entries) == ""
+    assert find_chain_fault(entries[2:], chain_head(entries[1]) if len(entries) > 1 else None) == ""
 
 
 @given(EVENTS.filter(lambda events: len(events) > 1), st.data())
@@ -60,27 +68,27 @@ def test_a_change_anywhere_shows(events: list[AuditEvent], data: st.DataObject) 
             ]
         )
     )
-    assert find_fault([*entries[:place], forged, *entries[place + 1 :]]) != ""
+    assert find_chain_fault([*entries[:place], forged, *entries[place + 1 :]]) != ""
 
 
 @given(EVENTS.filter(lambda events: len(events) > 2))
 def test_an_entry_taken_out_put_in_or_moved_shows(events: list[AuditEvent]) -> None:
     entries = log_of(events)
-    assert "is missing" in find_fault([entries[0], *entries[2:]])
-    assert find_fault([entries[1], entries[0], *entries[2:]]) != ""
-    other = chain(head_of(entries[0]), AuditEvent(AuditKind.CALL, NOON, "x", "y"))
-    assert find_fault([entries[0], other, *entries[2:]]) != ""
+    assert "is missing" in find_chain_fault([entries[0], *entries[2:]])
+    assert find_chain_fault([entries[1], entries[0], *entries[2:]]) != ""
+    other = append_to_chain(chain_head(entries[0]), AuditEvent(AuditKind.CALL, NOON, "x", "y"))
+    assert find_chain_fault([entries[0], other, *entries[2:]]) != ""
 
 
 def test_a_rewritten_end_does_not_fit_a_head_that_was_noted() -> None:
     entries = log_of([AuditEvent(AuditKind.CALL, NOON, "a", str(n)) for n in range(3)])
-    noted = head_of(entries[2])
+    noted = chain_head(entries[2])
     rewritten = log_of([AuditEvent(AuditKind.CALL, NOON, "b", str(n)) for n in range(3)])
-    assert find_fault(rewritten) == ""
-    assert head_of(rewritten[-1]) != noted
+    assert find_chain_fault(rewritten) == ""
+    assert chain_head(rewritten[-1]) != noted
 
 
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=5))])
 def test_the_same_moment_has_the_same_digest_in_every_zone(zone: timezone) -> None:
     event = AuditEvent(AuditKind.CALL, NOON.astimezone(zone), "a", "b")
-    assert chain(AuditHead(), event).digest == chain(AuditHead(), replace(event, at=NOON)).digest
+    assert append_to_chain(AuditHead(), event).digest == append_to_chain(AuditHead(), replace(event, at=NOON)).digest

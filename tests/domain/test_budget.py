@@ -11,74 +11,82 @@ from hypothesis import strategies as st
 
 from denizen.domain.budget import (
     SERVER,
+    BudgetFit,
+    BudgetLimit,
+    BudgetLimits,
+    BudgetPeriod,
     BudgetPolicy,
-    Fit,
-    Limit,
-    Limits,
-    Period,
-    Scope,
-    ScopeKind,
-    Standing,
+    BudgetScope,
+    BudgetScopeKind,
+    BudgetStatus,
     WhenExhausted,
     decide_budget,
     decide_request,
-    first_of_month,
+    month_start,
     renews_at,
     utc_day,
 )
 
 WARN_AT = Decimal("0.8")
-ADA = Scope(ScopeKind.AGENT, "ada")
-ANA = Scope(ScopeKind.USER, "platform_user:discord:1")
-HARBOUR = Scope(ScopeKind.GUILD, "discord:7")
+ADA = BudgetScope(BudgetScopeKind.AGENT, "ada")
+ANA = BudgetScope(BudgetScopeKind.USER, "platform_user:discord:1")
+HARBOUR = BudgetScope(BudgetScopeKind.GUILD, "discord:7")
 
 
 @pytest.mark.parametrize(
     ("spent", "reserved", "wanted", "fit"),
     [
-        ("0", "0", "0.79", Fit.OK),
-        ("0.5", "0.2", "0.1", Fit.WARN),
-        ("0.5", "0.4", "0.1", Fit.WARN),
-        ("0.5", "0.4", "0.11", Fit.REFUSED),
-        ("2", "0", "0", Fit.WARN),
+        ("0", "0", "0.79", BudgetFit.OK),
+        ("0.5", "0.2", "0.1", BudgetFit.WARN),
+        ("0.5", "0.4", "0.1", BudgetFit.WARN),
+        ("0.5", "0.4", "0.11", BudgetFit.REFUSED),
+        ("2", "0", "0", BudgetFit.WARN),
     ],
 )
 def test_what_is_spent_and_reserved_and_wanted_together_has_to_fit(
-    spent: str, reserved: str, wanted: str, fit: Fit
+    spent: str, reserved: str, wanted: str, fit: BudgetFit
 ) -> None:
     sums = (Decimal(spent), Decimal(reserved), Decimal(1), Decimal(wanted))
     assert decide_budget(*sums, warn_at=WARN_AT) is fit
 
 
 def test_a_limit_of_nothing_lets_only_what_is_free_through() -> None:
-    assert decide_budget(Decimal(0), Decimal(0), Decimal(0), Decimal(0), warn_at=WARN_AT) is Fit.OK
-    assert decide_budget(Decimal(0), Decimal(0), Decimal(0), Decimal("1e-9"), warn_at=WARN_AT) is Fit.REFUSED
+    assert decide_budget(Decimal(0), Decimal(0), Decimal(0), Decimal(0), warn_at=WARN_AT) is BudgetFit.OK
+    assert decide_budget(Decimal(0), Decimal(0), Decimal(0), Decimal("1e-9"), warn_at=WARN_AT) is BudgetFit.REFUSED
 
 
 def test_of_several_limits_that_refuse_the_one_that_lasts_longest_is_named() -> None:
-    limits = [Limit(SERVER, Period.DAY, Decimal(1)), Limit(ADA, Period.MONTH, Decimal(1))]
-    full = Standing(Decimal(1), Decimal(1))
+    limits = [BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal(1)), BudgetLimit(ADA, BudgetPeriod.MONTH, Decimal(1))]
+    full = BudgetStatus(Decimal(1), Decimal(1))
     assert decide_request(limits, {SERVER: full}, Decimal(1), warn_at=WARN_AT).refused_by == limits[0]
     assert decide_request(limits, {SERVER: full, ADA: full}, Decimal(1), warn_at=WARN_AT).refused_by == limits[1]
 
 
 def test_a_scope_near_both_its_limits_is_named_once() -> None:
-    limits = [Limit(ADA, Period.DAY, Decimal(1)), Limit(ADA, Period.MONTH, Decimal(1))]
-    ruling = decide_request(limits, {ADA: Standing(Decimal("0.8"), Decimal("0.8"))}, Decimal(0), warn_at=WARN_AT)
+    limits = [BudgetLimit(ADA, BudgetPeriod.DAY, Decimal(1)), BudgetLimit(ADA, BudgetPeriod.MONTH, Decimal(1))]
+    ruling = decide_request(limits, {ADA: BudgetStatus(Decimal("0.8"), Decimal("0.8"))}, Decimal(0), warn_at=WARN_AT)
     assert (ruling.refused_by, ruling.near) == (None, (ADA,))
 
 
 def test_limits_of_one_stand_in_for_those_of_all_where_they_say_something() -> None:
     policy = BudgetPolicy(
-        usual={ScopeKind.USER: Limits(Decimal(1), Decimal(10)), ScopeKind.SERVER: Limits(per_day_usd=Decimal(50))},
-        special={Scope(ScopeKind.USER, "1"): Limits(per_day_usd=Decimal(5)), ADA: Limits(Decimal(2))},
+        usual={
+            BudgetScopeKind.USER: BudgetLimits(Decimal(1), Decimal(10)),
+            BudgetScopeKind.SERVER: BudgetLimits(per_day_usd=Decimal(50)),
+        },
+        special={
+            BudgetScope(BudgetScopeKind.USER, "1"): BudgetLimits(per_day_usd=Decimal(5)),
+            ADA: BudgetLimits(Decimal(2)),
+        },
         of_agents={"ada": WhenExhausted.CHEAPER},
     )
-    assert policy.limits_of(ANA) == Limits(Decimal(5), Decimal(10))
-    assert policy.limits_of(Scope(ScopeKind.USER, "platform_user:discord:2")) == Limits(Decimal(1), Decimal(10))
+    assert policy.get_limits(ANA) == BudgetLimits(Decimal(5), Decimal(10))
+    assert policy.get_limits(BudgetScope(BudgetScopeKind.USER, "platform_user:discord:2")) == BudgetLimits(
+        Decimal(1), Decimal(10)
+    )
     assert policy.plan_limits([SERVER, HARBOUR, ADA]) == (
-        Limit(SERVER, Period.DAY, Decimal(50)),
-        Limit(ADA, Period.DAY, Decimal(2)),
+        BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal(50)),
+        BudgetLimit(ADA, BudgetPeriod.DAY, Decimal(2)),
     )
     assert policy.when_exhausted_for("ada") is WhenExhausted.CHEAPER
     assert policy.when_exhausted_for("bob") is WhenExhausted.STOP
@@ -87,13 +95,13 @@ def test_limits_of_one_stand_in_for_those_of_all_where_they_say_something() -> N
 @pytest.mark.parametrize(
     ("period", "now", "renewed"),
     [
-        (Period.DAY, "2026-11-22T23:59:59+00:00", "2026-11-23T00:00:00+00:00"),
-        (Period.DAY, "2026-11-23T01:00:00+02:00", "2026-11-23T00:00:00+00:00"),
-        (Period.MONTH, "2026-01-31T12:00:00+00:00", "2026-02-01T00:00:00+00:00"),
-        (Period.MONTH, "2026-12-01T00:00:00+00:00", "2027-01-01T00:00:00+00:00"),
+        (BudgetPeriod.DAY, "2026-11-22T23:59:59+00:00", "2026-11-23T00:00:00+00:00"),
+        (BudgetPeriod.DAY, "2026-11-23T01:00:00+02:00", "2026-11-23T00:00:00+00:00"),
+        (BudgetPeriod.MONTH, "2026-01-31T12:00:00+00:00", "2026-02-01T00:00:00+00:00"),
+        (BudgetPeriod.MONTH, "2026-12-01T00:00:00+00:00", "2027-01-01T00:00:00+00:00"),
     ],
 )
-def test_a_limit_renews_with_the_next_day_or_month_of_utc(period: Period, now: str, renewed: str) -> None:
+def test_a_limit_renews_with_the_next_day_or_month_of_utc(period: BudgetPeriod, now: str, renewed: str) -> None:
     assert renews_at(period, datetime.fromisoformat(now)) == datetime.fromisoformat(renewed)
 
 
@@ -102,14 +110,14 @@ class Book:
 
     def __init__(self) -> None:
         self.now = datetime(2026, 11, 29, 12, tzinfo=UTC)
-        self.spent: dict[tuple[Scope, str], Decimal] = {}
-        self.reserved: dict[int, tuple[Decimal, tuple[Scope, ...], datetime]] = {}
+        self.spent: dict[tuple[BudgetScope, str], Decimal] = {}
+        self.reserved: dict[int, tuple[Decimal, tuple[BudgetScope, ...], datetime]] = {}
 
-    def standing(self, scope: Scope) -> Standing:
+    def standing(self, scope: BudgetScope) -> BudgetStatus:
         days = {day: usd for (whose, day), usd in self.spent.items() if whose == scope}
-        month = [usd for day, usd in days.items() if day >= first_of_month(self.now)]
+        month = [usd for day, usd in days.items() if day >= month_start(self.now)]
         held = [usd for usd, scopes, until in self.reserved.values() if scope in scopes and until > self.now]
-        return Standing(days.get(utc_day(self.now), Decimal(0)), sum(month, Decimal(0)), sum(held, Decimal(0)))
+        return BudgetStatus(days.get(utc_day(self.now), Decimal(0)), sum(month, Decimal(0)), sum(held, Decimal(0)))
 
     def settle(self, number: int, usd: Decimal) -> None:
         _, scopes, _ = self.reserved.pop(number)
@@ -129,10 +137,10 @@ EVENTS = st.lists(
     max_size=40,
 )
 LIMITS = [
-    Limit(SERVER, Period.DAY, Decimal(1)),
-    Limit(SERVER, Period.MONTH, Decimal("1.5")),
-    Limit(ADA, Period.MONTH, Decimal("0.9")),
-    Limit(ANA, Period.DAY, Decimal("0.7")),
+    BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal(1)),
+    BudgetLimit(SERVER, BudgetPeriod.MONTH, Decimal("1.5")),
+    BudgetLimit(ADA, BudgetPeriod.MONTH, Decimal("0.9")),
+    BudgetLimit(ANA, BudgetPeriod.DAY, Decimal("0.7")),
 ]
 
 

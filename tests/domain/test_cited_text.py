@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.agent import CitationFormat
-from denizen.domain.citation import Citation, Doubt, Ref
-from denizen.domain.cited_text import UNKNOWN, UNPROVED, Mark, MarkReader, MarkWriter, Unmarked
+from denizen.domain.citation import Citation, CitationFault, DocumentRef
+from denizen.domain.cited_text import UNKNOWN, UNPROVED, CitationMark, CitationReader, CitationWriter, UnmarkedText
 
 LINK = "https://github.com/ada/guide/blob/c0ffee/a.md?plain=1#L3-L9"
 
 
-def marks(text: str) -> list[Mark]:
-    reader = MarkReader()
-    return [each for each in [*reader.feed(text), *reader.finish()] if isinstance(each, Mark)]
+def marks(text: str) -> list[CitationMark]:
+    reader = CitationReader()
+    return [each for each in [*reader.feed(text), *reader.finish()] if isinstance(each, CitationMark)]
 
 
 def refs(text: str) -> list[str]:
@@ -36,8 +36,10 @@ def refs(text: str) -> list[str]:
         ("[./docs/a.md:9-3]", ["docs/a.md:9"]),
         ("[docs/a.md]", ["docs/a.md"]),
         ("[docs/a.md:3](https://made.up/link) and more", ["docs/a.md:3"]),
-        ("[docs/a.md:1-2; docs/b c.md:4] [own/x.txt:1, shared/y.md:2]",
-         ["docs/a.md:1-2", "docs/b c.md:4", "own/x.txt:1", "shared/y.md:2"]),
+        (
+            "[docs/a.md:1-2; docs/b c.md:4] [own/x.txt:1, shared/y.md:2]",
+            ["docs/a.md:1-2", "docs/b c.md:4", "own/x.txt:1", "shared/y.md:2"],
+        ),
         ("[1], [link](https://example.org/a.md), [x], [a.md:3], [see docs/a.md], [docs/../a.md:1], [/etc/a.md:1]", []),
         ("```\n[docs/a.md:1]\n```\n[docs/b.md:1]", ["docs/b.md:1"]),
         ("````\n[docs/a.md:1]\n```\n", []),
@@ -46,7 +48,7 @@ def refs(text: str) -> list[str]:
         (">> -\n>>\t````\n>> [docs/a.yml]\n>> ```\n>> [docs/b.yml]", []),
         ("~~~\n[docs/a.md:1]\n~~~\n[docs/b.md:1]", ["docs/a.md:1", "docs/b.md:1"]),
     ],
-)  # fmt: skip
+)
 def test_places_are_found_however_they_are_written(text: str, found: list[str]) -> None:
     assert refs(text) == found
 
@@ -54,8 +56,8 @@ def test_places_are_found_however_they_are_written(text: str, found: list[str]) 
 class Stream:
     """A text that comes piece by piece; places in `docs/b.md` are not proved where there is a doubt."""
 
-    def __init__(self, style: CitationFormat, doubt: Doubt | None = None, link: str = "") -> None:
-        self._unmarked, self._reader, self._writer = Unmarked(), MarkReader(), MarkWriter(style)
+    def __init__(self, style: CitationFormat, doubt: CitationFault | None = None, link: str = "") -> None:
+        self._unmarked, self._reader, self._writer = UnmarkedText(), CitationReader(), CitationWriter(style)
         self._doubt, self._link = doubt, link
 
     def feed(self, text: str) -> str:
@@ -65,17 +67,17 @@ class Stream:
         rest = self._write(self._reader.feed(self._unmarked.finish())) + self._write(self._reader.finish())
         return rest + self._writer.finish()
 
-    def _write(self, pieces: Sequence[str | Mark]) -> str:
+    def _write(self, pieces: Sequence[str | CitationMark]) -> str:
         return "".join(
             self._writer.text(each) if isinstance(each, str) else self._writer.mark(list(map(self._find, each.refs)))
             for each in pieces
         )
 
-    def _find(self, ref: Ref) -> Citation:
+    def _find(self, ref: DocumentRef) -> Citation:
         return Citation(ref, link=self._link, doubt=self._doubt if ref.path == "docs/b.md" else None)
 
 
-def told(text: str | Iterable[str], style: CitationFormat, doubt: Doubt | None = None, link: str = "") -> str:
+def told(text: str | Iterable[str], style: CitationFormat, doubt: CitationFault | None = None, link: str = "") -> str:
     stream = Stream(style, doubt, link)
     return "".join(map(stream.feed, [text] if isinstance(text, str) else text)) + stream.finish()
 
@@ -95,14 +97,14 @@ def test_citations_are_shown_inline_as_footnotes_or_not_at_all() -> None:
 
 @pytest.mark.parametrize("style", CitationFormat)
 def test_what_is_not_proved_is_taken_out_and_marked_in_any_style(style: CitationFormat) -> None:
-    shown = told(TEXT, style, Doubt.NOT_READ)
+    shown = told(TEXT, style, CitationFault.NOT_READ)
     assert f"Another {UNPROVED}." in shown
     assert "docs/b.md" not in shown
 
 
 def test_of_several_places_in_one_the_proved_ones_stay() -> None:
     text = "So it is [docs/a.md:1; docs/b.md:2]."
-    assert told(text, CitationFormat.INLINE, Doubt.NO_FILE) == "So it is [docs/a.md:1]."
+    assert told(text, CitationFormat.INLINE, CitationFault.NO_FILE) == "So it is [docs/a.md:1]."
 
 
 def test_words_in_quotation_marks_right_before_it_belong_to_a_citation() -> None:
@@ -112,8 +114,9 @@ def test_words_in_quotation_marks_right_before_it_belong_to_a_citation() -> None
     assert quoted('It says "we open at nine each day" [docs/a.md:1].') == ["we open at nine each day"]
     assert quoted("\u201ewe open at nine each day\u201c [docs/a.md:1]") == ["we open at nine each day"]
     assert quoted('"we open" [docs/a.md:1] "and we close at ten in the evening" [docs/b.md:1]') == [
-        "", "and we close at ten in the evening",
-    ]  # fmt: skip
+        "",
+        "and we close at ten in the evening",
+    ]
     assert quoted('"we open at nine each day". That was long ago, and is not so any more. [docs/a.md:1]') == [""]
 
 
@@ -126,7 +129,7 @@ def test_what_stands_behind_a_mark_does_not_become_its_link(style: CitationForma
         '(http://evil "x")',
         "[x]: http://evil",
     ):
-        shown = told(f"So it is {mark}{evil}", style, Doubt.NOT_READ)
+        shown = told(f"So it is {mark}{evil}", style, CitationFault.NOT_READ)
         assert "](http" not in shown and "][" not in shown
 
 
@@ -141,19 +144,51 @@ def test_without_citations_only_the_space_in_front_of_each_goes() -> None:
 
 @given(st.lists(st.sampled_from(["[[", "[", "unknown", "]]", "]", "un", "known", "text ", "[[unknown]]"])))
 def test_the_mark_for_what_is_unknown_is_taken_out_in_whatever_pieces_it_comes(pieces: list[str]) -> None:
-    unmarked = Unmarked()
+    unmarked = UnmarkedText()
     shown = "".join(map(unmarked.feed, pieces)) + unmarked.finish()
     assert shown == "".join(pieces).replace(UNKNOWN, "")
     assert unmarked.has_found == (UNKNOWN in "".join(pieces))
 
 
 WORDS = [
-    "[docs/a.md:1]", "[docs/b.md:2]", "[docs/a.md:1; docs/b.md:2]", "[`docs/a.md`]", "`[docs/a.md]`", "[foo]", "[x]",
-    "(https://e.example/x)", "(http", "(x y)", "(", ")", "[", "]", "`", " ", " ", "\t", "\n", "\n\n", "\n- ", "\n```\n",
-    "```", "~~~", "\n   ````\n", "\n    ```\n", "\n> ```",
-    " word", " word.", '"words that somebody has said"', "\u201e", '"', UNKNOWN, "[[unk",
-    ":3", "a" * 310, "a" * 595,
-]  # fmt: skip
+    "[docs/a.md:1]",
+    "[docs/b.md:2]",
+    "[docs/a.md:1; docs/b.md:2]",
+    "[`docs/a.md`]",
+    "`[docs/a.md]`",
+    "[foo]",
+    "[x]",
+    "(https://e.example/x)",
+    "(http",
+    "(x y)",
+    "(",
+    ")",
+    "[",
+    "]",
+    "`",
+    " ",
+    " ",
+    "\t",
+    "\n",
+    "\n\n",
+    "\n- ",
+    "\n```\n",
+    "```",
+    "~~~",
+    "\n   ````\n",
+    "\n    ```\n",
+    "\n> ```",
+    " word",
+    " word.",
+    '"words that somebody has said"',
+    "\u201e",
+    '"',
+    UNKNOWN,
+    "[[unk",
+    ":3",
+    "a" * 310,
+    "a" * 595,
+]
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=25), st.data(), st.sampled_from(CitationFormat))
@@ -163,24 +198,33 @@ def test_a_stream_shows_what_stands_there_in_the_end(
     text = "".join(words)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=30)))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    whole = told(text, style, Doubt.NOT_READ, LINK)
-    assert told(pieces, style, Doubt.NOT_READ, LINK) == whole
-    assert told(iter(text), style, Doubt.NOT_READ, LINK) == whole
+    whole = told(text, style, CitationFault.NOT_READ, LINK)
+    assert told(pieces, style, CitationFault.NOT_READ, LINK) == whole
+    assert told(iter(text), style, CitationFault.NOT_READ, LINK) == whole
     assert whole == whole.strip()
 
 
 def test_text_without_brackets_goes_out_word_by_word() -> None:
     stream = Stream(CitationFormat.INLINE)
     assert list(map(stream.feed, ["A berth", " is ", "ten (10)", " euros.\n", "\nBye"])) == [
-        "A berth", " is", " ten (10)", " euros.", "\n\nBye",
-    ]  # fmt: skip
+        "A berth",
+        " is",
+        " ten (10)",
+        " euros.",
+        "\n\nBye",
+    ]
 
 
 def test_what_may_become_a_mark_waits_from_its_bracket_on_until_it_is_one_with_its_link() -> None:
     stream = Stream(CitationFormat.INLINE, link=LINK)
     assert list(map(stream.feed, ["So [", "docs/a.md:3", "-9]", "(http", "://e)", "."])) == [
-        "So", "", "", "", f" [docs/a.md:3-9](<{LINK}>)", ".",
-    ]  # fmt: skip
+        "So",
+        "",
+        "",
+        "",
+        f" [docs/a.md:3-9](<{LINK}>)",
+        ".",
+    ]
     assert list(map(stream.feed, [" A list [1, 2", "] and [3,\n", "4]."])) == [" A list", " [1, 2] and [3,", "\n4]."]
 
 
@@ -197,9 +241,9 @@ def test_what_becomes_no_mark_waits_for_a_bounded_length_only(text: str) -> None
 
 @given(st.text(alphabet="[]()`docs/a.md:;, 0123456789\n\"'L#-", max_size=300))
 def test_any_text_keeps_what_is_no_citation(text: str) -> None:
-    reader = MarkReader()
+    reader = CitationReader()
     pieces = [*reader.feed(text), *reader.finish()]
-    if not any(isinstance(each, Mark) for each in pieces):
+    if not any(isinstance(each, CitationMark) for each in pieces):
         assert told(text, CitationFormat.INLINE) == text.strip()
     shown = told(text, CitationFormat.NONE)
     assert all(each.strip() in shown for each in pieces if isinstance(each, str))

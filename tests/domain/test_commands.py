@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.commands import MAX_INPUT_CHARS, CustomCommand, fill_argv, fill_prompt
+from denizen.domain.custom_command import MAX_INPUT_CHARS, CustomCommand, fill_argv, fill_prompt
 from denizen.domain.errors import InvalidInput
 
 PLAIN = st.text(st.characters(exclude_characters="\x00"), max_size=100).filter(lambda text: not text.startswith("-"))

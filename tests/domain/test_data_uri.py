@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denizen.domain.data_uri import DataUri, Unmarked, WithoutUris, extract_data_uris, strip_markers
+from denizen.domain.data_uri import DataUri, ExtractedUris, StrippedText, extract_data_uris, strip_markers
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -41,7 +41,7 @@ FRAME = "🖼️"
     ],
 )
 def test_a_data_uri_leaves_the_text_in_whatever_it_stands_and_its_words_stay(text: str, rest: str, name: str) -> None:
-    assert extract_data_uris(text) == WithoutUris(rest, (DataUri("image/png", PNG, name),))
+    assert extract_data_uris(text) == ExtractedUris(rest, (DataUri("image/png", PNG, name),))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_payload_in_quotes_may_hold_spaces(quote: str) -> None:
 
 @pytest.mark.parametrize("payload", ["A", "AAAA=AAAA", "%%%", "...", "iVBOR*", "é", ""])
 def test_a_malformed_payload_leaves_the_text_too_and_yields_nothing(payload: str) -> None:
-    assert extract_data_uris(f"So ![a dog](data:image/png;base64,{payload}) it is") == WithoutUris(
+    assert extract_data_uris(f"So ![a dog](data:image/png;base64,{payload}) it is") == ExtractedUris(
         "So a dog it is", malformed=1
     )
 
@@ -85,7 +85,7 @@ def test_a_malformed_payload_leaves_the_text_too_and_yields_nothing(payload: str
 def test_a_payload_over_the_bound_is_dropped_and_counted() -> None:
     large = f"data:image/gif;base64,{base64.b64encode(b'x' * 101).decode()}"
     text = f"![one]({large}) {large} ![two](data:image/gif;base64,eHh4)"
-    assert extract_data_uris(text, max_bytes=100) == WithoutUris(
+    assert extract_data_uris(text, max_bytes=100) == ExtractedUris(
         "one two", (DataUri("image/gif", b"xxx", "two.gif"),), 2
     )
     assert len(extract_data_uris(text, max_bytes=101).uris) == 3
@@ -117,8 +117,8 @@ def test_file_names_are_unique_safe_and_end_as_their_type_says() -> None:
     ],
 )
 def test_a_text_without_data_uris_stays_as_it_is(text: str) -> None:
-    assert extract_data_uris(text) == WithoutUris(text)
-    assert strip_markers(text) == Unmarked(text)
+    assert extract_data_uris(text) == ExtractedUris(text)
+    assert strip_markers(text) == StrippedText(text)
 
 
 @settings(max_examples=60)
@@ -191,13 +191,15 @@ def test_any_scraps_of_data_uris_are_survived_and_a_second_look_finds_nothing_in
     ],
 )
 def test_a_marker_and_its_object_leave_the_text(text: str, rest: str) -> None:
-    assert strip_markers(text) == Unmarked(rest, ({"a": {"b": "}"}},))
+    assert strip_markers(text) == StrippedText(rest, ({"a": {"b": "}"}},))
 
 
 @pytest.mark.proves("L9")
 def test_several_markers_give_their_objects_in_order() -> None:
     text = "".join(f"Line {n} 🖼️SPRITE_RESULT🖼️{json.dumps({'n': n, 'url': URI})}\n" for n in range(3))
-    assert strip_markers(text) == Unmarked("Line 0\nLine 1\nLine 2\n", tuple({"n": n, "url": URI} for n in range(3)))
+    assert strip_markers(text) == StrippedText(
+        "Line 0\nLine 1\nLine 2\n", tuple({"n": n, "url": URI} for n in range(3))
+    )
 
 
 @pytest.mark.proves("L9")
@@ -205,13 +207,13 @@ def test_several_markers_give_their_objects_in_order() -> None:
     "behind", ['{"a": "cut o', "{", '{"a": NaN}', '{"a":' * 100_000, "{'a': 1}", '{"n": ' + "1" * 5000 + "}"]
 )
 def test_behind_a_marker_what_is_not_json_goes_with_its_line(behind: str) -> None:
-    assert strip_markers(f"Here:\n🖼️SPRITE_RESULT🖼️{behind}\nDone") == Unmarked("Here:\nDone")
+    assert strip_markers(f"Here:\n🖼️SPRITE_RESULT🖼️{behind}\nDone") == StrippedText("Here:\nDone")
 
 
 def test_a_frame_that_is_no_marker_stays() -> None:
     text = "🖼️ A picture 🖼️ and {1: 2} 🖼️lower🖼️"
-    assert strip_markers(text) == Unmarked(text)
-    assert strip_markers("only 🖼️NAME🖼️ here") == Unmarked("only here")
+    assert strip_markers(text) == StrippedText(text)
+    assert strip_markers("only 🖼️NAME🖼️ here") == StrippedText("only here")
 
 
 @pytest.mark.proves("L9")
@@ -223,16 +225,37 @@ def test_a_frame_that_is_no_marker_stays() -> None:
 )
 def test_no_marker_reaches_a_person(pieces: list[str]) -> None:
     stripped = strip_markers("".join(pieces))
-    assert strip_markers(stripped.text) == Unmarked(stripped.text)
+    assert strip_markers(stripped.text) == StrippedText(stripped.text)
 
 
 @pytest.mark.parametrize(
     "unit",
-    ["data:", "data:image/png,", "data:;a=", "data:;a=b;base64,", "![", "![a](", "![a](data:image/png;base64,",
-     '<img "', "<img '\"", '"data:image/png,', "'data:image/png,\"data:image/png,x", "<img ", "a=", "A", " ",
-     "data:image/png;base64,....", "![a](data:image/svg+xml,<svg ", "[a](data:image/png,((", f"![]({URI}) ",
-     "🖼️A🖼️", "🖼️A🖼️{", '🖼️A🖼️{"a":"', "🖼️A"],
-)  # fmt: skip
+    [
+        "data:",
+        "data:image/png,",
+        "data:;a=",
+        "data:;a=b;base64,",
+        "![",
+        "![a](",
+        "![a](data:image/png;base64,",
+        '<img "',
+        "<img '\"",
+        '"data:image/png,',
+        "'data:image/png,\"data:image/png,x",
+        "<img ",
+        "a=",
+        "A",
+        " ",
+        "data:image/png;base64,....",
+        "![a](data:image/svg+xml,<svg ",
+        "[a](data:image/png,((",
+        f"![]({URI}) ",
+        "🖼️A🖼️",
+        "🖼️A🖼️{",
+        '🖼️A🖼️{"a":"',
+        "🖼️A",
+    ],
+)
 def test_long_and_hostile_texts_are_read_too(unit: str) -> None:
     text = unit * (100_000 // len(unit))
     assert len(extract_data_uris(text).text) <= len(text)

@@ -8,22 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.ids import AgentName
-from denizen.domain.memory import CORE, Hearing, Memory, ToldAt, may_come_up, needs_rooms, plan_told
+from denizen.domain.memory import CORE, Audience, Memory, MemoryOrigin, may_come_up, needs_rooms, plan_recall
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.ranking import fuse, rank_by_words
-from denizen.domain.vector import find_nearest, pack
+from denizen.domain.vector import find_nearest, pack_vector
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-IN_GENERAL, IN_STAFF = ToldAt("discord", "general"), ToldAt("discord", "staff")
-IN_PRIVATE, BY_OPERATOR = ToldAt("discord", "dm", private=True), ToldAt()
+IN_GENERAL, IN_STAFF = MemoryOrigin("discord", "general"), MemoryOrigin("discord", "staff")
+IN_PRIVATE, BY_OPERATOR = MemoryOrigin("discord", "dm", private=True), MemoryOrigin()
 
 
-def memory(told_at: ToldAt, *, owner: str = "ana", text: str = "likes tea") -> Memory:
+def memory(told_at: MemoryOrigin, *, owner: str = "ana", text: str = "likes tea") -> Memory:
     return Memory("m", AgentName("ada"), owner, text, told_at, owner, NOON, NOON)
 
 
-def hearing(room: str, *rooms: str, private: bool = False, platform: str = "discord") -> Hearing:
-    return Hearing(platform, room, private, frozenset(rooms))
+def hearing(room: str, *rooms: str, private: bool = False, platform: str = "discord") -> Audience:
+    return Audience(platform, room, private, frozenset(rooms))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def hearing(room: str, *rooms: str, private: bool = False, platform: str = "disc
     ],
 )
 def test_a_memory_comes_up_where_all_readers_could_have_read_it(
-    told_at: ToldAt, where: Hearing, expected: bool
+    told_at: MemoryOrigin, where: Audience, expected: bool
 ) -> None:
     assert may_come_up(memory(told_at), where) is expected
 
@@ -56,7 +56,7 @@ def test_the_rooms_of_the_readers_are_asked_for_only_where_they_decide() -> None
     here = hearing("general")
     assert needs_rooms([memory(IN_GENERAL), memory(IN_STAFF)], here)
     assert not needs_rooms([memory(IN_GENERAL), memory(IN_PRIVATE), memory(BY_OPERATOR)], here)
-    assert not needs_rooms([memory(ToldAt("web", "x"))], here)
+    assert not needs_rooms([memory(MemoryOrigin("web", "x"))], here)
 
 
 def test_texts_are_ranked_by_the_rare_words_that_they_share_with_the_question() -> None:
@@ -77,16 +77,12 @@ def test_rankings_are_fused_by_the_places_in_them() -> None:
     assert fuse() == []
 
 
-@given(
-    st.lists(st.integers(1, 400), max_size=12),
-    st.integers(0, 8),
-    st.integers(0, 300),
-)
+@given(st.lists(st.integers(1, 400), max_size=12), st.integers(0, 8), st.integers(0, 300))
 def test_what_is_told_stays_within_both_bounds_in_the_given_order(
     sizes: list[int], max_items: int, max_tokens: int
 ) -> None:
     memories = [replace(memory(IN_GENERAL, text="x" * size), id=str(place)) for place, size in enumerate(sizes)]
-    told = plan_told(memories, max_items=max_items, max_tokens=max_tokens)
+    told = plan_recall(memories, max_items=max_items, max_tokens=max_tokens)
     assert len(told) <= max_items
     assert sum(estimate_tokens(each.text) for each in told) <= max_tokens
     assert [int(each.id) for each in told] == sorted(int(each.id) for each in told)
@@ -94,7 +90,7 @@ def test_what_is_told_stays_within_both_bounds_in_the_given_order(
 
 @given(st.lists(st.floats(-10, 10), min_size=2, max_size=16))
 def test_a_vector_is_nearest_to_itself(values: list[float]) -> None:
-    packed = pack(values)
+    packed = pack_vector(values)
     found = find_nearest(packed, [("self", packed), ("shorter", packed[1:])], limit=5)
     if any(packed):
         assert [each.key for each in found] == ["self"]

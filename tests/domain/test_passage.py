@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.passage import MAX_CHARS, MAX_PASSAGES, MAX_TITLE_CHARS, key_of, split_passages
+from denizen.domain.passage import MAX_CHARS, MAX_PASSAGES, MAX_TITLE_CHARS, passage_key, split_passages
 
 GUIDE = """---
 title: Harbour
@@ -40,9 +40,12 @@ def told(path: str, text: str) -> list[tuple[str, int, int]]:
 
 def test_each_heading_of_markdown_begins_a_passage_that_knows_those_above() -> None:
     assert told("guide.md", GUIDE) == [
-        ("", 1, 3), ("Harbour", 4, 6), ("Harbour > Boats", 8, 13), ("Harbour > Boats > Small", 15, 17),
+        ("", 1, 3),
+        ("Harbour", 4, 6),
+        ("Harbour > Boats", 8, 13),
+        ("Harbour > Boats > Small", 15, 17),
         ("Harbour > Prices", 19, 23),
-    ]  # fmt: skip
+    ]
 
 
 def test_headings_of_rst_go_by_the_order_of_their_underlines() -> None:
@@ -86,8 +89,8 @@ def test_the_key_is_that_of_the_words_in_their_source() -> None:
     (first,) = split_passages("a.md", "# T\n\ntext\n")
     (moved,) = split_passages("b.md", "\n\n# T\n\ntext\n")
     (other,) = split_passages("a.md", "# U\n\ntext\n")
-    assert key_of("s", first) == key_of("s", moved)
-    assert len({key_of("s", first), key_of("s", other), key_of("t", first)}) == 3
+    assert passage_key("s", first) == passage_key("s", moved)
+    assert len({passage_key("s", first), passage_key("s", other), passage_key("t", first)}) == 3
 
 
 LINES = st.lists(

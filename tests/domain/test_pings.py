@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denizen.domain.pings import Pinged, link_pings, name_mentions, remove_mention
+from denizen.domain.pings import PingedText, link_pings, name_mentions, remove_mention
 
 NAMES = {
     "Bob": "1",
@@ -70,16 +70,16 @@ def test_a_name_with_spaces_dots_hyphens_or_any_letters_becomes_a_ping(text: str
     ],
 )
 def test_what_only_looks_like_a_call_is_left_alone(text: str) -> None:
-    assert link_pings(text, NAMES | {"123": "9", "5": "9"}) == Pinged(text)
+    assert link_pings(text, NAMES | {"123": "9", "5": "9"}) == PingedText(text)
 
 
 @pytest.mark.proves("CW7")
 def test_a_name_of_two_is_left_alone_and_so_is_the_shorter_one_in_it() -> None:
     names = {"Sam": "1", "SAM": "2", "Sam Smith": "3", "sam smith": "4", "Smith": "5", "Kim": "6", "kim": "6"}
-    assert link_pings("@Sam @Sam Smith @Smith @Kim", names) == Pinged(
+    assert link_pings("@Sam @Sam Smith @Smith @Kim", names) == PingedText(
         "@Sam @Sam Smith <@5> <@6>", frozenset({"5", "6"})
     )
-    assert link_pings("@Mods", {"mods": "1"}, roles={"Mods": "2"}) == Pinged("@Mods")
+    assert link_pings("@Mods", {"mods": "1"}, roles={"Mods": "2"}) == PingedText("@Mods")
 
 
 @pytest.mark.proves("CW7")
@@ -90,7 +90,7 @@ def test_an_accent_may_be_a_character_of_its_own_in_the_text_or_the_name() -> No
 
 @pytest.mark.proves("CW7")
 def test_a_role_is_pinged_as_a_role() -> None:
-    assert link_pings("@Night Watch and @Bob", NAMES, roles={"night watch": "77"}) == Pinged(
+    assert link_pings("@Night Watch and @Bob", NAMES, roles={"night watch": "77"}) == PingedText(
         "<@&77> and <@1>", frozenset({"1"}), frozenset({"77"})
     )
 
@@ -100,7 +100,7 @@ def test_a_role_is_pinged_as_a_role() -> None:
 def test_everyone_and_here_are_defused_outside_of_code_and_are_never_names(word: str) -> None:
     names = {word: "1", f"{word} Else": "2"}
     pinged = link_pings(f"@{word} a@{word} @{word}s **@{word}** `@{word}` @{word} Else", names)
-    assert pinged == Pinged(
+    assert pinged == PingedText(
         f"@\u200b{word} a@\u200b{word} @\u200b{word}s **@\u200b{word}** `@{word}` <@2>", frozenset({"2"})
     )
     assert link_pings(f"```\n@{word}\n```", {}).text == f"```\n@{word}\n```"
@@ -136,7 +136,7 @@ def test_linking_twice_is_linking_once_and_only_known_ids_are_pinged(text: str) 
 def test_what_is_linked_reads_as_its_name_again(name: str, upper: bool) -> None:
     written = " ".join((name.upper() if upper else name).split())
     linked = link_pings(f"Hey @{written} !", {name: "42"})
-    assert linked == Pinged("Hey <@42> !", frozenset({"42"}))
+    assert linked == PingedText("Hey <@42> !", frozenset({"42"}))
     assert name_mentions(linked.text, {"42": name}) == f"Hey @{name} !"
 
 

@@ -10,40 +10,56 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.conversation import Place
-from denizen.domain.gap import Gap, GapKind
+from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.proposal import (
     EARLY,
     NEAR,
     Proposal,
-    clean,
-    diff,
-    id_in,
+    clean_proposal_text,
+    diff_lines,
+    find_proposal_id,
     is_same_emoji,
     name_file,
     nearest_gap,
-    render,
+    render_proposal,
 )
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PLACE = Place("discord", "1")
 PROPOSAL = Proposal(
-    id="prop_0123456789ab", place=PLACE, post="7", answer="Ten euros.\nFor a night.", author="platform_user:discord:2",
-    author_name="Ben", proposer="platform_user:discord:1", link="https://discord.com/channels/9/1/7",
-    said_at=NOW, created_at=NOW, question="How much is a berth?", asker="platform_user:discord:3",
-)  # fmt: skip
+    id="prop_0123456789ab",
+    place=PLACE,
+    post="7",
+    answer="Ten euros.\nFor a night.",
+    author="platform_user:discord:2",
+    author_name="Ben",
+    proposer="platform_user:discord:1",
+    link="https://discord.com/channels/9/1/7",
+    said_at=NOW,
+    created_at=NOW,
+    question="How much is a berth?",
+    asker="platform_user:discord:3",
+)
 
 
-def gap_of(key: str, *, at: datetime = NOW, question: str = "How much is a berth?", **changes: object) -> Gap:
-    gap = Gap(
-        id=key, agent=AgentName("ada"), question=question, asker="platform_user:discord:3", place=PLACE,
-        is_private=False, kind=GapKind.UNKNOWN, turn_id=TurnId("t"), created_at=at,
-    )  # fmt: skip
+def gap_of(key: str, *, at: datetime = NOW, question: str = "How much is a berth?", **changes: object) -> KnowledgeGap:
+    gap = KnowledgeGap(
+        id=key,
+        agent=AgentName("ada"),
+        question=question,
+        asker="platform_user:discord:3",
+        place=PLACE,
+        is_private=False,
+        kind=GapKind.UNKNOWN,
+        turn_id=TurnId("t"),
+        created_at=at,
+    )
     return replace(gap, **changes)
 
 
 def test_a_file_says_what_was_asked_and_answered_by_whom_and_where() -> None:
-    assert render(PROPOSAL, "api_key:ada") == (
+    assert render_proposal(PROPOSAL, "api_key:ada") == (
         "---\n"
         "id: prop_0123456789ab\n"
         "date: 2026-11-22\n"
@@ -64,7 +80,7 @@ def test_a_file_says_what_was_asked_and_answered_by_whom_and_where() -> None:
 )
 def test_what_people_write_is_never_a_heading_a_fence_or_front_matter_of_the_file(hostile: str) -> None:
     proposal = replace(PROPOSAL, answer=hostile, question=hostile, author_name=hostile)
-    lines = render(proposal, "local:operator").split("\n")
+    lines = render_proposal(proposal, "local:operator").split("\n")
     assert lines[0] == lines[7] == "---"
     assert all(line.split(":")[0] in ("id", "date", "question", "author", "link", "accepted_by") for line in lines[1:7])
     outside = [line for line in lines[8:] if line and not line.startswith(">")]
@@ -76,32 +92,32 @@ def test_what_people_write_is_never_a_heading_a_fence_or_front_matter_of_the_fil
 @given(st.text(), st.text(), st.text())
 def test_whatever_was_written_the_file_keeps_its_form_and_its_id(answer: str, question: str, name: str) -> None:
     proposal = replace(PROPOSAL, answer=answer, question=question, author_name=name)
-    text = render(proposal, "local:operator")
-    assert id_in(text) == PROPOSAL.id
+    text = render_proposal(proposal, "local:operator")
+    assert find_proposal_id(text) == PROPOSAL.id
     assert text.count("\n---\n") == 1
     assert text.encode()
     assert [line for line in text.splitlines() if line.startswith("#")] == text.splitlines()[9:10]
 
 
 def test_what_the_reviewer_wrote_takes_the_place_of_the_answer_and_is_told_of_as_theirs() -> None:
-    text = render(replace(PROPOSAL, text="Twelve euros."), "local:operator")
+    text = render_proposal(replace(PROPOSAL, text="Twelve euros."), "local:operator")
     assert "> Twelve euros.\n\nAfter Ben (id 2), edited by local:operator, on 2026-11-22: https://" in text
     assert '\nedited_by: "local:operator"\n' in text
     assert "Ten" not in text
     assert "Said by" not in text
-    lonely = render(replace(PROPOSAL, text="Twelve euros.", question=""), "local:operator")
+    lonely = render_proposal(replace(PROPOSAL, text="Twelve euros.", question=""), "local:operator")
     assert "# After Ben (id 2)\n" in lonely
 
 
 def test_without_a_question_the_file_is_named_and_titled_after_what_is_there() -> None:
     lonely = replace(PROPOSAL, question="")
     assert name_file(lonely, ()) == "2026-11-22-ten-euros-for-a-night.md"
-    assert "# What Ben (id 2) said\n" in render(lonely, "local:operator")
+    assert "# What Ben (id 2) said\n" in render_proposal(lonely, "local:operator")
 
 
 def test_a_nickname_does_not_pass_for_somebody_else() -> None:
     for name in ("Ana (id 3)", "Ana (id 3)" + " " * 400 + "x" * 400):
-        text = render(replace(PROPOSAL, author_name=name, question=""), "local:operator")
+        text = render_proposal(replace(PROPOSAL, author_name=name, question=""), "local:operator")
         assert text.count("Ana (id 3)") == text.count("(id 2)") == 3
 
 
@@ -115,12 +131,12 @@ def test_names_of_files_are_plain_and_differ() -> None:
 
 @pytest.mark.parametrize("text", ["", "# Title", "---\ntitle: x\n---\n", "x\n---\nid: prop_1", "---\n" * 20])
 def test_a_file_of_somebody_else_has_no_id(text: str) -> None:
-    assert id_in(text) == ""
+    assert find_proposal_id(text) == ""
 
 
 def test_a_diff_says_what_accepting_changes() -> None:
-    assert diff("", "a\nb\n", "x.md").splitlines() == ["--- /dev/null", "+++ x.md", "@@ -0,0 +1,2 @@", "+a", "+b"]
-    assert diff("a\n", "b\n", "x.md").splitlines()[-2:] == ["-a", "+b"]
+    assert diff_lines("", "a\nb\n", "x.md").splitlines() == ["--- /dev/null", "+++ x.md", "@@ -0,0 +1,2 @@", "+a", "+b"]
+    assert diff_lines("a\n", "b\n", "x.md").splitlines()[-2:] == ["-a", "+b"]
 
 
 def test_a_message_answers_the_nearest_gap_of_its_place_and_time() -> None:
@@ -154,23 +170,45 @@ def test_an_emoji_is_the_same_however_it_is_drawn_or_named() -> None:
 
 
 def test_what_nobody_sees_goes() -> None:
-    assert clean(" a\u202eb\x00\ud800\r\nc ", 10) == "ab\nc"
-    assert clean("abcdef", 3) == "abc"
+    assert clean_proposal_text(" a\u202eb\x00\ud800\r\nc ", 10) == "ab\nc"
+    assert clean_proposal_text("abcdef", 3) == "abc"
 
 
 @pytest.mark.parametrize(
     "unseen",
     [
-        "\U000e0041\U000e007f", "\U000e0100", "\u200b", "\u200c", "\u200e", "\u200f", "\u202a", "\u2060", "\u206f",
-        "\u2064", "\xad", "\u034f", "\u061c", "\u115f", "\u1160", "\u180b", "\u180e", "\u3164", "\uffa0", "\ufe00",
-        "\ufe0e", "\u200d", "\ufe0f", "\ufe0f\u200d", "\u200d\ufe0f\u200d",
+        "\U000e0041\U000e007f",
+        "\U000e0100",
+        "\u200b",
+        "\u200c",
+        "\u200e",
+        "\u200f",
+        "\u202a",
+        "\u2060",
+        "\u206f",
+        "\u2064",
+        "\xad",
+        "\u034f",
+        "\u061c",
+        "\u115f",
+        "\u1160",
+        "\u180b",
+        "\u180e",
+        "\u3164",
+        "\uffa0",
+        "\ufe00",
+        "\ufe0e",
+        "\u200d",
+        "\ufe0f",
+        "\ufe0f\u200d",
+        "\u200d\ufe0f\u200d",
     ],
-)  # fmt: skip
+)
 def test_no_words_are_hidden_from_the_one_who_reviews_them(unseen: str) -> None:
-    assert clean(f"a{unseen}b{unseen}\n{unseen} \u4f55{unseen}", 20) == "ab\n \u4f55"
+    assert clean_proposal_text(f"a{unseen}b{unseen}\n{unseen} \u4f55{unseen}", 20) == "ab\n \u4f55"
 
 
 @pytest.mark.parametrize("emoji", ["❤️", "👩‍🚀", "🏴‍☠️", "👩🏽‍⚕️", "❤️‍🔥"])
 def test_emoji_stay_as_they_are(emoji: str) -> None:
-    assert clean(f"a {emoji} {emoji}", 40) == f"a {emoji} {emoji}"
-    assert clean(f"{emoji}\u200d\u200d\ufe0f\ufe0f", 40) == emoji
+    assert clean_proposal_text(f"a {emoji} {emoji}", 40) == f"a {emoji} {emoji}"
+    assert clean_proposal_text(f"{emoji}\u200d\u200d\ufe0f\ufe0f", 40) == emoji

@@ -8,7 +8,7 @@ import pytest
 
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
-from denizen.domain.reminder import Reminder, reminder_id, reminder_text, span
+from denizen.domain.reminder import Reminder, format_span, reminder_id, reminder_text
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ def test_a_delay_is_told_and_a_moment_is_none() -> None:
     ("minutes", "said"), [(0, "0 min"), (-5, "0 min"), (5, "5 min"), (60, "1 h"), (125, "2 h 5 min"), (1440, "1 d")]
 )
 def test_a_span_has_its_two_largest_units(minutes: int, said: str) -> None:
-    assert span(timedelta(minutes=minutes)) == said
+    assert format_span(timedelta(minutes=minutes)) == said
 
 
 def test_the_same_call_gives_the_same_short_id() -> None:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from denizen.domain.routing import (
     MODELS,
     Complexity,
-    Earlier,
+    PreviousRoute,
     Route,
     RoutedBy,
     is_follow_up,
     keep_route,
     max_calls,
-    read_route,
+    parse_route,
     route_from_json,
     route_to_json,
     scale_steps,
@@ -26,7 +26,7 @@ from denizen.domain.routing import (
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANSWER = {"complexity": "simple", "max_steps": 8, "model": "fast", "reason": "One lookup."}
-LONG = Earlier(Route.of(Complexity.COMPLEX, "a bug"), NOON, keep_s=300.0)
+LONG = PreviousRoute(Route.of(Complexity.COMPLEX, "a bug"), NOON, keep_s=300.0)
 
 
 @pytest.mark.proves("S1")
@@ -41,7 +41,7 @@ def test_a_complexity_stands_for_steps_and_a_model(complexity: str, steps: int, 
 @pytest.mark.proves("S2")
 @pytest.mark.parametrize("steps", [1, 30])
 def test_an_answer_within_its_limits_counts(steps: int) -> None:
-    route = read_route({**ANSWER, "max_steps": steps, "reason": "x" * 200})
+    route = parse_route({**ANSWER, "max_steps": steps, "reason": "x" * 200})
     assert route == Route(Complexity.SIMPLE, steps, "fast", "x" * 200)
 
 
@@ -49,15 +49,24 @@ def test_an_answer_within_its_limits_counts(steps: int) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"max_steps": 0}, {"max_steps": 31}, {"max_steps": "8"}, {"max_steps": True}, {"max_steps": 7.5},
-        {"model": "opus"}, {"model": None}, {"reason": "x" * 201}, {"reason": " "}, {"reason": 1},
-        {"complexity": "hard"}, {"complexity": None},
+        {"max_steps": 0},
+        {"max_steps": 31},
+        {"max_steps": "8"},
+        {"max_steps": True},
+        {"max_steps": 7.5},
+        {"model": "opus"},
+        {"model": None},
+        {"reason": "x" * 201},
+        {"reason": " "},
+        {"reason": 1},
+        {"complexity": "hard"},
+        {"complexity": None},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_an_answer_outside_of_them_does_not(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whatever it says
-        read_route({**ANSWER, **wrong})
+        parse_route({**ANSWER, **wrong})
 
 
 @given(st.sampled_from(Complexity), st.integers(1, 100), st.sampled_from(MODELS), st.text(), st.sampled_from(RoutedBy))

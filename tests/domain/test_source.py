@@ -92,10 +92,14 @@ def test_a_sitemap_may_lie_in_a_repository() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "user:ghp_secret@github.com/owner/repo", "ghp_secret@github.com/owner/repo", "user:a::secret@git.example/a",
-        "user:secret@youtube.com/@harbour", "git@git.example:secret@github.com/owner/repo", ":secret@git.example/a",
+        "user:ghp_secret@github.com/owner/repo",
+        "ghp_secret@github.com/owner/repo",
+        "user:a::secret@git.example/a",
+        "user:secret@youtube.com/@harbour",
+        "git@git.example:secret@github.com/owner/repo",
+        ":secret@git.example/a",
     ],
-)  # fmt: skip
+)
 def test_a_password_is_refused_and_not_repeated_also_when_the_scheme_is_missing(
     text: str, kind: SourceKind | None
 ) -> None:
@@ -129,13 +133,32 @@ def test_a_path_is_a_folder_unless_it_is_said_to_be_a_repository() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "  ", "-oProxyCommand=touch /tmp/x", "--upload-pack=touch x", "ext::sh -c touch% x", "fd::17",
-        "https://user:secret@git.example/a", "https://token@git.example/a", "http://git.example/a", "git://git.example/a",
-        "ssh://-oProxyCommand=x/a", "ssh://-x@git.example/a", "https://", "https://git.example/a?b", "file://host/a",
-        "ftp://git.example/a", "a\nb/c", "/srv/../etc", "relative", "a/b/c", "https://git.example:99999999/a",
-        "x" * 2000, "https://git.example/\u2028a", "host:-x\ny",
+        "",
+        "  ",
+        "-oProxyCommand=touch /tmp/x",
+        "--upload-pack=touch x",
+        "ext::sh -c touch% x",
+        "fd::17",
+        "https://user:secret@git.example/a",
+        "https://token@git.example/a",
+        "http://git.example/a",
+        "git://git.example/a",
+        "ssh://-oProxyCommand=x/a",
+        "ssh://-x@git.example/a",
+        "https://",
+        "https://git.example/a?b",
+        "file://host/a",
+        "ftp://git.example/a",
+        "a\nb/c",
+        "/srv/../etc",
+        "relative",
+        "a/b/c",
+        "https://git.example:99999999/a",
+        "x" * 2000,
+        "https://git.example/\u2028a",
+        "host:-x\ny",
     ],
-)  # fmt: skip
+)
 def test_what_git_could_take_for_something_else_is_refused_with_a_remedy(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_location(text)
@@ -147,15 +170,32 @@ def test_what_git_could_take_for_something_else_is_refused_with_a_remedy(text: s
 @pytest.mark.parametrize(
     "change",
     [
-        {"id": "Docs"}, {"id": "../x"}, {"id": ""}, {"id": "-x"}, {"id": "a..b"}, {"id": "a" * 64},
-        {"branch": "-x"}, {"branch": "a..b"}, {"branch": "a b"}, {"branch": "x:y"}, {"branch": "--upload-pack=x"},
-        {"content_path": "../x"}, {"content_path": "/etc"}, {"content_path": "-x"}, {"content_path": "a//b"},
-        {"output_path": ".."}, {"output_path": "a/../../b"}, {"output_path": "a\\b"}, {"output_path": "a\x00b"},
-        {"label": "two\nlines"}, {"label": "x" * 201}, {"location": "nuxt/docs"},
+        {"id": "Docs"},
+        {"id": "../x"},
+        {"id": ""},
+        {"id": "-x"},
+        {"id": "a..b"},
+        {"id": "a" * 64},
+        {"branch": "-x"},
+        {"branch": "a..b"},
+        {"branch": "a b"},
+        {"branch": "x:y"},
+        {"branch": "--upload-pack=x"},
+        {"content_path": "../x"},
+        {"content_path": "/etc"},
+        {"content_path": "-x"},
+        {"content_path": "a//b"},
+        {"output_path": ".."},
+        {"output_path": "a/../../b"},
+        {"output_path": "a\\b"},
+        {"output_path": "a\x00b"},
+        {"label": "two\nlines"},
+        {"label": "x" * 201},
+        {"location": "nuxt/docs"},
         {"kind": SourceKind.FOLDER, "location": "/srv/x", "branch": "main"},
         {"kind": SourceKind.FOLDER, "location": "https://git.example/a"},
     ],
-)  # fmt: skip
+)
 def test_a_record_that_cannot_be_read_is_refused(change: dict[str, str]) -> None:
     check_source(DOCS)
     with pytest.raises(InvalidInput):
@@ -233,13 +273,19 @@ def test_a_channel_of_the_archive_is_written_by_its_id_or_its_link(text: str, lo
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("https://www.youtube.com/c/harbour", None), ("https://www.youtube.com/", None),
-        ("https://www.youtube.com/watch?v=abcdefghijk", None), ("https://evil.example/@harbour", SourceKind.YOUTUBE),
-        ("@", None), ("@a\nb", None), (f"{ID}x", SourceKind.YOUTUBE),
-        ("discord:../x", SourceKind.ARCHIVE), ("https://discord.com/channels/@me/22", SourceKind.ARCHIVE),
-        ("nuxt/docs", SourceKind.ARCHIVE), ("discord:", SourceKind.ARCHIVE),
+        ("https://www.youtube.com/c/harbour", None),
+        ("https://www.youtube.com/", None),
+        ("https://www.youtube.com/watch?v=abcdefghijk", None),
+        ("https://evil.example/@harbour", SourceKind.YOUTUBE),
+        ("@", None),
+        ("@a\nb", None),
+        (f"{ID}x", SourceKind.YOUTUBE),
+        ("discord:../x", SourceKind.ARCHIVE),
+        ("https://discord.com/channels/@me/22", SourceKind.ARCHIVE),
+        ("nuxt/docs", SourceKind.ARCHIVE),
+        ("discord:", SourceKind.ARCHIVE),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_channel_is_refused_with_a_remedy(text: str, kind: SourceKind | None) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_location(text, kind)
@@ -260,8 +306,13 @@ def test_a_source_is_plain_unless_it_is_said_otherwise_and_channels_lie_beside_t
     assert replace(talks, max_videos=7).fingerprint != talks.fingerprint
     assert replace(talks, sync_every_minutes=7).fingerprint == talks.fingerprint
     for wrong in (
-        {"readme_only": True}, {"content_path": "docs"}, {"branch": "main"}, {"max_videos": 0}, {"max_videos": 1001},
-        {"sync_every_minutes": -1}, {"sync_every_minutes": 10_081},
-    ):  # fmt: skip
+        {"readme_only": True},
+        {"content_path": "docs"},
+        {"branch": "main"},
+        {"max_videos": 0},
+        {"max_videos": 1001},
+        {"sync_every_minutes": -1},
+        {"sync_every_minutes": 10_081},
+    ):
         with pytest.raises(InvalidInput):
             check_source(replace(talks, **wrong))

@@ -14,25 +14,25 @@ from denizen.domain.room import Attachment, Post
 from denizen.domain.transcript import (
     DELETED,
     NO_TEXT,
-    Archived,
-    Block,
-    Budget,
-    Event,
-    Line,
-    line_of,
-    newest,
+    ArchivedPost,
+    TranscriptBlock,
+    TranscriptBudget,
+    TranscriptEvent,
+    TranscriptLine,
+    newest_version,
     plan_blocks,
     plan_events,
     plan_view,
-    render,
-    weave,
+    post_line,
+    render_lines,
+    weave_events,
 )
 from denizen.testing.memory_platform import START
 
 SIZES = st.lists(st.integers(0, 400), max_size=40)
 COSTS = st.lists(st.integers(1, 4000), max_size=20)
 BUDGETS = st.builds(
-    Budget, st.integers(0, 20_000), st.integers(0, 9000), st.none(), st.sampled_from([0.0, 0.25, 0.5, 0.9])
+    TranscriptBudget, st.integers(0, 20_000), st.integers(0, 9000), st.none(), st.sampled_from([0.0, 0.25, 0.5, 0.9])
 )
 
 
@@ -40,35 +40,38 @@ def post(key: int, text: str = "hello", name: str = "Ana") -> Post:
     return Post("discord", str(key), "10", Author(name, name), text, START + timedelta(seconds=key))
 
 
-def lines_of(sizes: list[int]) -> list[Line]:
-    return [line_of(post(1000 + place, "x" * size)) for place, size in enumerate(sizes)]
+def lines_of(sizes: list[int]) -> list[TranscriptLine]:
+    return [post_line(post(1000 + place, "x" * size)) for place, size in enumerate(sizes)]
 
 
-def block_of(lines: tuple[Line, ...], number: int = 1) -> Block:
-    return Block(number, "10", lines[0].post, lines[-1].post, 0, "", len(lines))
+def block_of(lines: tuple[TranscriptLine, ...], number: int = 1) -> TranscriptBlock:
+    return TranscriptBlock(number, "10", lines[0].post, lines[-1].post, 0, "", len(lines))
 
 
 @pytest.mark.proves("C3", "C-config-chars-per-token")
 def test_a_line_has_name_and_words_and_costs_a_quarter_of_its_characters_and_four() -> None:
-    line = line_of(post(1, " it rains\nhere "))
+    line = post_line(post(1, " it rains\nhere "))
     assert line.text == "Ana: it rains\nhere"
     assert line.tokens == -(-len(line.text) // 4) + 4
 
 
 def test_a_line_tells_files_without_their_address_and_emptiness_in_words() -> None:
     file = Attachment("map.png", "image/png", 12, "https://cdn.example/map.png?expires=1")
-    assert line_of(replace(post(1, "see"), attachments=(file,))).text == "Ana: see [map.png, image/png, 12 bytes]"
-    assert line_of(post(1, " ")).text == f"Ana: {NO_TEXT}"
-    assert line_of(post(1, name=" An\na ")).text == "An a: hello"
+    assert post_line(replace(post(1, "see"), attachments=(file,))).text == "Ana: see [map.png, image/png, 12 bytes]"
+    assert post_line(post(1, " ")).text == f"Ana: {NO_TEXT}"
+    assert post_line(post(1, name=" An\na ")).text == "An a: hello"
 
 
 @pytest.mark.proves("C10", "C-config-blocks", "C-config-context-tokens")
 def test_the_size_of_a_block_is_derived_from_the_budget_within_bounds() -> None:
-    assert (Budget().total, Budget().tail, Budget().block_tokens, Budget().parent_tokens) == (
-        100_000, 8000, 30_000, 50_000,
-    )  # fmt: skip
+    assert (
+        TranscriptBudget().total,
+        TranscriptBudget().tail,
+        TranscriptBudget().block_tokens,
+        TranscriptBudget().parent_tokens,
+    ) == (100_000, 8000, 30_000, 50_000)
     totals = (0, 10_000, 16_000, 40_000, 10_000_000)
-    assert [Budget(total).block_tokens for total in totals] == [1000, 1000, 2000, 10_000, 30_000]
+    assert [TranscriptBudget(total).block_tokens for total in totals] == [1000, 1000, 2000, 10_000, 30_000]
 
 
 @pytest.mark.proves("C5", "CW4", "E4")
@@ -93,7 +96,7 @@ def test_blocks_do_not_depend_on_how_often_the_talk_is_looked_at(sizes: list[int
 @pytest.mark.proves("C7", "C8", "CW5", "E4")
 @given(COSTS, COSTS, COSTS, BUDGETS)
 def test_the_budget_is_passed_by_the_guaranteed_tail_only(
-    parent: list[int], blocks: list[int], tail: list[int], budget: Budget
+    parent: list[int], blocks: list[int], tail: list[int], budget: TranscriptBudget
 ) -> None:
     view = plan_view(parent, blocks, tail, budget)
     above, closed, waiting = sum(parent[view.parent :]), sum(blocks[view.block :]), sum(tail[view.line :])
@@ -107,7 +110,7 @@ def test_the_budget_is_passed_by_the_guaranteed_tail_only(
 
 @given(COSTS, st.integers(0, 20_000))
 def test_the_newest_part_is_taken_in_whole_steps(tokens: list[int], limit: int) -> None:
-    start = newest(tokens, limit)
+    start = newest_version(tokens, limit)
     assert sum(tokens[start:]) <= limit
     assert start == 0 or sum(tokens[start - 1 :]) > limit
 
@@ -120,21 +123,27 @@ EDITS = st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["edit", "delete"]
 def test_a_closed_block_reads_the_same_after_any_edits_and_deletions(
     before: list[tuple[int, str]], after: list[tuple[int, str]]
 ) -> None:
-    archived = _changed([Archived(post(1000 + place)) for place in range(6)], before)
+    archived = _changed([ArchivedPost(post(1000 + place)) for place in range(6)], before)
     there = [each for each in archived if not each.post.deleted_at]
     if not there:
         return
     first, last = there[0].post.id, there[-1].post.id
     within = [each for each in archived if first <= each.post.id <= last]
-    block = Block(
-        1, "10", first, last, 0, "", len(within),
+    block = TranscriptBlock(
+        1,
+        "10",
+        first,
+        last,
+        0,
+        "",
+        len(within),
         {each.post.id: len(each.earlier) for each in within},
         tuple(each.post.id for each in within if each.post.deleted_at),
-    )  # fmt: skip
-    then = render(block, within)
-    assert [line.text for line in then] == [line_of(each.post).text for each in there]
+    )
+    then = render_lines(block, within)
+    assert [line.text for line in then] == [post_line(each.post).text for each in there]
     later = _changed(within, [(place % len(within), what) for place, what in after])
-    assert render(block, later) == then
+    assert render_lines(block, later) == then
     told = plan_events(later, [block])
     for line in told:
         was, now = (next(e for e in group if e.post.id == line.event.post) for group in (within, later) if line.event)
@@ -142,7 +151,7 @@ def test_a_closed_block_reads_the_same_after_any_edits_and_deletions(
     assert not plan_events(within, [block])
 
 
-def _changed(archived: list[Archived], changes: list[tuple[int, str]]) -> list[Archived]:
+def _changed(archived: list[ArchivedPost], changes: list[tuple[int, str]]) -> list[ArchivedPost]:
     now = list(archived)
     for number, (place, what) in enumerate(changes):
         each, at = now[place], START + timedelta(hours=1 + number)
@@ -150,26 +159,31 @@ def _changed(archived: list[Archived], changes: list[tuple[int, str]]) -> list[A
             now[place] = replace(each, post=replace(each.post, deleted_at=each.post.deleted_at or at))
         elif not each.post.deleted_at:
             edited = replace(each.post, text=f"edit {len(each.earlier)} {number}", edited_at=at)
-            now[place] = Archived(edited, (*each.earlier, each.post.text))
+            now[place] = ArchivedPost(edited, (*each.earlier, each.post.text))
     return now
 
 
 def test_what_changed_is_told_once_where_it_happened() -> None:
     posts = [post(1001, "one"), post(1002, "two"), post(1005, "five"), post(1009, "nine")]
-    block = block_of(tuple(map(line_of, posts[:2])))
-    edited = Archived(replace(posts[0], text="uno", edited_at=posts[2].created_at + timedelta(seconds=1)), ("one",))
-    gone = Archived(replace(posts[1], deleted_at=posts[3].created_at + timedelta(seconds=1)))
+    block = block_of(tuple(map(post_line, posts[:2])))
+    edited = ArchivedPost(replace(posts[0], text="uno", edited_at=posts[2].created_at + timedelta(seconds=1)), ("one",))
+    gone = ArchivedPost(replace(posts[1], deleted_at=posts[3].created_at + timedelta(seconds=1)))
     events = plan_events([gone, edited], [block])
-    lines = weave([line_of(posts[2]), line_of(posts[3])], events)
+    lines = weave_events([post_line(posts[2]), post_line(posts[3])], events)
     assert [line.text for line in lines] == [
         "Ana: five",
         "[Ana edited an earlier message: uno]",
         "Ana: nine",
         "[a message of Ana was deleted]",
     ]
-    assert [line.event for line in lines if line.event] == [Event("1001", 1, "1009"), Event("1002", DELETED)]
-    told = replace(block_of((line_of(posts[2]), line_of(posts[3])), 2), events=tuple(e.event for e in lines if e.event))
+    assert [line.event for line in lines if line.event] == [
+        TranscriptEvent("1001", 1, "1009"),
+        TranscriptEvent("1002", DELETED),
+    ]
+    told = replace(
+        block_of((post_line(posts[2]), post_line(posts[3])), 2), events=tuple(e.event for e in lines if e.event)
+    )
     assert not plan_events([gone, edited], [block, told])
     there = {each.post.id: each for each in (gone, edited)}
-    assert render(told, [Archived(posts[2]), Archived(posts[3])], there) == tuple(lines)
-    assert [line.text for line in render(told, [Archived(posts[3])])] == ["Ana: nine"]
+    assert render_lines(told, [ArchivedPost(posts[2]), ArchivedPost(posts[3])], there) == tuple(lines)
+    assert [line.text for line in render_lines(told, [ArchivedPost(posts[3])])] == ["Ana: nine"]

@@ -80,9 +80,13 @@ class Yard:
     def configure(self, *, conduct: Sequence[str] = (), agent: str = "", rest: str = "") -> None:
         """`conduct` are lines of `channels.github`, `agent` the inside of Ada's section."""
         text = CONFIG.format(
-            url=self.provider.server.openai_url, api_url=self.github.api_url, app_id=self.app.id, agent=agent,
-            conduct="".join(f"    {line}\n" for line in conduct), rest=rest,
-        )  # fmt: skip
+            url=self.provider.server.openai_url,
+            api_url=self.github.api_url,
+            app_id=self.app.id,
+            agent=agent,
+            conduct="".join(f"    {line}\n" for line in conduct),
+            rest=rest,
+        )
         self.home.write(text)
         self._write("app.pem", self.app.private_key)
         self._write("secrets.env", f"HOOK_SECRET={SECRET}\n")

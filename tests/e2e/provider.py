@@ -64,8 +64,5 @@ class Provider:
 
 @contextmanager
 def open_provider() -> Generator[Provider]:
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(model_server()) as server,
-    ):
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(model_server()) as server:
         yield Provider(server, portal)

@@ -11,7 +11,7 @@ import anyio
 
 from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
-from denizen.domain.message import Role, text_of
+from denizen.domain.message import Role, join_text
 from denizen.domain.turn import Turn
 
 Talk = Sequence[tuple[Role, str]]
@@ -28,7 +28,7 @@ def read_turns(url: str) -> list[tuple[Turn, Talk]]:
                 tails = [await work.messages.list_tail(turn.session_id, limit=50) for turn in turns]
         finally:
             await store.aclose()
-        talks = [[(message.role, text_of(message.parts)) for message in tail] for tail in tails]
+        talks = [[(message.role, join_text(message.parts)) for message in tail] for tail in tails]
         return list(zip(turns, talks, strict=True))
 
     return anyio.run(read)

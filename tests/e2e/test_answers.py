@@ -66,8 +66,9 @@ def test_an_answer_shows_where_it_comes_from_and_the_trace_what_was_taken_out(
     with home.serve() as server:
         row = server.get(f"/api/turns/{told['turn']}").body
         assert [(each["path"], each["doubt"]) for each in row["citations"]] == [
-            ("docs/guide/harbour.md", ""), ("docs/guide/dogs.md", "there is no such file"),
-        ]  # fmt: skip
+            ("docs/guide/harbour.md", ""),
+            ("docs/guide/dogs.md", "there is no such file"),
+        ]
     provider.script(Answer(text="Ten euros."))
     again = home.do("replay", told["turn"], "--model", "local/other")
     assert again.code == 0 and "local/other" in again.out
@@ -76,10 +77,7 @@ def test_an_answer_shows_where_it_comes_from_and_the_trace_what_was_taken_out(
 @pytest.mark.parametrize(
     ("style", "told"),
     [
-        (
-            "inline",
-            "Ten [1] euros [docs/guide/harbour.md:3], and dogs are welcome [source not confirmed].\n\nBye.",
-        ),
+        ("inline", "Ten [1] euros [docs/guide/harbour.md:3], and dogs are welcome [source not confirmed].\n\nBye."),
         (
             "footnote",
             "Ten [1] euros [1], and dogs are welcome [source not confirmed].\n\nBye.\n\n[1] [docs/guide/harbour.md:3]",

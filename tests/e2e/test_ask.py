@@ -38,8 +38,15 @@ def compatible(provider: Provider) -> Sequence[str]:
 def anthropic(provider: Provider) -> Sequence[str]:
     """The same on Anthropic's wire."""
     return (
-        "--provider", "anthropic", "--base-url", provider.server.url, "--model", "claude-tiny", "--api-key-env", "KEY",
-    )  # fmt: skip
+        "--provider",
+        "anthropic",
+        "--base-url",
+        provider.server.url,
+        "--model",
+        "claude-tiny",
+        "--api-key-env",
+        "KEY",
+    )
 
 
 def results(body: Any) -> list[str]:
@@ -63,8 +70,12 @@ def test_a_question_from_standard_input_is_answered_as_json_by_the_model_that_wa
     said = json.loads(answered.out)
     assert (said["status"], said["answer"], said["error"]) == ("done", "Hello.", None)
     assert said["usage"] == {
-        "input_tokens": 12, "output_tokens": 7, "cache_read_tokens": 0, "cost_usd": None, "requests": 1,
-    }  # fmt: skip
+        "input_tokens": 12,
+        "output_tokens": 7,
+        "cache_read_tokens": 0,
+        "cost_usd": None,
+        "requests": 1,
+    }
     [body] = provider.server.bodies
     asked = body["messages"][-1]
     assert (body["model"], asked["role"], undated(asked["content"])) == ("tiny", "user", "Good morning")

@@ -42,9 +42,7 @@ async def sync(denizen: Denizen) -> None:
     await to_thread.run_sync(denizen.server.post, "/api/sync")
 
 
-async def test_what_is_said_in_an_open_channel_is_looked_up_until_its_author_has_it_forgotten(
-    harbour: Harbour,
-) -> None:
+async def test_what_is_said_in_an_open_channel_is_looked_up_until_its_author_has_it_forgotten(harbour: Harbour) -> None:
     add = harbour.home.do
     harbour.configure()
     staff = harbour.guild.add_channel("staff", private_to=[harbour.ada.user])

@@ -110,8 +110,9 @@ async def test_a_long_answer_comes_in_order_as_a_reply_and_plain_messages_with_w
     posts = harbour.posts()
     assert len(posts) > 2
     assert [post.reference.message_id if post.reference else None for post in posts] == [
-        question.id, *[None] * (len(posts) - 1),
-    ]  # fmt: skip
+        question.id,
+        *[None] * (len(posts) - 1),
+    ]
     assert all(post.content.count("```") % 2 == 0 for post in posts)
     lines = [line for post in posts for line in post.content.splitlines()]
     assert [line for line in lines if line.startswith("step_")] == code

@@ -190,9 +190,7 @@ async def test_what_the_asker_would_decide_is_denied_since_strangers_read_along(
         assert yard.rows("SELECT 1 FROM approvals") == []
 
 
-async def test_what_owners_decide_waits_for_them_elsewhere_and_nothing_of_it_is_shown_in_the_thread(
-    yard: Yard,
-) -> None:
+async def test_what_owners_decide_waits_for_them_elsewhere_and_nothing_of_it_is_shown_in_the_thread(yard: Yard) -> None:
     yard.configure(rest="gate: {rules: [{tool: calculator, action: ask, deciders: role, role: owner}]}\n")
     issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks")
     async with yard.run():

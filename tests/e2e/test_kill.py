@@ -53,8 +53,11 @@ def test_a_turn_killed_between_a_tool_and_the_answer_is_finished_once_after_the_
     [(turn, talk)] = read_turns(url)
     assert turn.status is TurnStatus.DONE
     assert talk == [
-        (Role.USER, "Put milk on the list"), (Role.ASSISTANT, ""), (Role.TOOL, ""), (Role.ASSISTANT, "Noted."),
-    ]  # fmt: skip
+        (Role.USER, "Put milk on the list"),
+        (Role.ASSISTANT, ""),
+        (Role.TOOL, ""),
+        (Role.ASSISTANT, "Noted."),
+    ]
 
 
 def finish_after_restart(home: Home, provider: Provider, *, requests: int) -> None:

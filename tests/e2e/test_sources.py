@@ -58,8 +58,9 @@ def test_sources_are_added_listed_changed_read_and_removed(home: Home, docs: Pat
     done = home.do("sources", "sync")
     assert done.code == 0, done.err
     assert done.out.splitlines()[:2] == [
-        "notes: read, 1 file; 1 left out: line\\nbreak.md (its name cannot be kept)", "site: read, 1 file",
-    ]  # fmt: skip
+        "notes: read, 1 file; 1 left out: line\\nbreak.md (its name cannot be kept)",
+        "site: read, 1 file",
+    ]
     assert agents_see(home) == {"docs/site/a.md": "# Roses", "docs/my/notes/page.html.md": "# Hi\n\nthere\n"}
     assert "1 file (1 left out)" in home.do("sources", "list").out
     assert home.do("sources", "sync", "site").out.startswith("site: unchanged\n")
@@ -190,9 +191,11 @@ def test_a_sync_of_a_youtube_channel_that_was_killed_goes_on_with_the_videos_it_
         assert (done.code, done.out.splitlines()[0]) == (0, "harbour: read, 4 files"), done.err
         assert youtube.fetched() == ["v3", "v2", "v2", "v1"]
         assert sorted(agents_see(home)) == [
-            "youtube/harbour/index.md", "youtube/harbour/v1_________-talk-1.md",
-            "youtube/harbour/v2_________-talk-2.md", "youtube/harbour/v3_________-talk-3.md",
-        ]  # fmt: skip
+            "youtube/harbour/index.md",
+            "youtube/harbour/v1_________-talk-1.md",
+            "youtube/harbour/v2_________-talk-2.md",
+            "youtube/harbour/v3_________-talk-3.md",
+        ]
         assert "Words of 2." in agents_see(home)["youtube/harbour/v2_________-talk-2.md"]
         assert home.do("sources", "sync").out.startswith("harbour: unchanged\n")
         youtube.add("v4", "Talk 4", "Words.")

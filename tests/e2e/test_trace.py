@@ -48,8 +48,10 @@ def test_a_trace_as_json_is_what_the_server_gives_and_turns_are_found_by_their_b
     turn = asked(home, provider)
     told = json.loads(home.do("trace", "--json", turn[:12]).out)
     assert (told["id"], told["question"], told["prompts"][0]["segments"][0]["name"]) == (
-        turn, "What is 6 * 7?", "persona",
-    )  # fmt: skip
+        turn,
+        "What is 6 * 7?",
+        "persona",
+    )
     assert json.loads(home.do("trace", "--json", "--last", "--agent", "denizen").out) == told
     with home.serve() as server:
         served = server.get(f"/api/turns/{turn}")

@@ -10,7 +10,7 @@ import pytest
 
 from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
-from denizen.domain.statistics import Report
+from denizen.domain.statistics import UsageReport
 from denizen.domain.usage import Usage
 from denizen.testing.model_server import Answer
 from tests.e2e.home import Home
@@ -46,9 +46,13 @@ def test_what_was_spent_is_told_by_agent_model_and_user(home: Home, provider: Pr
     by_model = json.loads(home.do("usage", "--by", "model", "--days", "2", "--json").out)
     assert by_model.pop("day")
     assert by_model == {
-        "model": "claude/claude-sonnet-4-5", "requests": 2, "input_tokens": 24, "cache_read_tokens": 0,
-        "output_tokens": 14, "cost_usd": "0.000282",
-    }  # fmt: skip
+        "model": "claude/claude-sonnet-4-5",
+        "requests": 2,
+        "input_tokens": 24,
+        "cache_read_tokens": 0,
+        "output_tokens": 14,
+        "cost_usd": "0.000282",
+    }
     assert home.do("usage", "--by", "source").out == f"terminal: {told}\nin all: {told}\n"
     by_day = [json.loads(line) for line in home.do("usage", "--by", "day", "--json").out.splitlines()]
     assert {len(each["day"]) for each in by_day} == {10}
@@ -64,7 +68,7 @@ def test_a_server_sums_up_the_days_that_are_over(home: Home, provider: Provider)
     async def report() -> None:
         store = await open_store(home.store_url, clock=SystemClock())
         async with store.work() as work:
-            await work.statistics.add_report(Report("use_1", "api_key:bot", "bot", yesterday, usage=Usage(7, 3)))
+            await work.statistics.add_report(UsageReport("use_1", "api_key:bot", "bot", yesterday, usage=Usage(7, 3)))
         await store.aclose()
 
     anyio.run(report)

@@ -15,13 +15,13 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, SessionId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.engine.archive.backfill import Backfiller, Progress
-from denizen.engine.archive.lookup import ArchiveSearch, Lookup
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.post_embedding import PostMeaning
-from denizen.engine.archive.removal import Privacy, Retention
-from denizen.engine.embedding.embedder import EmbedBudget, Meaning
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.archive.backfill import Backfiller, BackfillProgress
+from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.post_embedding import PostEmbedder
+from denizen.engine.archive.removal import ArchiveRemoval, ArchiveRetention
+from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddingBudget
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.embed import Embedder
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
@@ -102,20 +102,20 @@ class Archived:
         self.plans = self.platform.add_room("plans", RoomKind.THREAD, parent=self.staff)
         self.direct = self.platform.add_room("", RoomKind.DIRECT, readers=["ana", self.ada.user_id])
         self.platform.set_moderators(self.staff, ["bea"])
-        self.channels = Channels()
+        self.channels = ConnectedAccounts()
         self.channels.add(self.ada)
         self.restart()
 
     def restart(self, store: Store | None = None) -> None:
         """As a new process on the same store."""
         using = store or self.store
-        self.mirror = Mirror(using, lambda: self.policy, self.clock)
-        self.privacy = Privacy(self.mirror, self.clock)
-        self.retention = Retention(using, lambda: self.policy, self.clock, sleep=self.clock.sleep)
+        self.mirror = ArchiveMirror(using, lambda: self.policy, self.clock)
+        self.privacy = ArchiveRemoval(self.mirror, self.clock)
+        self.retention = ArchiveRetention(using, lambda: self.policy, self.clock, sleep=self.clock.sleep)
         self.backfiller = Backfiller(using, self.mirror, self.clock, sleep=self.clock.sleep)
-        meaning = Meaning(lambda: self.embedder, EmbedBudget(using, self.clock, lambda: self.budgets))
-        self.meaning = PostMeaning(using, meaning, lambda: self.policy, self.clock, sleep=self.clock.sleep)
-        self.lookup = Lookup(using, self.channels, self.mirror, ArchiveSearch(using, self.mirror, meaning))
+        meaning = BudgetedEmbedder(lambda: self.embedder, EmbeddingBudget(using, self.clock, lambda: self.budgets))
+        self.meaning = PostEmbedder(using, meaning, lambda: self.policy, self.clock, sleep=self.clock.sleep)
+        self.lookup = ArchiveLookups(using, self.channels, self.mirror, ArchiveSearch(using, self.mirror, meaning))
 
     def rooms(self, account: MemoryChannel | None = None) -> list[Room]:
         """Those that the account reads."""
@@ -129,8 +129,8 @@ class Archived:
             posts = self.platform.list_posts(key)
             await self.mirror.keep(posts, await self.ada.find_roles(key, {post.author.id for post in posts}))
 
-    async def backfill(self, account: MemoryChannel | None = None) -> list[Progress]:
-        reports: list[Progress] = []
+    async def backfill(self, account: MemoryChannel | None = None) -> list[BackfillProgress]:
+        reports: list[BackfillProgress] = []
         account = account or self.ada
         await self.backfiller.run(account, self.rooms(account), reports.append, roles_of=account.find_roles)
         return reports

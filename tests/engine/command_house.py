@@ -16,16 +16,16 @@ from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.engine.budget.side_completion import Consult
+from denizen.engine.budget.side_completion import BilledCompletion
 from denizen.engine.commands.commands import Commands
 from denizen.engine.commands.scene import CommandScene, CommandServices, Customs, Forgotten, Kept
-from denizen.engine.gate.decision import Judge
-from denizen.engine.gate.executor import Gate
+from denizen.engine.gate.decision import PolicyEngine
+from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
-from denizen.engine.intake.turn_queue import Inbox
-from denizen.engine.loop.services import Services
+from denizen.engine.intake.turn_queue import TurnQueues
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.channel import CommandCall, CommandReply, Names
 from denizen.ports.toolset import Toolset
@@ -89,9 +89,9 @@ class Diary:
 class CommandHouse:
     commands: Commands
     runtime: Runtime
-    services: Services
+    services: EngineServices
     store: MemoryStore
-    inbox: Inbox
+    inbox: TurnQueues
     manners: Manners
     diary: Diary
     opened: list[Opened]
@@ -205,10 +205,10 @@ async def open_command_house(
     toolsets: tuple[Toolset, ...] = (),
     store: MemoryStore | None = None,
 ) -> AsyncGenerator[CommandHouse]:
-    store, clock, runtime, inbox = store or MemoryStore(), SystemClock(), Runtime(), Inbox()
-    observer = Observer(store, clock, Consult(runtime, store, clock))
-    gate = Gate(clock, Judge(clock, observer))
-    services = Services(store, MemoryDurable(MemoryLog()), Live(), gate, clock, observer=observer)
+    store, clock, runtime, inbox = store or MemoryStore(), SystemClock(), Runtime(), TurnQueues()
+    observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
+    gate = ToolExecutor(clock, PolicyEngine(clock, observer))
+    services = EngineServices(store, MemoryDurable(MemoryLog()), LiveEvents(), gate, clock, observer=observer)
     opened: list[Opened] = []
     diary = Diary()
 

@@ -15,20 +15,20 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, Message, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import Inbound
-from denizen.engine.budget.side_completion import Consult
-from denizen.engine.gate.decision import Judge
-from denizen.engine.gate.executor import Gate
+from denizen.domain.turn import InboundMessage
+from denizen.engine.budget.side_completion import BilledCompletion
+from denizen.engine.gate.decision import PolicyEngine
+from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
-from denizen.engine.intake.turn_queue import Inbox
-from denizen.engine.loop.services import Services
-from denizen.engine.runtime.agent_settings import Assistant
-from denizen.engine.runtime.audit_log import Ledger
+from denizen.engine.intake.turn_queue import TurnQueues
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
+from denizen.engine.runtime.audit_log import AuditLog
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
-from denizen.engine.turn import Turns
+from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_store import MemoryStore
@@ -80,9 +80,9 @@ class Tools:
 class House:
     """What a test sees of the engine."""
 
-    turns: Turns
+    turns: TurnRunner
     runtime: Runtime
-    services: Services
+    services: EngineServices
     store: MemoryStore
     durable: MemoryDurable
     model: ScriptedModel
@@ -101,9 +101,9 @@ class House:
 _count = iter(range(1, 1_000_000))
 
 
-def message(text: str, **more: object) -> Inbound:
+def message(text: str, **more: object) -> InboundMessage:
     """A message of Ana's; its platform id is new unless it is given."""
-    base = Inbound(NAME, PLACE, ANA, Author("ana", "Ana"), (TextPart(text),) if text else (), f"m{next(_count)}")
+    base = InboundMessage(NAME, PLACE, ANA, Author("ana", "Ana"), (TextPart(text),) if text else (), f"m{next(_count)}")
     return replace(base, **more)
 
 
@@ -132,7 +132,7 @@ async def open_house(
     agent: Agent | None = None,
     store: MemoryStore | None = None,
     log: MemoryLog | None = None,
-    inbox: Inbox | None = None,
+    inbox: TurnQueues | None = None,
     policy: GatePolicy | None = None,
     watcher: ScriptedModel | None = None,
 ) -> AsyncGenerator[House]:
@@ -141,10 +141,12 @@ async def open_house(
     clock, runtime = SystemClock(), Runtime()
     durable = MemoryDurable(log or MemoryLog())
     store = store or MemoryStore()
-    observer = Observer(store, clock, Consult(runtime, store, clock))
-    gate = Gate(clock, Judge(clock, observer), ledger=Ledger(store, clock))
-    services = Services(store, durable, Live(), gate, clock, observer=observer, assistant=Assistant(store, clock))
-    turns = Turns(runtime, services, inbox)
+    observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
+    gate = ToolExecutor(clock, PolicyEngine(clock, observer), ledger=AuditLog(store, clock))
+    services = EngineServices(
+        store, durable, LiveEvents(), gate, clock, observer=observer, assistant=AgentSettingsOverlay(store, clock)
+    )
+    turns = TurnRunner(runtime, services, inbox)
     models = {"balanced": model, "watcher": watcher} if watcher else model
     await runtime.swap(generation(models, tools, agent=agent, policy=policy))
     await durable.start()

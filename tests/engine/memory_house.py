@@ -16,9 +16,9 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.usage import Usage
-from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.engine.memory.keeper import MemoryKeeper
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset
@@ -80,7 +80,7 @@ class Recollection:
     store: MemoryStore = field(default_factory=MemoryStore)
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
     clock: StandingClock = field(default_factory=StandingClock)
-    channels: Channels = field(default_factory=Channels)
+    channels: ConnectedAccounts = field(default_factory=ConnectedAccounts)
     embedder: WordEmbedder | None = None
     policy: RecallPolicy = field(default_factory=RecallPolicy)
     keeper: MemoryKeeper = field(init=False)
@@ -96,7 +96,11 @@ class Recollection:
         self.channel = MemoryChannel(self.platform, ADA)
         self.channels.add(self.channel)
         self.keeper = MemoryKeeper(
-            self.store, self.channels, self.clock, meaning=Meaning(lambda: self.embedder), policy=lambda: self.policy
+            self.store,
+            self.channels,
+            self.clock,
+            meaning=BudgetedEmbedder(lambda: self.embedder),
+            policy=lambda: self.policy,
         )
         self.tools = skill_of(self.keeper, self.root)
 

@@ -10,7 +10,7 @@ import pytest
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.engine.runtime.connected_accounts import Acting, Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActions
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
@@ -27,8 +27,8 @@ def asked(account: MemoryChannel) -> CallScope:
 
 
 async def test_a_call_that_comes_before_its_account_is_connected_waits_for_it() -> None:
-    channels, account = Channels(), MemoryChannel(MemoryPlatform(), ADA)
-    platform = Acting(channels).open(asked(account))
+    channels, account = ConnectedAccounts(), MemoryChannel(MemoryPlatform(), ADA)
+    platform = PlatformActions(channels).open(asked(account))
     answers: list[str] = []
 
     async def act() -> None:
@@ -48,13 +48,13 @@ async def test_a_call_that_comes_before_its_account_is_connected_waits_for_it() 
 async def test_an_account_that_stays_away_is_an_error_after_a_while() -> None:
     account = MemoryChannel(MemoryPlatform(), ADA)
     with pytest.raises(Unavailable, match="not connected"):
-        await Acting(Channels(), patience_s=0).open(asked(account)).act("wave")
+        await PlatformActions(ConnectedAccounts(), patience_s=0).open(asked(account)).act("wave")
 
 
 async def test_nobody_acts_who_is_not_on_a_platform() -> None:
-    channels, account = Channels(), MemoryChannel(MemoryPlatform(), ADA)
+    channels, account = ConnectedAccounts(), MemoryChannel(MemoryPlatform(), ADA)
     channels.add(account)
     local = replace(asked(account), principal=Principal(PrincipalKind.LOCAL, "operator", "operator"))
     for where in (local, replace(asked(account), account=None)):
         with pytest.raises(NotAllowed, match="on a platform"):
-            await Acting(channels).open(where).act("wave")
+            await PlatformActions(channels).open(where).act("wave")

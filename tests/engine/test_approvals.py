@@ -7,8 +7,16 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, Limits
-from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Choice, Deciders, Outcome, Reach
+from denizen.domain.agent import Agent, TurnLimits
+from denizen.domain.approval import (
+    Approval,
+    ApprovalChoice,
+    ApprovalRule,
+    ApprovalStatus,
+    AskerReach,
+    Deciders,
+    VoteOutcome,
+)
 from denizen.domain.errors import NotAllowed
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent, TurnFinished
 from denizen.domain.ids import derive, turn_id
@@ -19,7 +27,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
 from denizen.engine.gate.approval_card import plan_card
 from denizen.engine.gate.approvals import MAX_PENDING
-from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -38,7 +46,7 @@ TURN = call("write", q="milk")
 
 def asking(rule: ApprovalRule | None = None, *, tool: str = "write") -> GatePolicy:
     """A policy under which that tool needs people."""
-    return GatePolicy(rules=(Rule(tool, Decision.ASK, reason="the owner wants to know", approval=rule),))
+    return GatePolicy(rules=(ToolRule(tool, Decision.ASK, reason="the owner wants to know", approval=rule),))
 
 
 def script(*last: Say) -> ScriptedModel:
@@ -62,11 +70,11 @@ async def pending(store: Store, *, count: int = 1) -> list[Approval]:
 
 
 async def ask(house: House, *, watched: bool = True) -> list[TurnEvent]:
-    reach = Reach.WATCHER if watched else Reach.NOBODY
+    reach = AskerReach.WATCHER if watched else AskerReach.NOBODY
     return await house.watch("go", principal=ANA, reach=reach)
 
 
-async def decided(house: House, voter: Principal, choice: Choice, *, note: str = "") -> list[TurnEvent]:
+async def decided(house: House, voter: Principal, choice: ApprovalChoice, *, note: str = "") -> list[TurnEvent]:
     """Ana asks, and that one person decides."""
     events: list[TurnEvent] = []
 
@@ -95,7 +103,7 @@ async def killed_while_waiting(house: House) -> Approval:
 @pytest.mark.proves("T-approval-modes", "T17", "VW2")
 async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_long_that_took() -> None:
     async with open_house(script(), policy=asking()) as house:
-        events = await decided(house, ANA, Choice.ONCE)
+        events = await decided(house, ANA, ApprovalChoice.ONCE)
         assert [made.args for made in house.tools.calls] == [{"q": "milk"}]
         assert told(house.model).startswith("found milk\n[approved by Ana, after ")
         kinds = [type(event) for event in events]
@@ -109,7 +117,7 @@ async def test_what_the_requester_approves_runs_once_and_the_model_is_told_how_l
 @pytest.mark.proves("T-approval-rejected")
 async def test_a_no_and_its_reason_are_the_result_of_the_call() -> None:
     async with open_house(script(), policy=asking()) as house:
-        await decided(house, ANA, Choice.DENY, note="not\ntoday")
+        await decided(house, ANA, ApprovalChoice.DENY, note="not\ntoday")
         assert not house.tools.calls
         assert told(house.model) == "Denied: denied by Ana: not today."
 
@@ -131,7 +139,7 @@ async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() ->
 @pytest.mark.proves("X-approval-absent")
 async def test_who_does_not_watch_cannot_be_asked() -> None:
     async with open_house(script(), policy=asking()) as house:
-        turn = await house.turns.submit(message("go", principal=ANA, reach=Reach.WATCHER))
+        turn = await house.turns.submit(message("go", principal=ANA, reach=AskerReach.WATCHER))
         with anyio.fail_after(5):
             await house.durable.wait(turn.id)
         assert not house.tools.calls
@@ -143,8 +151,10 @@ async def test_others_who_are_configured_can_be_asked_although_nobody_watches() 
         turn = await house.turns.submit(message("go", principal=ANA))
         [approval] = await pending(house.store)
         with pytest.raises(NotAllowed, match="people with the role 'judge'"):
-            await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
-        assert (await house.turns.approvals.decide(approval.id, BEN, Choice.ONCE)).outcome is Outcome.DECIDED
+            await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
+        assert (
+            await house.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
+        ).outcome is VoteOutcome.DECIDED
         with anyio.fail_after(5):
             await house.durable.wait(turn.id)
         assert len(house.tools.calls) == 1
@@ -156,11 +166,11 @@ async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> 
         turn = await house.turns.submit(message("go", principal=ANA))
         [approval] = await pending(house.store)
         say = house.turns.approvals.decide
-        assert (await say(approval.id, BEN, Choice.ONCE)).text == "Your yes is counted: 1 of 2."
-        assert (await say(approval.id, BEN, Choice.ONCE)).text == "Your yes is counted: 1 of 2."
+        assert (await say(approval.id, BEN, ApprovalChoice.ONCE)).text == "Your yes is counted: 1 of 2."
+        assert (await say(approval.id, BEN, ApprovalChoice.ONCE)).text == "Your yes is counted: 1 of 2."
         assert not house.tools.calls
-        assert (await say(approval.id, CLO, Choice.ONCE)).outcome is Outcome.DECIDED
-        assert (await say(approval.id, BEN, Choice.DENY)).text == "This was decided already: approved by Clo."
+        assert (await say(approval.id, CLO, ApprovalChoice.ONCE)).outcome is VoteOutcome.DECIDED
+        assert (await say(approval.id, BEN, ApprovalChoice.DENY)).text == "This was decided already: approved by Clo."
         with anyio.fail_after(5):
             await house.durable.wait(turn.id)
         assert len(house.tools.calls) == 1
@@ -189,11 +199,9 @@ async def test_a_timeout_of_zero_waits_for_ever() -> None:
 
 
 async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -> None:
-    model = ScriptedModel(
-        Say(calls=(TURN,)), Say("Done."), Say(calls=(call("write", q="bread"),)), Say("Again."),
-    )  # fmt: skip
+    model = ScriptedModel(Say(calls=(TURN,)), Say("Done."), Say(calls=(call("write", q="bread"),)), Say("Again."))
     async with open_house(model, policy=asking()) as house:
-        await decided(house, ANA, Choice.HOUR)
+        await decided(house, ANA, ApprovalChoice.HOUR)
         with anyio.fail_after(5):
             await ask(house, watched=False)
         assert [made.args["q"] for made in house.tools.calls] == ["milk", "bread"]
@@ -202,11 +210,11 @@ async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -
 
 async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only() -> None:
     model = ScriptedModel(
-        Say(calls=(TURN,)), Say("1"), Say(calls=(TURN,)), Say("2"), Say(calls=(call("write", q="all"),)), Say("3"),
-    )  # fmt: skip
+        Say(calls=(TURN,)), Say("1"), Say(calls=(TURN,)), Say("2"), Say(calls=(call("write", q="all"),)), Say("3")
+    )
     tools = Tools([LOOK, replace(WRITE, destructive=True)])
     async with open_house(model, tools, policy=asking()) as house:
-        await decided(house, ANA, Choice.HOUR)
+        await decided(house, ANA, ApprovalChoice.HOUR)
         with anyio.fail_after(5):
             await ask(house, watched=False)
             await ask(house, watched=False)
@@ -216,12 +224,12 @@ async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only
 async def test_a_yes_of_the_one_who_asks_is_none_for_a_call_that_others_decide_about() -> None:
     model = ScriptedModel(Say(calls=(TURN,)), Say("Done."), Say(calls=(call("write", q="all"),)), Say("Again."))
     rules = (
-        Rule("write", Decision.ASK, args={"q": "all"}, approval=ApprovalRule(Deciders.ROLE, "judge")),
-        Rule("write", Decision.ASK),
+        ToolRule("write", Decision.ASK, args={"q": "all"}, approval=ApprovalRule(Deciders.ROLE, "judge")),
+        ToolRule("write", Decision.ASK),
     )
     async with open_house(model, policy=GatePolicy(rules=rules)) as house:
-        await decided(house, ANA, Choice.HOUR)
-        await decided(house, BEN, Choice.DENY)
+        await decided(house, ANA, ApprovalChoice.HOUR)
+        await decided(house, BEN, ApprovalChoice.DENY)
         assert [made.args["q"] for made in house.tools.calls] == ["milk"]
         assert told(model) == "Denied: denied by Ben, who gave no reason."
 
@@ -232,12 +240,12 @@ async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_t
     async with open_house(model, policy=asking(rule)) as house:
         turn = await house.turns.submit(message("go", principal=ANA))
         [approval] = await pending(house.store)
-        await house.turns.approvals.decide(approval.id, BEN, Choice.ONCE)
-        ruling = await house.turns.approvals.decide(approval.id, CLO, Choice.HOUR)
+        await house.turns.approvals.decide(approval.id, BEN, ApprovalChoice.ONCE)
+        ruling = await house.turns.approvals.decide(approval.id, CLO, ApprovalChoice.HOUR)
         with anyio.fail_after(5):
             await house.durable.wait(turn.id)
-        assert (ruling.outcome, ruling.text) == (Outcome.DECIDED, "Approved.")
-        await decided(house, BEN, Choice.DENY)
+        assert (ruling.outcome, ruling.text) == (VoteOutcome.DECIDED, "Approved.")
+        await decided(house, BEN, ApprovalChoice.DENY)
         assert len(house.tools.calls) == 1
         assert [button.label for button in plan_card(approval).buttons] == ["Approve", "Deny"]
 
@@ -263,7 +271,7 @@ async def test_one_person_has_so_many_calls_waiting_in_a_talk_and_no_more() -> N
         async with anyio.create_task_group() as group:
             group.start_soon(ask, house)
             for approval in await pending(house.store, count=MAX_PENDING):
-                await house.turns.approvals.decide(approval.id, ANA, Choice.DENY)
+                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.DENY)
         parts = [part for sent in house.model.requests[-1].messages for part in sent.parts]
         results = [part.text for part in parts if isinstance(part, ToolResultPart)]
         assert len(results) == MAX_PENDING + 2
@@ -287,12 +295,12 @@ async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() 
                 [approval] = await pending(house.store)
                 assert (await house.say("and you?")).reply == "Meanwhile."
                 assert not finished
-                await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert finished == ["Done."]
 
 
 async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> None:
-    agent = Agent(NAME, limits=Limits(turn_timeout_s=1.0))
+    agent = Agent(NAME, limits=TurnLimits(turn_timeout_s=1.0))
     async with open_house(script(), agent=agent, policy=asking()) as house:
         finished: list[TurnEvent] = []
 
@@ -304,20 +312,20 @@ async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> Non
                 group.start_soon(run)
                 [approval] = await pending(house.store)
                 await anyio.sleep(1.1)
-                await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert isinstance(finished[-1], TurnFinished)
         assert finished[-1].status is TurnStatus.DONE
 
 
 async def test_a_rule_that_forbids_it_meanwhile_holds_for_the_waiting_call() -> None:
     async with open_house(script(), policy=asking()) as house:
-        forbid = GatePolicy(rules=(Rule("write", Decision.DENY, reason="not any more"),), generation=2)
+        forbid = GatePolicy(rules=(ToolRule("write", Decision.DENY, reason="not any more"),), generation=2)
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, house)
                 [approval] = await pending(house.store)
                 await house.runtime.swap(generation(house.model, house.tools, number=2, policy=forbid))
-                await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert not house.tools.calls
         assert told(house.model) == "Denied: not any more."
 
@@ -330,7 +338,7 @@ async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
     model = ScriptedModel(Say("Done."))
     async with open_house(model, store=store, log=log, policy=asking()) as again:
         assert await pending(store) == [approval]
-        await again.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        await again.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         with anyio.fail_after(5):
             await again.durable.wait(approval.turn_id)
         assert len(again.tools.calls) == 1
@@ -343,7 +351,7 @@ async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -
     async with open_house(script(), store=store, log=log, policy=asking()) as house:
         approval = await killed_while_waiting(house)
     async with open_house(ScriptedModel(), store=store, policy=asking()) as other:  # another process with its own runs
-        await other.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+        await other.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
     async with open_house(ScriptedModel(Say("Done.")), store=store, log=log, policy=asking()) as again:
         with anyio.fail_after(5):
             await again.durable.wait(approval.turn_id)
@@ -359,7 +367,7 @@ async def test_a_decision_of_another_process_is_noticed() -> None:
                 async with anyio.create_task_group() as group:
                     group.start_soon(ask, here)
                     [approval] = await pending(store)
-                    await there.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+                    await there.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert len(here.tools.calls) == 1
 
 
@@ -372,8 +380,8 @@ async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
                 found += await pending(house.store)
                 assert house.turns.cancel(found[0].turn_id)
         approval = found[0]
-        ruling = await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
-        assert ruling.outcome is Outcome.OVER
+        ruling = await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
+        assert ruling.outcome is VoteOutcome.OVER
         assert ruling.approval.status is ApprovalStatus.EXPIRED
         assert not house.tools.calls
 
@@ -397,7 +405,7 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
                 lane_is_free = house.turns.hold(NAME, PLACE.conversation_id)
                 async with lane_is_free:
                     pass
-                await house.turns.approvals.decide(first.id, ANA, Choice.ONCE)
+                await house.turns.approvals.decide(first.id, ANA, ApprovalChoice.ONCE)
                 await running.wait()
                 with anyio.move_on_after(0.02) as waiting:
                     async with house.turns.hold(NAME, PLACE.conversation_id):
@@ -406,7 +414,7 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
                 proceed.set()
                 async with house.turns.hold(NAME, PLACE.conversation_id):
                     pass
-                await house.turns.approvals.decide(second.id, ANA, Choice.DENY)
+                await house.turns.approvals.decide(second.id, ANA, ApprovalChoice.DENY)
         assert len(house.tools.calls) == 1
 
 
@@ -429,6 +437,6 @@ async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_run
                 [approval] = await pending(house.store)
                 async with house.turns.hold(NAME, PLACE.conversation_id):  # the lane is free meanwhile
                     await anyio.sleep(1.1)
-                await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
+                await house.turns.approvals.decide(approval.id, ANA, ApprovalChoice.ONCE)
         assert [made.tool for made in tools.calls] == ["outer", "write"]
         assert told(model).startswith("inner said: written")

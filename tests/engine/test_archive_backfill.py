@@ -12,7 +12,7 @@ import pytest
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room, RoomKind
-from denizen.engine.archive.backfill import Progress
+from denizen.engine.archive.backfill import BackfillProgress
 from denizen.testing.memory_channel import MemoryChannel
 from tests.engine.archive_house import BOB, DISCORD, Archived, Crash, DyingStore
 
@@ -37,7 +37,7 @@ async def test_everything_is_fetched_newest_first_and_the_liveliest_room_first()
     assert await house.listed(house.general) == general
     assert await house.listed(house.staff) == staff
     assert [report.posts for report in reports][:5] == [0, 100, 200, 230, 230]
-    assert reports[-1] == Progress(rooms_total=4, rooms_done=4, posts=240, is_over=True)
+    assert reports[-1] == BackfillProgress(rooms_total=4, rooms_done=4, posts=240, is_over=True)
     assert house.ada.asked.count("list_posts") == 4 + 2 + 1 + 1
     assert set(house.clock.naps) == {0.1}
 
@@ -47,7 +47,7 @@ async def test_a_finished_room_is_not_asked_for_again_until_a_rebuild_is_forced(
     write(house, house.general, 5)
     await house.backfill()
     house.ada.asked.clear()
-    assert (await house.backfill())[-1] == Progress(0, is_over=True)
+    assert (await house.backfill())[-1] == BackfillProgress(0, is_over=True)
     assert house.ada.asked == []
     await house.backfiller.restart(DISCORD)
     assert (await house.backfill())[-1].posts == 5
@@ -76,7 +76,7 @@ async def test_a_process_that_is_cancelled_after_any_page_goes_on_there(naps: in
     general = write(house, house.general, 310)
     with anyio.CancelScope() as scope:
 
-        def report(progress: Progress) -> None:
+        def report(progress: BackfillProgress) -> None:
             if len(house.clock.naps) == naps:
                 scope.cancel()
 
@@ -118,7 +118,7 @@ async def test_a_room_that_one_account_may_not_read_is_reported_and_taken_by_ano
     staff = write(house, house.staff, 120)
     rooms = house.rooms()
     house.platform.set_readers(house.staff, ["bea", "kim", bob.user_id])
-    reports: list[Progress] = []
+    reports: list[BackfillProgress] = []
     await house.backfiller.run(house.ada, rooms, reports.append, roles_of=house.ada.find_roles)
     assert set(reports[-1].refused) == {house.staff.id, house.plans.id}
     assert reports[-1].is_over
@@ -176,9 +176,9 @@ async def test_nothing_is_asked_where_the_policy_wants_none(policy: ArchivePolic
 async def test_a_policy_that_changes_meanwhile_ends_it_after_the_page() -> None:
     house = Archived()
     write(house, house.general, 300)
-    reports: list[Progress] = []
+    reports: list[BackfillProgress] = []
 
-    def report(progress: Progress) -> None:
+    def report(progress: BackfillProgress) -> None:
         reports.append(progress)
         if progress.posts == 100:
             house.policy = replace(house.policy, backfill=False)

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from denizen.domain.archiving import ArchivePolicy, OptOuts
-from denizen.domain.budget import BudgetPolicy, Limits, ScopeKind
+from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScopeKind
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.room import Post
 from denizen.engine.archive.post_embedding import LATER_S, SOON_S, load_status
@@ -142,7 +142,7 @@ CENT = Decimal("0.01")
 async def test_posts_wait_for_their_meaning_while_the_money_is_out(pets: Pets) -> None:
     """A short text may still be paid; that says nothing about the others."""
     pets.embedder.usd_per_token = CENT
-    pets.house.budgets = BudgetPolicy({ScopeKind.SERVER: Limits(per_day_usd=6 * CENT)})
+    pets.house.budgets = BudgetPolicy({BudgetScopeKind.SERVER: BudgetLimits(per_day_usd=6 * CENT)})
     await pets.say("Bella is a dog.", "Mimi, which is old, is a cat that sleeps all day.")
     assert await pets.house.meaning.do_some() == LATER_S
     assert await pets.count() == 0

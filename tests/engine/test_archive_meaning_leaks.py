@@ -6,7 +6,7 @@ import pytest
 
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.room import RoomKind
-from denizen.domain.vector import pack
+from denizen.domain.vector import pack_vector
 from denizen.ports.archive import POSTS, OptOutKind, key_of, shelf_of
 from denizen.ports.memory import Vector
 from denizen.skill import ArchiveLookup
@@ -102,7 +102,7 @@ async def test_a_stale_vector_finds_nothing_that_may_not_be_seen(why: str) -> No
     shelf = shelf_of(DISCORD, house.general.id)
     key = key_of(DISCORD, "999" if why == "never there" else post.id)
     async with house.store.work() as work:
-        await work.vectors.put([Vector(POSTS, shelf, key, "words/1", pack([1, 0, 0, 0]))])
+        await work.vectors.put([Vector(POSTS, shelf, key, "words/1", pack_vector([1, 0, 0, 0]))])
     assert await rooms_of(house.ask("ana", house.general)) == set()
     asked = house.ask("bea", house.staff)
     assert await answer(asked, room="general") == []

@@ -12,7 +12,7 @@ from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.ids import MessageId
 from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.room import RoomKind
-from denizen.engine.archive.removal import Retention
+from denizen.engine.archive.removal import ArchiveRetention
 from denizen.ports.archive import OptOutKind
 from denizen.testing.memory_platform import START
 from tests.engine.archive_house import ADA, DISCORD, Archived
@@ -142,9 +142,15 @@ async def test_what_was_forgotten_leaves_no_version_and_no_copy_and_does_not_com
         conversation = await work.conversations.put(place, now=now)
         session = await work.sessions.current(conversation.id, ADA, now=now)
         message = Message(
-            MessageId("m1"), conversation.id, Role.USER, Author("kim", "Kim"), (TextPart("my secret"),), now,
-            session.id, platform_id=post.id,
-        )  # fmt: skip
+            MessageId("m1"),
+            conversation.id,
+            Role.USER,
+            Author("kim", "Kim"),
+            (TextPart("my secret"),),
+            now,
+            session.id,
+            platform_id=post.id,
+        )
         await work.messages.add(message)
     assert await house.privacy.forget_user(DISCORD, "kim") == 1
     assert await house.find(post) is None
@@ -212,7 +218,7 @@ async def test_retention_sweeps_at_start_and_every_hour_until_it_is_cancelled() 
         house.platform.write(house.general, "ana", "second")
         await house.mirror_all()
         house.clock.time = START + timedelta(days=1)
-        retention = Retention(house.store, lambda: house.policy, house.clock, sleep=sleep)
+        retention = ArchiveRetention(house.store, lambda: house.policy, house.clock, sleep=sleep)
         await retention.run([DISCORD])
     assert left == [["first", "second"], ["second"], []]
 

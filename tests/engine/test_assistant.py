@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent, Limits, Style
+from denizen.domain.agent import Agent, TurnLimits, WritingStyle
 from denizen.domain.audit import AuditKind
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
-from denizen.engine.runtime.agent_settings import KEPT_S, Assistant
+from denizen.engine.runtime.agent_settings import KEPT_S, AgentSettingsOverlay
 from denizen.engine.runtime.generation import Generation
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
@@ -41,13 +41,19 @@ def segments_of(model: ScriptedModel, request: int) -> str:
 @pytest.mark.proves("S-config-save", "S-config-temperature", "S-config-search-instructions")
 async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file_back() -> None:
     model = ScriptedModel(otherwise=Say("ok"))
-    agent = Agent(NAME, style=Style(extra_instructions="As in the file."))
+    agent = Agent(NAME, style=WritingStyle(extra_instructions="As in the file."))
     async with open_house(model, agent=agent) as house:
         await house.say("one")
         await save(
-            house, additional_prompt="Be kind.", response_style="friendly", language="it", temperature=0.2,
-            search_instructions="Search twice.", citation_format="footnote", max_steps_multiplier=0.5,
-        )  # fmt: skip
+            house,
+            additional_prompt="Be kind.",
+            response_style="friendly",
+            language="it",
+            temperature=0.2,
+            search_instructions="Search twice.",
+            citation_format="footnote",
+            max_steps_multiplier=0.5,
+        )
         await house.say("two")
         assert house.services.assistant is not None
         await house.services.assistant.reset(ANA, NAME)
@@ -104,7 +110,7 @@ async def test_a_model_that_is_not_configured_is_refused_and_one_that_has_gone_i
 @pytest.mark.proves("S-kv-agent-config")
 async def test_a_change_by_another_process_holds_within_a_minute() -> None:
     store, clock = MemoryStore(), HandClock()
-    here, elsewhere = Assistant(store, clock), Assistant(store, SystemClock())
+    here, elsewhere = AgentSettingsOverlay(store, clock), AgentSettingsOverlay(store, SystemClock())
     current = generation(ScriptedModel(), Tools(), agent=Agent(NAME))
 
     async def steps_here() -> int:
@@ -121,7 +127,7 @@ async def test_a_change_by_another_process_holds_within_a_minute() -> None:
 
 @pytest.mark.proves("S-data-agent-config")
 async def test_sets_have_names_and_one_of_them_is_active() -> None:
-    assistant, current = Assistant(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
+    assistant, current = AgentSettingsOverlay(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
     first = await assistant.save(ANA, current, {"language": "de"}, to=NAME)
     assert (first.name, first.is_active) == ("default", True)
     await assistant.save(ANA, current, {"language": "fr"}, to=NAME, name="exam", activate=False)
@@ -142,7 +148,7 @@ async def test_sets_have_names_and_one_of_them_is_active() -> None:
 
 async def test_the_audit_log_tells_who_changed_which_settings_and_not_what_they_say() -> None:
     store = MemoryStore()
-    assistant, current = Assistant(store, SystemClock()), generation(ScriptedModel(), Tools())
+    assistant, current = AgentSettingsOverlay(store, SystemClock()), generation(ScriptedModel(), Tools())
     await assistant.save(ANA, current, {"additional_prompt": "A secret."}, to=NAME)
     await assistant.reset(ANA, NAME)
     await assistant.activate(ANA, NAME, "default")
@@ -151,24 +157,24 @@ async def test_the_audit_log_tells_who_changed_which_settings_and_not_what_they_
         events = [entry.event for entry in await work.audit.list_entries(limit=10)]
     assert {(event.kind, event.actor, event.subject) for event in events} == {
         (AuditKind.SETTINGS, "local:ana", "ada/default")
-    }  # fmt: skip
+    }
     assert sorted(str(event.details["done"]) for event in events) == ["activate", "remove", "reset", "save"]
     assert "secret" not in str(events)
 
 
 async def test_a_reset_of_nothing_changes_nothing() -> None:
-    assistant, current = Assistant(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
+    assistant, current = AgentSettingsOverlay(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
     assert await assistant.reset(ANA, NAME) is None
     assert await agent_of(assistant, current) == current.agent(NAME)
 
 
 async def test_steps_are_multiplied_where_nothing_is_routed_too() -> None:
-    agent = replace(AUTO, is_routed=False, limits=Limits(max_steps=10, max_steps_multiplier=1.5))
+    agent = replace(AUTO, is_routed=False, limits=TurnLimits(max_steps=10, max_steps_multiplier=1.5))
     model = ScriptedModel(otherwise=Say("ok"))
     async with open_house(model, agent=agent) as house:
         await house.say("hello")
     assert "at most 13 rounds" in segments_of(model, 0)
 
 
-async def agent_of(assistant: Assistant, current: Generation) -> Agent:
+async def agent_of(assistant: AgentSettingsOverlay, current: Generation) -> Agent:
     return await assistant.agent(current, NAME)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from denizen.domain.approval import Choice, Reach
+from denizen.domain.approval import ApprovalChoice, AskerReach
 from denizen.domain.audit import AuditEntry, AuditKind, digest_text
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import TurnFinished
@@ -17,8 +17,8 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision, Verdict
-from denizen.engine.runtime.audit_log import Ledger, read_log, verify_log
-from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.runtime.audit_log import AuditLog, read_log, verify_log
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.engine.tools.toolbox import NestedCalls, list_all
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -30,7 +30,7 @@ from tests.engine.town import World, open_town
 pytestmark = pytest.mark.anyio
 
 ANA = Principal(PrincipalKind.WEB_USER, "ana", "Ana")
-SENSITIVE = GatePolicy(tiers=(("write", Tier.SENSITIVE),), rules=(Rule("write", Decision.APPROVE),))
+SENSITIVE = GatePolicy(tiers=(("write", Tier.SENSITIVE),), rules=(ToolRule("write", Decision.APPROVE),))
 
 
 def script() -> ScriptedModel:
@@ -76,10 +76,10 @@ async def test_what_could_do_harm_is_in_the_log_before_it_runs() -> None:
 
 
 async def test_what_cannot_be_written_down_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def begin(self: Ledger, made: ToolCall, scope: CallScope, verdict: Verdict) -> None:
+    async def begin(self: AuditLog, made: ToolCall, scope: CallScope, verdict: Verdict) -> None:
         raise Unavailable("The store is away.", code="store_unavailable")
 
-    monkeypatch.setattr(Ledger, "begin", begin)
+    monkeypatch.setattr(AuditLog, "begin", begin)
     async with open_house(script(), policy=SENSITIVE) as house:
         await house.say("buy milk")
         entries = await log_of(house.store)
@@ -121,7 +121,7 @@ async def test_a_call_that_no_turn_records_is_written_by_the_door() -> None:
 
 
 async def test_what_people_decide_is_in_the_log() -> None:
-    policy = GatePolicy(rules=(Rule("write", Decision.ASK),))
+    policy = GatePolicy(rules=(ToolRule("write", Decision.ASK),))
     model = ScriptedModel(Say(calls=(call("write", q="milk"),)), Say("Done."))
     store = MemoryStore()
     async with open_house(model, policy=policy, store=store) as house, anyio.create_task_group() as tasks:
@@ -131,12 +131,12 @@ async def test_what_people_decide_is_in_the_log() -> None:
                 async with house.store.work(write=False) as work:
                     found = await work.approvals.list_approvals()
                 if found:
-                    await house.turns.approvals.decide(found[0].id, ANA, Choice.DENY, note="too much milk")
+                    await house.turns.approvals.decide(found[0].id, ANA, ApprovalChoice.DENY, note="too much milk")
                     return
                 await anyio.sleep(0.001)
 
         tasks.start_soon(say_no)
-        async for event in house.turns.stream(message("buy milk", principal=ANA, reach=Reach.WATCHER)):
+        async for event in house.turns.stream(message("buy milk", principal=ANA, reach=AskerReach.WATCHER)):
             if isinstance(event, TurnFinished):
                 assert event.status is TurnStatus.DONE
     [entry] = await log_of(store, AuditKind.APPROVAL)

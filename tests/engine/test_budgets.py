@@ -13,7 +13,15 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent
-from denizen.domain.budget import SERVER, BudgetPolicy, Limits, Scope, ScopeKind, Standing, WhenExhausted
+from denizen.domain.budget import (
+    SERVER,
+    BudgetLimits,
+    BudgetPolicy,
+    BudgetScope,
+    BudgetScopeKind,
+    BudgetStatus,
+    WhenExhausted,
+)
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice
@@ -33,7 +41,7 @@ from tests.engine.town import ADA, World, open_town
 pytestmark = pytest.mark.anyio
 
 STRANGER = Principal(PrincipalKind.PLATFORM_USER, "discord:5", "Eve")
-AGENT = Scope(ScopeKind.AGENT, NAME)
+AGENT = BudgetScope(BudgetScopeKind.AGENT, NAME)
 OUT = Decimal("0.0001")
 PRICE = (Decimal("0.000001"), OUT)
 """An answer of at most 1000 tokens costs 10 cents; what goes in next to nothing."""
@@ -49,9 +57,9 @@ def priced(*script: Say, name: str = "scripted/dear", otherwise: Say | None = No
     return ScriptedModel(*script, name=name, otherwise=otherwise, price_usd=PRICE)
 
 
-def policy(per_day: str, kind: ScopeKind = ScopeKind.AGENT, *, cheaper: bool = False) -> BudgetPolicy:
+def policy(per_day: str, kind: BudgetScopeKind = BudgetScopeKind.AGENT, *, cheaper: bool = False) -> BudgetPolicy:
     what = WhenExhausted.CHEAPER if cheaper else WhenExhausted.STOP
-    return BudgetPolicy({kind: Limits(per_day_usd=Decimal(per_day))}, when_exhausted=what)
+    return BudgetPolicy({kind: BudgetLimits(per_day_usd=Decimal(per_day))}, when_exhausted=what)
 
 
 async def limit(house: House, budgets: BudgetPolicy, models: ScriptedModels | None = None) -> None:
@@ -68,7 +76,7 @@ async def open_limited(
         yield house
 
 
-async def standing(store: Store, house: House, scope: Scope = AGENT) -> Standing:
+async def standing(store: Store, house: House, scope: BudgetScope = AGENT) -> BudgetStatus:
     async with store.work(write=False) as work:
         return (await work.spending.read([scope], now=house.services.clock.now()))[scope]
 
@@ -85,18 +93,20 @@ async def test_a_request_that_does_not_fit_is_refused_before_it_is_sent() -> Non
     async with open_limited(model, policy("0.09")) as house:
         done = await house.say("hello")
         assert (done.status, done.failure_code, done.failure_family) == (
-            TurnStatus.FAILED, "budget_exhausted", "Exhausted",
-        )  # fmt: skip
+            TurnStatus.FAILED,
+            "budget_exhausted",
+            "Exhausted",
+        )
         assert done.failure.startswith("The budget of ada for today is used up. It renews on ")
-        assert await standing(house.store, house) == Standing()
+        assert await standing(house.store, house) == BudgetStatus()
     assert model.requests == []
 
 
 async def test_what_was_really_spent_is_counted_for_all_that_pay_and_the_reservation_is_free_again() -> None:
     async with open_limited(priced(says(), says("Again.")), policy("0.13")) as house:
         assert [(await house.say(text)).reply for text in ("one", "two")] == ["Hello.", "Again."]
-        spent = Standing(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
-        for scope in (SERVER, AGENT, Scope(ScopeKind.USER, "local:ana")):
+        spent = BudgetStatus(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
+        for scope in (SERVER, AGENT, BudgetScope(BudgetScopeKind.USER, "local:ana")):
             assert await standing(house.store, house, scope) == spent
         assert (await house.say("three")).failure_code == "budget_exhausted", "4 cents and 10 more are too much"
 
@@ -114,7 +124,7 @@ async def test_a_model_without_a_price_answers_whatever_the_limit() -> None:
 
 
 async def test_amounts_are_told_to_those_who_may_know_them_only() -> None:
-    async with open_limited(priced(), policy("0.09", ScopeKind.USER)) as house:
+    async with open_limited(priced(), policy("0.09", BudgetScopeKind.USER)) as house:
         mine, theirs = await house.say("one"), await house.say("one", principal=STRANGER)
         admin = await house.say("one", principal=replace(STRANGER, roles=frozenset({"admin"})))
     assert "Of $0.09 $0.00 is spent and $0.00 reserved; this request may cost $0.1" in mine.failure
@@ -158,10 +168,13 @@ async def test_the_cheaper_model_answers_when_the_budget_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("name", "can"),
-    [("scripted/dear", Capabilities()), ("scripted/cheap", Capabilities(native_tools=False)),
-     ("scripted/cheap", Capabilities(context_tokens=1000))],
+    [
+        ("scripted/dear", Capabilities()),
+        ("scripted/cheap", Capabilities(native_tools=False)),
+        ("scripted/cheap", Capabilities(context_tokens=1000)),
+    ],
     ids=["the same model", "no tools", "too small"],
-)  # fmt: skip
+)
 async def test_a_stand_in_that_cannot_take_the_request_is_none(name: str, can: Capabilities) -> None:
     dear, cheap = priced(), ScriptedModel(name=name, capabilities=can)
     models = ScriptedModels({"balanced": dear, "cheap": cheap})
@@ -179,7 +192,7 @@ async def test_a_stand_in_has_to_fit_the_budget_too() -> None:
 
 async def test_a_limit_that_is_near_is_told_once_a_day(caplog: pytest.LogCaptureFixture) -> None:
     model = priced(otherwise=says(cents=1))
-    async with open_limited(model, policy("0.125", ScopeKind.SERVER)) as house:
+    async with open_limited(model, policy("0.125", BudgetScopeKind.SERVER)) as house:
         with caplog.at_level(logging.WARNING, logger="denizen.budget"):
             events = [event for _ in range(2) for event in await house.watch("one")]
         assert [(record.message, record.__dict__["scope"]) for record in caplog.records] == [
@@ -197,7 +210,7 @@ async def test_a_stranger_hears_nothing_of_a_limit_that_is_near() -> None:
 
 
 async def test_a_step_is_counted_before_its_tools_run() -> None:
-    seen: list[Standing] = []
+    seen: list[BudgetStatus] = []
 
     async def look(asked: ToolCall, scope: CallScope) -> ToolResult:
         seen.append(await standing(house.store, house))
@@ -207,7 +220,7 @@ async def test_a_step_is_counted_before_its_tools_run() -> None:
     async with open_limited(model, policy("1"), tools=Tools(run=look)) as house:
         assert (await house.say("one")).reply == "done"
         assert (await standing(house.store, house)).day_usd == Decimal("0.04")
-    assert seen == [Standing(Decimal("0.02"), Decimal("0.02"), day_requests=1, month_requests=1)]
+    assert seen == [BudgetStatus(Decimal("0.02"), Decimal("0.02"), day_requests=1, month_requests=1)]
 
 
 async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
@@ -234,7 +247,7 @@ async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
         with anyio.fail_after(5):
             assert (await house.turns.ask(inbound)).reply == "done"
         found = await standing(store, house)
-    assert found == Standing(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
+    assert found == BudgetStatus(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
 
 
 @pytest.mark.parametrize("limited", [True, False])
@@ -286,12 +299,15 @@ async def test_on_a_platform_channel_and_guild_pay_and_the_refusal_is_said_witho
     world, model = World(), priced(says(), otherwise=says())
     async with open_town(world, model, agents={ADA: replace(SHORT, recent_messages=0)}) as town:
         current = town.runtime.current
-        await town.runtime.swap(replace(current, number=2, budgets=policy("0.11", ScopeKind.GUILD)))
+        await town.runtime.swap(replace(current, number=2, budgets=policy("0.11", BudgetScopeKind.GUILD)))
         world.platform.say(world.general, "ana", "@ada hello")
         first = await town.said()
         world.platform.say(world.general, "ana", "@ada and now?")
         second = (await town.said())[-1]
-        scopes = [Scope(ScopeKind.GUILD, "discord:1"), Scope(ScopeKind.CHANNEL, f"discord:{world.general.id}")]
+        scopes = [
+            BudgetScope(BudgetScopeKind.GUILD, "discord:1"),
+            BudgetScope(BudgetScopeKind.CHANNEL, f"discord:{world.general.id}"),
+        ]
         async with town.store.work(write=False) as work:
             spent = await work.spending.read(scopes, now=world.clock.now())
     assert first == ["Hello."]

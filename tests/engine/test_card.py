@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Choice
+from denizen.domain.approval import Approval, ApprovalChoice, ApprovalRule, ApprovalStatus
+from denizen.domain.attachments import collect_extras
 from denizen.domain.conversation import Place
-from denizen.domain.extras import extras_of
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, Tier
 from denizen.engine.gate.approval_card import (
     MAX_PREVIEW_CHARS,
     MAX_VALUE_CHARS,
-    action_of,
+    card_action,
     describe_call,
-    mask,
+    mask_secrets,
     plan_card,
     plan_end,
     read_action,
@@ -34,9 +34,22 @@ PLACE = Place("discord", "1")
 def card_of(preview: str, *, tool: str = "write", asker: str = "Ana") -> Approval:
     now = datetime(2026, 11, 22, tzinfo=UTC)
     return Approval(
-        "apr_0123456789abcdef01234567", TurnId("t"), AgentName("ada"), "x", PLACE, PLACE.conversation_id, tool, {},
-        Tier.SENSITIVE, "", preview, ApprovalRule(), now, None, requester_name=asker,
-    )  # fmt: skip
+        "apr_0123456789abcdef01234567",
+        TurnId("t"),
+        AgentName("ada"),
+        "x",
+        PLACE,
+        PLACE.conversation_id,
+        tool,
+        {},
+        Tier.SENSITIVE,
+        "",
+        preview,
+        ApprovalRule(),
+        now,
+        None,
+        requester_name=asker,
+    )
 
 
 @given(st.text(max_size=400), st.text(max_size=80), st.text(max_size=300))
@@ -57,9 +70,11 @@ def test_nothing_leaves_the_code_block_or_adds_a_line_to_it(value: str, name: st
 
 def test_what_it_says_about_a_call() -> None:
     preview = describe_call(
-        WRITE, {"q": "a\nb", "options": {"api_key": "k-1", "list": [{"Password": "p"}]}}, why="the owner\nwants it",
+        WRITE,
+        {"q": "a\nb", "options": {"api_key": "k-1", "list": [{"Password": "p"}]}},
+        why="the owner\nwants it",
         taint=frozenset({Taint.WEB}),
-    )  # fmt: skip
+    )
     assert preview == (
         "Writes something down.\n"
         '  q: "a\\nb"\n'
@@ -73,7 +88,7 @@ def test_characters_that_turn_others_round_are_spelled_out_and_long_values_cut()
     preview = describe_call(WRITE, {"q": "\u202egnp.exe", "r": "x" * 900}, why="w", taint=())
     assert "\\u202egnp.exe" in preview
     assert max(map(len, preview.splitlines())) <= 300
-    assert mask({"token": {"a": 1}}) == [("token", "•••")]
+    assert mask_secrets({"token": {"a": 1}}) == [("token", "•••")]
 
 
 def test_no_number_and_length_of_arguments_hides_why_people_are_asked_or_that_something_is_not_shown() -> None:
@@ -90,11 +105,11 @@ def test_no_number_and_length_of_arguments_hides_why_people_are_asked_or_that_so
 
 def test_a_button_says_the_same_in_every_process_and_no_tool_can_make_one() -> None:
     approval = card_of("x")
-    for choice in Choice:
-        assert read_action(action_of(approval, choice)) == (choice, approval.id)
+    for choice in ApprovalChoice:
+        assert read_action(card_action(approval, choice)) == (choice, approval.id)
     assert read_action("nothing") is None
-    rows = [{"buttons": [{"label": "Next", "value": "v", "action": action_of(approval, Choice.ONCE)}]}]
-    [content] = extras_of(rows)
+    rows = [{"buttons": [{"label": "Next", "value": "v", "action": card_action(approval, ApprovalChoice.ONCE)}]}]
+    [content] = collect_extras(rows)
     assert [button.action for button in content.buttons] == [""]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.domain.attention import Manners, Scope
-from denizen.domain.commands import CustomCommand
+from denizen.domain.custom_command import CustomCommand
 from denizen.engine.commands.permissions import PERMISSIONS
 from denizen.engine.commands.scene import Customs
 from denizen.engine.commands.table import COMMANDS

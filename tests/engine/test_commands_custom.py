@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from denizen.domain.commands import CustomCommand
+from denizen.domain.custom_command import CustomCommand
 from denizen.domain.message import TextPart
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
 from denizen.engine.commands.scene import Customs
-from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
 from tests.engine.command_house import ADA, ANA, BEN, ROOM, ZOE, open_command_house
@@ -24,7 +24,7 @@ SCHEMA = {
     "required": ["input"],
     "additionalProperties": False,
 }
-ALLOWED = GatePolicy(rules=(Rule("command_*", Decision.APPROVE),))
+ALLOWED = GatePolicy(rules=(ToolRule("command_*", Decision.APPROVE),))
 
 
 @dataclass
@@ -135,7 +135,7 @@ async def test_the_observer_looks_at_a_program_before_it_runs(says: str, ran: in
 
 async def test_a_rule_can_look_at_the_input() -> None:
     programs = Programs()
-    policy = GatePolicy(rules=(Rule("command_status", Decision.APPROVE, {"input": r"\A[a-z]+\Z"}),))
+    policy = GatePolicy(rules=(ToolRule("command_status", Decision.APPROVE, {"input": r"\A[a-z]+\Z"}),))
     async with open_command_house(customs=customs(STATUS, programs), policy=policy) as house:
         assert not (await house.give("/status db")).is_failure
         assert (await house.give("/status ../etc")).is_failure

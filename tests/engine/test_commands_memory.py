@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.memory import CORE, Memory, ToldAt
+from denizen.domain.memory import CORE, Memory, MemoryOrigin
 from denizen.domain.trace import PromptUse
 from tests.engine.command_house import ADA, ANA, BEN, BOB, DIRECT, NOW, ZOE, CommandHouse, Person, open_command_house
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 async def remember(house: CommandHouse, key: str, text: str, who: Person = ANA, *, owner: str | None = None) -> None:
     me = house.principal(who).key
-    memory = Memory(key, ADA, me if owner is None else owner, text, ToldAt("chat", "10"), me, NOW, NOW)
+    memory = Memory(key, ADA, me if owner is None else owner, text, MemoryOrigin("chat", "10"), me, NOW, NOW)
     async with house.store.work() as work:
         await work.memories.add(memory)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from denizen.domain.errors import NotFound
-from denizen.engine.runtime.choices import MODE, MODEL, model_of
+from denizen.engine.runtime.choices import MODE, MODEL, find_model_choice
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModels
 from tests.engine.command_house import ANA, BEN, ZOE, CommandHouse, Person, models, open_command_house
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 async def chosen(house: CommandHouse, who: Person) -> str:
     async with house.store.work(write=False) as work:
-        return await model_of(work, house.principal(who).key, house.runtime.current.models)
+        return await find_model_choice(work, house.principal(who).key, house.runtime.current.models)
 
 
 @pytest.mark.proves("V16")

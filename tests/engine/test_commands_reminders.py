@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from denizen.domain.agent import Agent, Timestamps
+from denizen.domain.agent import Agent, TimestampPolicy
 from denizen.domain.reminder import Reminder
 from tests.engine.command_house import ADA, ANA, BEN, BOB, DIRECT, NOW, ROOM, CommandHouse, Person, open_command_house
 
@@ -20,7 +20,7 @@ async def plan(house: CommandHouse, key: str, text: str, who: Person = ANA, *, h
 
 
 async def test_one_sees_ones_own_in_the_agents_zone_and_only_where_nobody_else_reads() -> None:
-    agents = [Agent(ADA, timestamps=Timestamps("Europe/Rome")), Agent(BOB)]
+    agents = [Agent(ADA, timestamps=TimestampPolicy("Europe/Rome")), Agent(BOB)]
     async with open_command_house(agents=agents) as house:
         await plan(house, "rem_2", "later\nline", hours=30)
         await plan(house, "rem_1", "tea")

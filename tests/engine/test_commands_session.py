@@ -2,26 +2,15 @@
 
 import pytest
 
-from denizen.domain.agent import Agent, Limits
+from denizen.domain.agent import Agent, TurnLimits
 from denizen.domain.attention import Manners
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
-from denizen.engine.runtime.choices import agent_of, reset_at
+from denizen.engine.runtime.choices import find_agent_choice, find_reset_time
 from denizen.ports.model import Capabilities
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
-from tests.engine.command_house import (
-    ADA,
-    ANA,
-    BEN,
-    BOB,
-    CLEO,
-    OTHER_ROOM,
-    ROOM,
-    ZOE,
-    CommandHouse,
-    open_command_house,
-)
+from tests.engine.command_house import ADA, ANA, BEN, BOB, CLEO, OTHER_ROOM, ROOM, ZOE, CommandHouse, open_command_house
 from tests.engine.house import Tools
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +21,7 @@ SWITCHING = Manners(owners=frozenset({ZOE.id}), switchable=frozenset({BOB}))
 
 async def answering(house: CommandHouse, conversation: ConversationId = HERE) -> AgentName:
     async with house.store.work(write=False) as work:
-        return await agent_of(work, ADA, conversation, known=house.runtime.current.agents)
+        return await find_agent_choice(work, ADA, conversation, known=house.runtime.current.agents)
 
 
 async def test_new_begins_a_session_and_the_old_one_stays_readable() -> None:
@@ -72,9 +61,9 @@ async def test_reset_makes_the_agent_forget_for_good_also_after_a_restart() -> N
         assert await house.session() == []
         assert len(await house.session(BOB)) == 1
         async with store.work(write=False) as work:
-            assert await reset_at(work, ADA, HERE) is not None
-            assert await reset_at(work, BOB, HERE) is None
-            assert await reset_at(work, ADA, OTHER_ROOM.place.conversation_id) is None
+            assert await find_reset_time(work, ADA, HERE) is not None
+            assert await find_reset_time(work, BOB, HERE) is None
+            assert await find_reset_time(work, ADA, OTHER_ROOM.place.conversation_id) is None
 
 
 @pytest.mark.proves("C19")
@@ -87,7 +76,7 @@ async def test_reset_all_is_for_every_agent_that_runs_here() -> None:
         for agent in (ADA, BOB, CLEO):
             assert await house.session(agent) == []
             async with house.store.work(write=False) as work:
-                assert await reset_at(work, agent, HERE) is not None
+                assert await find_reset_time(work, agent, HERE) is not None
 
 
 async def test_an_admin_lets_any_agent_answer_and_calls_the_accounts_own_back() -> None:
@@ -172,7 +161,7 @@ async def test_context_counts_with_the_model_that_the_asker_chose_and_says_when_
     small = ScriptedModel(name="acme/small", capabilities=Capabilities(context_tokens=2000))
     large = ScriptedModel(name="acme/large", capabilities=Capabilities(context_tokens=200_000))
     models = ScriptedModels({"balanced": large, "cheap": small})
-    agent = Agent(ADA, limits=Limits(max_history_tokens=1800))
+    agent = Agent(ADA, limits=TurnLimits(max_history_tokens=1800))
     async with open_command_house(scripted=models, agents=(agent,)) as house:
         await house.talk("z" * 6400)
         assert "acme/large, which reads 200,000" in (await house.give("/context")).text

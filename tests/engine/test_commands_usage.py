@@ -8,20 +8,20 @@ from decimal import Decimal
 
 import pytest
 
-from denizen.domain.budget import SERVER, BudgetPolicy, Limits, Scope, ScopeKind
+from denizen.domain.budget import SERVER, BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind
 from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
 from tests.engine.command_house import ADA, ANA, BEN, DIRECT, ZOE, CommandHouse, open_command_house
 
 pytestmark = pytest.mark.anyio
 
-AGENT, MINE = Scope(ScopeKind.AGENT, ADA), Scope(ScopeKind.USER, "platform_user:chat:1")
-HERE, GUILD = Scope(ScopeKind.CHANNEL, "chat:10"), Scope(ScopeKind.GUILD, "chat:1")
+AGENT, MINE = BudgetScope(BudgetScopeKind.AGENT, ADA), BudgetScope(BudgetScopeKind.USER, "platform_user:chat:1")
+HERE, GUILD = BudgetScope(BudgetScopeKind.CHANNEL, "chat:10"), BudgetScope(BudgetScopeKind.GUILD, "chat:1")
 LIMITS = BudgetPolicy(
     {
-        ScopeKind.USER: Limits(per_day_usd=Decimal(1)),
-        ScopeKind.GUILD: Limits(Decimal(5), Decimal(50)),
-        ScopeKind.SERVER: Limits(per_month_usd=Decimal(0)),
+        BudgetScopeKind.USER: BudgetLimits(per_day_usd=Decimal(1)),
+        BudgetScopeKind.GUILD: BudgetLimits(Decimal(5), Decimal(50)),
+        BudgetScopeKind.SERVER: BudgetLimits(per_month_usd=Decimal(0)),
     }
 )
 
@@ -71,10 +71,11 @@ async def test_summing_up_is_paid_for_by_who_asks_for_it_and_refused_when_nothin
     async with open_command_house(scripted=ScriptedModels({"balanced": model})) as house:
         await house.runtime.swap(
             replace(
-                house.runtime.current, number=2,
-                budgets=BudgetPolicy({ScopeKind.USER: Limits(per_day_usd=Decimal("0.3"))}),
+                house.runtime.current,
+                number=2,
+                budgets=BudgetPolicy({BudgetScopeKind.USER: BudgetLimits(per_day_usd=Decimal("0.3"))}),
             )
-        )  # fmt: skip
+        )
         await house.talk("My dog is Rex.", "Noted.", "He is four.", "A good age.")
         assert not (await house.give("/compact")).is_failure
         async with house.store.work(write=False) as work:

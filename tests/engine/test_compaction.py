@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.agent import Agent, Limits
+from denizen.domain.agent import Agent, TurnLimits
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import CallId, MessageId
-from denizen.domain.message import Author, FilePart, ImagePart, Message, Role, ToolCallPart, ToolResultPart, text_of
-from denizen.domain.prompt_messages import from_stored
+from denizen.domain.message import Author, FilePart, ImagePart, Message, Role, ToolCallPart, ToolResultPart, join_text
+from denizen.domain.prompt_messages import to_prompt_messages
 from denizen.domain.turn import TurnStatus
-from denizen.engine.prompt.session_history import told_of
+from denizen.engine.prompt.session_history import summary_message
 from denizen.engine.summaries.summarizer import MAX_PIECES, plan_pieces
 from denizen.ports.channel import CommandReply
 from denizen.ports.model import Capabilities, ModelRequest
@@ -41,8 +41,8 @@ async def said(house: CommandHouse) -> Sequence[str]:
     async with house.store.work(write=False) as work:
         summaries = await work.summaries.list_summaries(messages[0].session_id) if messages else []  # pyright: ignore[reportArgumentType]
     covered = summaries[-1].last if summaries else 0
-    told = [*map(told_of, summaries), *from_stored(m for m in messages if m.sequence > covered)]
-    return [text_of(message.parts) for message in told]
+    told = [*map(summary_message, summaries), *to_prompt_messages(m for m in messages if m.sequence > covered)]
+    return [join_text(message.parts) for message in told]
 
 
 def summed_up(until: int, text: str) -> str:
@@ -159,7 +159,7 @@ async def test_a_model_that_fails_changes_nothing(step: Say) -> None:
 
 async def test_a_model_that_takes_too_long_changes_nothing() -> None:
     scripted, _ = only(Say("Late.", before=Gate()))
-    agent = Agent(ADA, limits=Limits(turn_timeout_s=0.05))
+    agent = Agent(ADA, limits=TurnLimits(turn_timeout_s=0.05))
     async with open_command_house(scripted=scripted, agents=(agent,)) as house:
         await house.talk(*TALK)
         assert "Summing up took too long. Nothing was changed." in (await house.give("/compact")).text

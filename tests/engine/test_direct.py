@@ -14,14 +14,14 @@ from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult
 from denizen.domain.verdict import Decision
-from denizen.engine.external.requests import DirectCalls, Done, Wanted
-from denizen.engine.gate.executor import Gate
-from denizen.engine.loop.services import Services
-from denizen.engine.runtime.audit_log import Ledger, read_log
+from denizen.engine.external.requests import DirectCall, DirectCallResult, DirectCalls
+from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.runtime.audit_log import AuditLog, read_log
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.live_events import Live
-from denizen.engine.runtime.tool_policy import GatePolicy, RateLimit, Rule
-from denizen.engine.turn import Turns
+from denizen.engine.runtime.live_events import LiveEvents
+from denizen.engine.runtime.tool_policy import GatePolicy, RateLimit, ToolRule
+from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
 from denizen.testing.memory_durable import MemoryDurable
@@ -44,8 +44,8 @@ class Counter:
     tools: Tools
     store: MemoryStore
 
-    async def call(self, tool: str = "look", agent: str = "", **args: Json) -> Done:
-        return await self.calls.make(Wanted(KEY, tool, args or {"q": "x"}, agent))
+    async def call(self, tool: str = "look", agent: str = "", **args: Json) -> DirectCallResult:
+        return await self.calls.make(DirectCall(KEY, tool, args or {"q": "x"}, agent))
 
     async def audited(self) -> list[tuple[str, str, Json, Json]]:
         entries = [entry.event async for entry in read_log(self.store)]
@@ -57,8 +57,10 @@ async def counter(
     tools: Tools, *, policy: GatePolicy | None = None, agent: Agent | None = None
 ) -> AsyncGenerator[Counter]:
     clock, runtime, store = SystemClock(), Runtime(), MemoryStore()
-    services = Services(store, MemoryDurable(), Live(), Gate(clock, ledger=Ledger(store, clock)), clock)
-    Turns(runtime, services)  # from now on the gate can ask people
+    services = EngineServices(
+        store, MemoryDurable(), LiveEvents(), ToolExecutor(clock, ledger=AuditLog(store, clock)), clock
+    )
+    TurnRunner(runtime, services)  # from now on the gate can ask people
     await runtime.swap(generation(ScriptedModel(), tools, policy=policy, agent=agent))
     yield Counter(DirectCalls(runtime, services), tools, store)
     await runtime.aclose()
@@ -103,7 +105,7 @@ async def test_arguments_are_checked_before_anything_is_decided() -> None:
 
 async def test_what_people_have_to_decide_is_refused_and_says_how_to_ask_them() -> None:
     tools = Tools(specs=[LOOK, replace(WRITE, tier=Tier.DANGEROUS), DROP])
-    ask = GatePolicy(rules=(Rule("look", Decision.ASK),))
+    ask = GatePolicy(rules=(ToolRule("look", Decision.ASK),))
     async with counter(tools, policy=ask) as at:
         for tool in ("look", "write", "drop"):
             with pytest.raises(NeedsApproval) as caught:
@@ -115,7 +117,9 @@ async def test_what_people_have_to_decide_is_refused_and_says_how_to_ask_them() 
 
 
 async def test_a_denied_call_does_not_run_and_says_why() -> None:
-    policy = GatePolicy(rules=(Rule("look", Decision.DENY, reason="not over HTTP", origins=frozenset({Origin.API})),))
+    policy = GatePolicy(
+        rules=(ToolRule("look", Decision.DENY, reason="not over HTTP", origins=frozenset({Origin.API})),)
+    )
     async with counter(Tools(), policy=policy) as at:
         with pytest.raises(NotAllowed) as caught:
             await at.call()

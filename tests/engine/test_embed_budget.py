@@ -11,9 +11,9 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from denizen.domain.budget import SERVER, BudgetPolicy, Limits, ScopeKind, Standing
+from denizen.domain.budget import SERVER, BudgetLimits, BudgetPolicy, BudgetScopeKind, BudgetStatus
 from denizen.domain.errors import NeedsAttention, Unavailable
-from denizen.engine.embedding.embedder import EmbedBudget, Meaning
+from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddingBudget
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.testing.memory_store import MemoryStore
 from tests.engine.memory_house import WordEmbedder
@@ -34,13 +34,13 @@ class Till:
     policy: BudgetPolicy = field(default_factory=BudgetPolicy)
 
     def __post_init__(self) -> None:
-        budget = EmbedBudget(self.store, self.clock, lambda: self.policy)
-        self.meaning = Meaning(lambda: self.embedder, budget)
+        budget = EmbeddingBudget(self.store, self.clock, lambda: self.policy)
+        self.meaning = BudgetedEmbedder(lambda: self.embedder, budget)
 
     def limit(self, usd: str) -> None:
-        self.policy = BudgetPolicy({ScopeKind.SERVER: Limits(per_day_usd=Decimal(usd))})
+        self.policy = BudgetPolicy({BudgetScopeKind.SERVER: BudgetLimits(per_day_usd=Decimal(usd))})
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> BudgetStatus:
         async with self.store.work(write=False) as work:
             return (await work.spending.read([SERVER], now=self.clock.now()))[SERVER]
 
@@ -53,7 +53,7 @@ def till() -> Till:
 @pytest.mark.proves("P5")
 async def test_what_the_provider_took_counts_in_the_budget_and_in_the_statistics(till: Till) -> None:
     till.limit("1")
-    assert await till.meaning.of_texts([TEXT, TEXT])
+    assert await till.meaning.embed_texts([TEXT, TEXT])
     at = await till.standing()
     assert (at.day_usd, at.day_requests, at.reserved_usd) == (8 * CENT, 1, 0)
     async with till.store.work(write=False) as work:
@@ -65,13 +65,13 @@ async def test_without_money_left_nothing_is_sent_and_words_have_to_do(
     till: Till, caplog: pytest.LogCaptureFixture
 ) -> None:
     till.limit("0.08")
-    assert await till.meaning.of_texts([TEXT])
-    assert await till.meaning.of_question(TEXT) is None
+    assert await till.meaning.embed_texts([TEXT])
+    assert await till.meaning.embed_question(TEXT) is None
     assert len(till.embedder.asked) == 1
     (logged,) = caplog.records
     assert "My budget is used up" in vars(logged)["why"]
     till.clock.time += timedelta(days=1)
-    assert await till.meaning.of_question(TEXT)
+    assert await till.meaning.embed_question(TEXT)
 
 
 async def test_what_is_reserved_by_one_is_not_there_for_another(till: Till) -> None:
@@ -79,7 +79,7 @@ async def test_what_is_reserved_by_one_is_not_there_for_another(till: Till) -> N
     found: list[bool] = []
 
     async def ask() -> None:
-        found.append(await till.meaning.of_texts([TEXT]) is not None)
+        found.append(await till.meaning.embed_texts([TEXT]) is not None)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
@@ -93,8 +93,8 @@ async def test_what_is_reserved_by_one_is_not_there_for_another(till: Till) -> N
 async def test_a_request_that_fails_costs_nothing(till: Till, error: Unavailable | NeedsAttention) -> None:
     till.limit("1")
     till.embedder.error = error
-    assert await till.meaning.of_texts([TEXT]) is None
-    assert await till.standing() == Standing()
+    assert await till.meaning.embed_texts([TEXT]) is None
+    assert await till.standing() == BudgetStatus()
 
 
 async def test_a_request_that_is_broken_off_counts_as_estimated(till: Till) -> None:
@@ -107,7 +107,7 @@ async def test_a_request_that_is_broken_off_counts_as_estimated(till: Till) -> N
     till.embedder = Silent(usd_per_token=CENT)
     with anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(till.meaning.of_texts, [TEXT])
+            tasks.start_soon(till.meaning.embed_texts, [TEXT])
             await anyio.wait_all_tasks_blocked()
             scope.cancel()
     at = await till.standing()
@@ -118,8 +118,8 @@ async def test_an_unknown_price_is_told_once_and_counts_tokens(till: Till, caplo
     caplog.set_level(logging.WARNING)
     till.limit("0")
     till.embedder.usd_per_token = None
-    assert await till.meaning.of_texts([TEXT])
-    assert await till.meaning.of_texts([TEXT])
+    assert await till.meaning.embed_texts([TEXT])
+    assert await till.meaning.embed_texts([TEXT])
     assert caplog.text.count("no price is known") == 1
     assert (await till.standing()).day_requests == 2
 
@@ -127,8 +127,8 @@ async def test_an_unknown_price_is_told_once_and_counts_tokens(till: Till, caplo
 async def test_what_runs_here_is_free_and_writes_nothing(till: Till) -> None:
     till.limit("0")
     till.embedder.usd_per_token = Decimal(0)
-    assert await till.meaning.of_texts([TEXT])
-    assert await till.standing() == Standing()
+    assert await till.meaning.embed_texts([TEXT])
+    assert await till.standing() == BudgetStatus()
 
 
 async def test_a_store_that_is_away_does_not_cost_the_vectors(till: Till, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,4 +136,4 @@ async def test_a_store_that_is_away_does_not_cost_the_vectors(till: Till, monkey
         raise Unavailable("The database is locked.", code="store_busy")
 
     monkeypatch.setattr(till.store, "work", away)
-    assert await till.meaning.of_texts([TEXT])
+    assert await till.meaning.embed_texts([TEXT])

@@ -9,7 +9,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.events import Notice, ToolFinished, ToolStarted
 from denizen.domain.ids import CallId
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.engine.gate.executor import INTERIM_AFTER_S, Gate
+from denizen.engine.gate.executor import INTERIM_AFTER_S, ToolExecutor
 from denizen.engine.resident.showing import _Picture
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call
@@ -70,7 +70,7 @@ async def test_a_quick_call_tells_nothing_even_if_it_fails():
     slow = Slow(ending=RuntimeError("broken"))
     slow.told.set()
     assert not [event for event in await _watch(slow, 0.05) if isinstance(event, Notice)]
-    assert Gate(SystemClock())._interim_after_s == INTERIM_AFTER_S == 30.0
+    assert ToolExecutor(SystemClock())._interim_after_s == INTERIM_AFTER_S == 30.0
 
 
 @pytest.mark.proves("L6", "LW8")

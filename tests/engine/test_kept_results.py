@@ -12,8 +12,8 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.executor import SWEEP_S, BoundTool, Gate
-from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.gate.executor import SWEEP_S, BoundTool, ToolExecutor
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.ports.toolset import CallScope
 
 pytestmark = pytest.mark.anyio
@@ -65,7 +65,7 @@ class Door:
     policy: GatePolicy = field(default_factory=GatePolicy)
 
     def __post_init__(self) -> None:
-        self.gate = Gate(self.clock)
+        self.gate = ToolExecutor(self.clock)
 
     async def ask(self, spec: ToolSpec = LOOK, scope: CallScope = SCOPE, **args: str) -> str:
         values: JsonObject = {**args}
@@ -125,8 +125,12 @@ async def test_another_person_room_or_agent_gets_an_answer_of_its_own():
         replace(SCOPE, agent=AgentName("b")),
     ]
     assert [await door.ask(scope=scope) for scope in (SCOPE, *others, SCOPE)] == [
-        "answer 1", "answer 2", "answer 3", "answer 4", "answer 1",
-    ]  # fmt: skip
+        "answer 1",
+        "answer 2",
+        "answer 3",
+        "answer 4",
+        "answer 1",
+    ]
 
 
 async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_only_whom_the_gate_lets():
@@ -134,7 +138,9 @@ async def test_a_tool_that_says_that_all_get_the_same_answers_others_too_but_onl
     shared = replace(LOOK, shared=True)
     bo = replace(SCOPE, principal=BO)
     assert [await door.ask(shared), await door.ask(shared, bo)] == ["answer 1", "answer 1"]
-    door.policy = GatePolicy(rules=(Rule("look", Decision.DENY, principals=frozenset({BO.key}), reason="not for Bo"),))
+    door.policy = GatePolicy(
+        rules=(ToolRule("look", Decision.DENY, principals=frozenset({BO.key}), reason="not for Bo"),)
+    )
     assert [await door.ask(shared), await door.ask(shared, bo)] == ["answer 1", "Denied: not for Bo."]
 
 

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, Limits
+from denizen.domain.agent import Agent, TurnLimits
 from denizen.domain.errors import Unavailable
 from denizen.domain.events import TextAdded, ToolFinished, ToolStarted
 from denizen.domain.message import Role, TextPart, ToolCallPart, ToolResultPart
@@ -143,7 +143,7 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
 @pytest.mark.proves("S9", "X-iteration-limit", "E8")
 async def test_the_last_two_steps_are_without_tools() -> None:
     model = ScriptedModel(otherwise=lambda r: Say("end" if r.tool_choice == "none" else "", _calls(r)))
-    agent = Agent(NAME, limits=Limits(max_steps=3))
+    agent = Agent(NAME, limits=TurnLimits(max_steps=3))
     async with open_house(model, agent=agent) as house:
         done = await house.say("x")
         assert done.reply == "end"
@@ -195,7 +195,7 @@ async def test_a_model_that_calls_tools_although_it_may_not_is_asked_where_there
     model = ScriptedModel(
         otherwise=lambda r: Say(calls=[call("look", q=str(len(r.messages)))]) if r.tools else Say("ok")
     )
-    agent = Agent(NAME, limits=Limits(max_steps=2))
+    agent = Agent(NAME, limits=TurnLimits(max_steps=2))
     async with open_house(model, agent=agent) as house:
         assert (await house.say("x")).reply == "ok"
 
@@ -213,7 +213,7 @@ async def test_an_empty_answer_is_asked_for_once_more_and_then_apologised_for() 
 
 @pytest.mark.proves("T16")
 async def test_text_instead_of_a_call_is_nudged_and_the_custom_words_come_last() -> None:
-    agent = Agent(NAME, limits=Limits(nudges=2, nudge_text="Really do it."))
+    agent = Agent(NAME, limits=TurnLimits(nudges=2, nudge_text="Really do it."))
     model = ScriptedModel(Say("I would look."), Say("I would."), Say(calls=[call("look", q="a")]), Say("done"))
     async with open_house(model, agent=agent) as house:
         assert (await house.say("x")).reply == "done"
@@ -222,7 +222,7 @@ async def test_text_instead_of_a_call_is_nudged_and_the_custom_words_come_last()
 
 
 async def test_no_nudge_follows_once_a_tool_was_used() -> None:
-    agent = Agent(NAME, limits=Limits(nudges=2))
+    agent = Agent(NAME, limits=TurnLimits(nudges=2))
     model = ScriptedModel(Say(calls=[call("look", q="a")]), Say("done"))
     async with open_house(model, agent=agent) as house:
         assert (await house.say("x")).reply == "done"

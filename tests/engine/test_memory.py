@@ -13,13 +13,13 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.domain.json import JsonObject
-from denizen.domain.memory import MAX_MEMORIES, Memory, RecallPolicy, ToldAt
+from denizen.domain.memory import MAX_MEMORIES, Memory, MemoryOrigin, RecallPolicy
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import count_tool_tokens
 from denizen.domain.room import RoomKind
 from denizen.domain.tool import Effect, Tier
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.removal import Privacy
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.memory import keeper as engine_memory
 from denizen.ports.embed import EmbedKind
 from denizen.ports.memory import MEMORIES
@@ -185,7 +185,9 @@ async def test_a_full_memory_says_so(house: Recollection) -> None:
     now = house.clock.now()
     async with house.store.work() as work:
         for number in range(MAX_MEMORIES):
-            await work.memories.add(Memory(f"m{number}", ADA, ANA.key, f"fact {number}", ToldAt(), ANA.key, now, now))
+            await work.memories.add(
+                Memory(f"m{number}", ADA, ANA.key, f"fact {number}", MemoryOrigin(), ANA.key, now, now)
+            )
     refused = await house.call("remember", {"text": "One more"})
     assert refused.is_error and "no room" in refused.text and "Forget some" in refused.text
 
@@ -283,8 +285,8 @@ async def test_who_is_forgotten_is_forgotten_by_memory_too(house: Recollection, 
     await house.tell("Has a cat")
     await house.tell("Has a dog", BOB)
     await house.tell("The fair is in May", replace(OWNER, id=ANA.id), about="all")
-    mirror = Mirror(house.store, ArchivePolicy, house.clock)
-    await getattr(Privacy(mirror, house.clock), way)("discord", "ana")
+    mirror = ArchiveMirror(house.store, ArchivePolicy, house.clock)
+    await getattr(ArchiveRemoval(mirror, house.clock), way)("discord", "ana")
     async with house.store.work(write=False) as work:
         assert [memory.owner for memory in await work.memories.list_memories()] == [BOB.key]
 

@@ -9,11 +9,11 @@ import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.memory import CORE, Memory, RecallPolicy, ToldAt
-from denizen.domain.message import Role, ToolResultPart, text_of
+from denizen.domain.memory import CORE, Memory, MemoryOrigin, RecallPolicy
+from denizen.domain.message import Role, ToolResultPart, join_text
 from denizen.domain.room import Room
-from denizen.engine.inspection.queries import Queries, Trace
-from denizen.engine.inspection.replay import replay
+from denizen.engine.inspection.queries import Queries, TurnTrace
+from denizen.engine.inspection.replay import replay_turn
 from denizen.ports.model import ModelRequest
 from denizen.skill import SkillToolset
 from denizen.testing.scripted_model import Say, ScriptedModel, call
@@ -28,7 +28,7 @@ AGENT = Agent(ADA, persona=(("IDENTITY.md", "You are Ada."),), core_memory="The 
 
 async def remember(town: Town, text: str, owner: str = ANA.key, *, room: Room | None = None, key: str = "") -> str:
     now = town.world.clock.now()
-    told = ToldAt("discord", room.id, private=room.guild == "") if room else ToldAt()
+    told = MemoryOrigin("discord", room.id, private=room.guild == "") if room else MemoryOrigin()
     memory = Memory(key or f"mem_{len(text)}", ADA, owner, text, told, owner or "local:operator", now, now)
     async with town.store.work() as work:
         await work.memories.add(memory)
@@ -46,7 +46,7 @@ def kinds(request: ModelRequest) -> list[str]:
 
 
 def note(request: ModelRequest, kind: str = "memories") -> str:
-    return "".join(text_of(message.parts) for message in request.messages if message.kind == kind)
+    return "".join(join_text(message.parts) for message in request.messages if message.kind == kind)
 
 
 async def ask(town: Town, who: str, text: str, where: Room | None = None) -> None:
@@ -54,7 +54,7 @@ async def ask(town: Town, who: str, text: str, where: Room | None = None) -> Non
     await town.settled()
 
 
-async def last_trace(town: Town) -> Trace:
+async def last_trace(town: Town) -> TurnTrace:
     async with town.store.work(write=False) as work:
         turn = (await work.turns.list_turns(limit=1))[0]
     return await Queries(town.runtime, town.turns._services).get_turn(turn.id)
@@ -142,8 +142,9 @@ async def test_what_is_written_down_about_the_speaker_is_told_in_their_turns_onl
         await ask(town, "ana", "hello")
         await ask(town, "bob", "hello")
     assert [note(request, "user memory") for request in model.requests] == [
-        "[What is written down about Ana:\nAna runs the bakery.]", "",
-    ]  # fmt: skip
+        "[What is written down about Ana:\nAna runs the bakery.]",
+        "",
+    ]
     assert asked == [(ADA, ANA.key), (ADA, BOB.key)]
 
 
@@ -155,7 +156,7 @@ async def test_a_participant_reads_memories_between_the_talk_and_its_cue() -> No
         await ask(town, "ana", "which tea?")
     (request,) = model.requests
     assert "green" in note(request)
-    assert "green" not in "".join(text_of(m.parts) for m in request.messages if m.kind != "memories")
+    assert "green" not in "".join(join_text(m.parts) for m in request.messages if m.kind != "memories")
 
 
 @pytest.mark.proves("V8")
@@ -182,7 +183,7 @@ async def test_a_replay_finds_what_the_turn_found_and_not_what_was_told_since() 
         turn = (await last_trace(town)).turn
         world.clock.at = turn.opened_at.replace(year=turn.opened_at.year + 1)
         await remember(town, "Likes tea no more, ever")
-        await replay(town.runtime, town.turns._services, TurnId(turn.id))
+        await replay_turn(town.runtime, town.turns._services, TurnId(turn.id))
     first, again = model.requests
     assert note(first) == note(again) != ""
 
@@ -200,7 +201,7 @@ async def test_what_a_turn_remembers_is_there_in_the_next_one() -> None:
         assert "green tea" in note(model.requests[-1])
         async with town.store.work(write=False) as work:
             (memory,) = await work.memories.list_memories(owner=ANA.key)
-    assert (memory.told_at, memory.told_by) == (ToldAt("discord", town.world.general.id), ANA.key)
+    assert (memory.told_at, memory.told_by) == (MemoryOrigin("discord", town.world.general.id), ANA.key)
 
 
 @pytest.mark.proves("V-skill-memory")

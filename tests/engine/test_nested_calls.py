@@ -13,9 +13,9 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.executor import BoundTool, Gate, Outcome
+from denizen.engine.gate.executor import BoundTool, CallOutcome, ToolExecutor
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.engine.tools.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import ScriptedModel
@@ -51,8 +51,8 @@ class Nest:
 @asynccontextmanager
 async def nested(
     policy: GatePolicy | None = None, **calls: list[tuple[str, JsonObject]]
-) -> AsyncGenerator[tuple[Nest, Gate]]:
-    nest, runtime, gate = Nest(calls), Runtime(), Gate(SystemClock())
+) -> AsyncGenerator[tuple[Nest, ToolExecutor]]:
+    nest, runtime, gate = Nest(calls), Runtime(), ToolExecutor(SystemClock())
     call_tool = NestedCalls(runtime, gate)
 
     async def run(call: ToolCall, scope: CallScope) -> ToolResult:
@@ -73,8 +73,8 @@ async def nested(
 
 
 async def start(
-    nest: Nest, gate: Gate, tool: str, policy: GatePolicy | None = None, scope: CallScope = SCOPE
-) -> Outcome:
+    nest: Nest, gate: ToolExecutor, tool: str, policy: GatePolicy | None = None, scope: CallScope = SCOPE
+) -> CallOutcome:
     found = next(each for each in nest.tools.specs if each.name == tool)
     call = ToolCall(CallId("1"), tool, {"q": "x"})
     return await gate.run(BoundTool(found, nest.tools), call, scope, policy or GatePolicy())
@@ -90,7 +90,7 @@ async def test_a_harmless_tool_reaches_no_dangerous_one() -> None:
 
 @pytest.mark.proves("VW1")
 async def test_what_a_sensitive_tool_calls_is_as_sensitive_as_itself() -> None:
-    policy = GatePolicy(rules=(Rule("sensitive", Decision.APPROVE),))
+    policy = GatePolicy(rules=(ToolRule("sensitive", Decision.APPROVE),))
     async with nested(policy, sensitive=[("harmless", {"q": "x"})]) as (nest, gate):
         assert (await start(nest, gate, "sensitive", policy)).verdict.decision is Decision.APPROVE
     assert [call.tool for call in nest.tools.calls] == ["sensitive"]

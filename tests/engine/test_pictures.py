@@ -9,10 +9,10 @@ import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.events import ReasoningAdded, TurnFinished
-from denizen.domain.message import ImagePart, Part, Role, TextPart, text_of
+from denizen.domain.message import ImagePart, Part, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import Attachment
-from denizen.engine.prompt.pictures import with_pictures
+from denizen.engine.prompt.pictures import limit_pictures
 from denizen.ports.model import Capabilities
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.house import NAME, message, open_house
@@ -63,7 +63,7 @@ async def test_such_a_model_sees_the_last_four_pictures_of_its_session_its_own_a
     request = model.requests[-1]
     assert pictures(request.messages) == [f"{PNG}{n}" for n in range(4)]
     assert all(message.role is Role.USER for message in request.messages if pictures([message]))
-    assert "[a picture was shown here]" in text_of(request.messages[0].parts)
+    assert "[a picture was shown here]" in join_text(request.messages[0].parts)
     assert pictures(model.requests[1].messages) == ["https://x.example/mine.png", f"{PNG}0"]
 
 
@@ -73,9 +73,9 @@ def test_only_the_newest_pictures_stay_and_those_of_the_question_do_not_count() 
 
     told = [user(TextPart(str(n)), ImagePart(f"u{n}")) for n in range(6)]
     question = user(ImagePart("q1"), ImagePart("q2"))
-    assert pictures(with_pictures([*told, question])) == ["u2", "u3", "u4", "u5", "q1", "q2"]
-    assert with_pictures([question]) == [question]
-    assert with_pictures([]) == []
+    assert pictures(limit_pictures([*told, question])) == ["u2", "u3", "u4", "u5", "q1", "q2"]
+    assert limit_pictures([question]) == [question]
+    assert limit_pictures([]) == []
 
 
 @pytest.mark.proves("C25")
@@ -129,7 +129,7 @@ async def test_shown_reasoning_is_text_of_no_later_prompt(context: ContextStrate
         for _ in range(2):
             world.platform.say(world.general, "ana", "@ada which flower?")
             await town.settled()
-    told = "\n".join(text_of(each.parts) for each in model.requests[-1].messages)
+    told = "\n".join(join_text(each.parts) for each in model.requests[-1].messages)
     assert "Take a rose." in told and "wants a flower" not in told
 
 

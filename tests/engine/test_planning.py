@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from denizen.domain.agent import Agent, Planning
+from denizen.domain.agent import Agent, ToolPlanning
 from denizen.domain.errors import Unavailable
 from denizen.domain.json import Json
 from denizen.domain.message import Role, TextPart
@@ -36,11 +36,11 @@ def closing(request: ModelRequest) -> str:
 
 
 def test_small_models_and_those_without_tools_plan_unless_told_otherwise() -> None:
-    assert uses_planning(Planning.AUTO, SMALL)
-    assert uses_planning(Planning.AUTO, Capabilities(small=True))
-    assert not uses_planning(Planning.AUTO, Capabilities())
-    assert uses_planning(Planning.PLAN, Capabilities())
-    assert not uses_planning(Planning.NATIVE, SMALL)
+    assert uses_planning(ToolPlanning.AUTO, SMALL)
+    assert uses_planning(ToolPlanning.AUTO, Capabilities(small=True))
+    assert not uses_planning(ToolPlanning.AUTO, Capabilities())
+    assert uses_planning(ToolPlanning.PLAN, Capabilities())
+    assert not uses_planning(ToolPlanning.NATIVE, SMALL)
 
 
 @pytest.mark.proves("L8", "L4")

@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from denizen.adapters.store import open_store
-from denizen.domain.agent import Agent, Timestamps
+from denizen.domain.agent import Agent, TimestampPolicy
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import Manners
 from denizen.domain.conversation import Place
@@ -23,11 +23,11 @@ from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reminder import MAX_PENDING
 from denizen.domain.tool import Effect, ToolCall, ToolResult
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.removal import Privacy
-from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.outbox.reminders import IDLE_S, Reminders
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.outbox.reminders import IDLE_S, ReminderService
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -47,9 +47,9 @@ class Desk:
 
     world: World
     store: Store
-    reminders: Reminders
-    outbox: Outbox
-    channels: Channels
+    reminders: ReminderService
+    outbox: DeliveryOutbox
+    channels: ConnectedAccounts
     account: MemoryChannel
     root: Path
 
@@ -95,13 +95,13 @@ async def open_desk(
     agent: Agent | None = None,
     manners: Manners | None = None,
 ) -> AsyncGenerator[Desk]:
-    world, runtime, channels = world or World(), Runtime(), Channels()
+    world, runtime, channels = world or World(), Runtime(), ConnectedAccounts()
     agent, store = agent or Agent(ADA), store or world.store
     rules = {("discord", ADA): manners or Manners()}
     await runtime.swap(Generation(1, {ADA: agent}, ADA, ScriptedModels(ScriptedModel()), (), manners=rules))
-    outbox = Outbox(runtime, store, world.clock, channels)
+    outbox = DeliveryOutbox(runtime, store, world.clock, channels)
     account = MemoryChannel(world.platform, ADA)
-    reminders = Reminders(runtime, store, world.clock, channels, outbox)
+    reminders = ReminderService(runtime, store, world.clock, channels, outbox)
     async with anyio.create_task_group() as group:
         if connected:
             channels.add(account)
@@ -264,7 +264,7 @@ async def test_what_cannot_be_kept_is_refused_in_words(tmp_path: Path, when: str
 
 
 async def test_times_are_those_of_the_agents_zone_or_of_the_skills_setting(tmp_path: Path) -> None:
-    async with open_desk(tmp_path, agent=Agent(ADA, timestamps=Timestamps("Asia/Tokyo"))) as desk:
+    async with open_desk(tmp_path, agent=Agent(ADA, timestamps=TimestampPolicy("Asia/Tokyo"))) as desk:
         told = (await desk.call("remind", when="tomorrow 9:00", text="tea")).text
         assert "09:00 Asia/Tokyo" in told
         services = replace(Surroundings(tmp_path).services(), open_reminders=desk.reminders.open)
@@ -307,8 +307,8 @@ async def test_who_is_forgotten_is_not_reminded(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         await desk.remind("in 1 hour", "tea")
         await desk.remind("in 1 hour", "cake", who="bob", key="k2")
-        mirror = Mirror(desk.store, ArchivePolicy, desk.world.clock)
-        await Privacy(mirror, desk.world.clock).forget_user(desk.account.platform, "ana")
+        mirror = ArchiveMirror(desk.store, ArchivePolicy, desk.world.clock)
+        await ArchiveRemoval(mirror, desk.world.clock).forget_user(desk.account.platform, "ana")
         [sent] = await desk.say(after=timedelta(hours=1))
         assert sent.content.ping_users == {"bob"}
 

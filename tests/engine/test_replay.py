@@ -9,14 +9,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy, Planning
+from denizen.domain.agent import Agent, ContextStrategy, ToolPlanning
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.message import ImagePart, TextPart, ToolResultPart, text_of
+from denizen.domain.message import ImagePart, TextPart, ToolResultPart, join_text
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.usage import Usage
-from denizen.engine.inspection.replay import Replay, replay
+from denizen.engine.inspection.replay import ReplayResult, replay_turn
 from denizen.engine.runtime.generation import Generation
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
@@ -41,8 +41,8 @@ async def open_two(
         yield house
 
 
-async def again(house: House, turn_id: TurnId, *, agent: str = "", model: str = "second") -> Replay:
-    return await replay(house.runtime, house.services, turn_id, agent=agent, model=model)
+async def again(house: House, turn_id: TurnId, *, agent: str = "", model: str = "second") -> ReplayResult:
+    return await replay_turn(house.runtime, house.services, turn_id, agent=agent, model=model)
 
 
 def told(request: ModelRequest) -> list[str]:
@@ -143,7 +143,7 @@ async def test_answers_given_while_the_question_waited_belong_to_its_history() -
 
 async def test_another_agent_answers_on_its_own_model_with_its_own_prompt() -> None:
     first, second = ScriptedModel(Say("a")), ScriptedModel(Say('{"tool": "none"}'), Say("b"), name="scripted/second")
-    bob = Agent(BOB, model="second", persona=(("SOUL.md", "You are Bob."),), planning=Planning.PLAN)
+    bob = Agent(BOB, model="second", persona=(("SOUL.md", "You are Bob."),), planning=ToolPlanning.PLAN)
     async with open_two(first, second, Agent(NAME, model="first"), bob) as house:
         done = await house.say("who?", model="first")
         result = await again(house, done.turn_id, agent="bob", model="")
@@ -188,8 +188,9 @@ async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> N
         with pytest.raises(NotFound) as gone:
             await again(house, done.turn_id)
         assert (gone.value.message, gone.value.fix) == (
-            "The agent 'ada' of this turn is not configured any more.", "Name another with --agent.",
-        )  # fmt: skip
+            "The agent 'ada' of this turn is not configured any more.",
+            "Name another with --agent.",
+        )
         ada = Agent(NAME, model="second")
         await house.runtime.swap(Generation(4, {NAME: ada}, NAME, ScriptedModels({"second": second}), (house.tools,)))
         with pytest.raises(NotFound) as lost:
@@ -211,10 +212,10 @@ async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
         more = await house.say("sure?")
         await again(house, done.turn_id)
         later = replace(house.services, clock=Tomorrow())
-        await replay(house.runtime, later, done.turn_id, model="second")
-        await replay(house.runtime, later, more.turn_id, model="second")
+        await replay_turn(house.runtime, later, done.turn_id, model="second")
+        await replay_turn(house.runtime, later, more.turn_id, model="second")
     text, picture = second.requests[0].messages[-1].parts
-    assert (text_of([text]), picture) == (text_of(first.requests[0].messages[0].parts), asked[1])
+    assert (join_text([text]), picture) == (join_text(first.requests[0].messages[0].parts), asked[1])
     remark = TextPart("[a picture was shown here]")
     assert second.requests[1].messages[-1].parts == second.requests[2].messages[0].parts == (text, remark)
 

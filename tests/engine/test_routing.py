@@ -12,22 +12,22 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, Limits, Style
+from denizen.domain.agent import Agent, TurnLimits, WritingStyle
 from denizen.domain.budget import SERVER, BudgetPolicy
-from denizen.domain.budget import Limits as Money
+from denizen.domain.budget import BudgetLimits as Money
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
-from denizen.domain.message import Author, ImagePart, TextPart, text_of
+from denizen.domain.message import Author, ImagePart, TextPart, join_text
 from denizen.domain.prompt import Stability
 from denizen.domain.room import Post
 from denizen.domain.routing import FALLBACK_REASON, Complexity, Route, RoutedBy
 from denizen.domain.subject import Subject
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
-from denizen.engine.inspection.queries import Queries, Trace
-from denizen.engine.inspection.replay import plan_requests, replay
+from denizen.engine.inspection.queries import Queries, TurnTrace
+from denizen.engine.inspection.replay import plan_requests, replay_turn
 from denizen.engine.intake.opening import open_turn
-from denizen.engine.loop.routing import Router
+from denizen.engine.loop.routing import ModelRouter
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_store import MemoryStore
@@ -80,12 +80,12 @@ async def open_routed(
         yield house
 
 
-async def trace_of(house: House, turn_id: str) -> Trace:
+async def trace_of(house: House, turn_id: str) -> TurnTrace:
     return await Queries(house.runtime, house.services).get_turn(turn_id)  # pyright: ignore[reportArgumentType]
 
 
 def notes_of(request: ModelRequest) -> Sequence[str]:
-    return [text_of(each.parts) for each in request.messages if each.kind == "task"]
+    return [join_text(each.parts) for each in request.messages if each.kind == "task"]
 
 
 @pytest.mark.proves("S1")
@@ -103,13 +103,14 @@ async def test_a_cheap_model_sorts_the_question_and_the_model_for_it_answers(
         trace = await trace_of(house, done.turn_id)
         assert trace.turn.route == Route(Complexity(complexity), steps, model, "because")
         assert [(step.number, step.purpose, step.model) for step in trace.steps] == [
-            (0, "route", "acme/router"), (1, "act", f"acme/{model}"),
-        ]  # fmt: skip
+            (0, "route", "acme/router"),
+            (1, "act", f"acme/{model}"),
+        ]
         assert done.usage.input_tokens == 310, "the router's tokens are the turn's"
         assert done.usage.cost_usd == USED.cost_usd
     (asked,) = models.router.requests
     assert asked.output_schema is not None
-    assert '"question": "Who wrote Hamlet?"' in text_of(asked.messages[0].parts)
+    assert '"question": "Who wrote Hamlet?"' in join_text(asked.messages[0].parts)
 
 
 @pytest.mark.proves("S4", "S-prompt-router")
@@ -121,12 +122,15 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
     (rules,) = (segment.text for segment in request.segments)
     assert "Do only that: answer nothing" in rules
     for line in (
-        "trivial: a greeting, thanks", "simple: one lookup", "moderate: a comparison, 2 to 5 files",
-        "Current events are always at least moderate", "complex: debugging, architecture, many files",
-    ):  # fmt: skip
+        "trivial: a greeting, thanks",
+        "simple: one lookup",
+        "moderate: a comparison, 2 to 5 files",
+        "Current events are always at least moderate",
+        "complex: debugging, architecture, many files",
+    ):
         assert line in rules
     assert not request.tools
-    said = text_of(request.messages[0].parts)
+    said = join_text(request.messages[0].parts)
     assert said.count("<") == 2, "only what delimits it"
 
 
@@ -134,12 +138,18 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Say("I think it is hard."), Say(""), Say('{"complexity": "simple"}'), Say("[1]"), sorts("simple", 31, "fast"),
-        sorts("simple", 8, "opus"), sorts("simple", 8, "fast", "x" * 201),
-        replace(sorts("simple", 8, "fast"), finish_reason="length"), Unavailable("no answer"),
+        Say("I think it is hard."),
+        Say(""),
+        Say('{"complexity": "simple"}'),
+        Say("[1]"),
+        sorts("simple", 31, "fast"),
+        sorts("simple", 8, "opus"),
+        sorts("simple", 8, "fast", "x" * 201),
+        replace(sorts("simple", 8, "fast"), finish_reason="length"),
+        Unavailable("no answer"),
     ],
     ids=str,
-)  # fmt: skip
+)
 async def test_whatever_goes_wrong_counts_as_moderate(answer: Say) -> None:
     models = Models.answering(answer)
     async with open_routed(models) as house:
@@ -163,7 +173,7 @@ async def test_without_words_nobody_is_asked() -> None:
 async def test_a_router_that_does_not_answer_is_not_waited_for() -> None:
     models, durable = Models.answering(Say("late", before=Gate())), MemoryDurable(MemoryLog())
     async with open_routed(models) as house:
-        router = Router(replace(house.services, durable=durable), timeout_s=0.01)
+        router = ModelRouter(replace(house.services, durable=durable), timeout_s=0.01)
         opened, _ = await open_turn(house.store, AUTO, message("Compare."), now=house.services.clock.now())
 
         async def run(_: object) -> str:
@@ -279,7 +289,7 @@ async def test_a_question_of_its_own_is_sorted_with_the_end_of_the_answer_before
         await house.say("Why does it crash?")
         done = await house.say("And in which file is that function defined?")
         assert done.reply == "said by fast"
-    said = text_of(models.router.requests[1].messages[0].parts)
+    said = join_text(models.router.requests[1].messages[0].parts)
     assert '"end_of_the_answer_before": "said by quality"' in said
 
 
@@ -294,7 +304,7 @@ async def test_a_question_with_a_picture_goes_to_a_model_that_can_see_it() -> No
 
 @pytest.mark.proves("S8")
 async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
-    style = Style(language="de", extra_instructions="Mention cats.", search_instructions="Search twice.")
+    style = WritingStyle(language="de", extra_instructions="Mention cats.", search_instructions="Search twice.")
     models = Models.answering(sorts("simple", 8, "fast"), sorts("moderate", 15, "fast"))
     async with open_routed(models, replace(AUTO, style=style)) as house:
         await house.say("Who wrote Hamlet?")
@@ -306,7 +316,7 @@ async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
     prompt = "\n".join(segment.text for segment in first.segments)
     for said in ("Answer briefly", "language 'de'", "Name the source", "Search twice.", "Mention cats."):
         assert said in prompt
-    assert "Today is" in text_of(first.messages[0].parts)
+    assert "Today is" in join_text(first.messages[0].parts)
     assert first.messages[-1].stability is Stability.REQUEST
     assert first.messages[-2].stability <= Stability.SESSION
 
@@ -315,7 +325,7 @@ async def test_the_steps_of_the_route_bound_the_turn() -> None:
     looks = [Say(calls=[call("look", q=str(number))]) for number in range(4)]
     models = Models.answering(sorts("trivial", 4, "fast"))
     models.fast.script(*looks[:2], Say("so it is"))
-    async with open_routed(models, replace(AUTO, limits=Limits(max_steps=50))) as house:
+    async with open_routed(models, replace(AUTO, limits=TurnLimits(max_steps=50))) as house:
         assert (await house.say("hello")).reply == "so it is"
     assert [request.tool_choice for request in models.fast.requests] == ["auto", "auto", "none"]
 
@@ -323,7 +333,7 @@ async def test_the_steps_of_the_route_bound_the_turn() -> None:
 @pytest.mark.proves("S6", "S-config-step-multiplier")
 async def test_the_routed_steps_are_multiplied() -> None:
     models = Models.answering(sorts("moderate", 15, "balanced"))
-    agent = replace(AUTO, limits=Limits(max_steps_multiplier=0.5))
+    agent = replace(AUTO, limits=TurnLimits(max_steps_multiplier=0.5))
     async with open_routed(models, agent) as house:
         done = await house.say("Compare the two.")
         route = (await trace_of(house, done.turn_id)).turn.route
@@ -342,11 +352,14 @@ async def test_the_router_sees_what_the_talk_is_about() -> None:
         async with house.store.work() as work:
             await work.archive.put([Post("github", "1700", place.channel, Author("1", "ana"), "b" * 501, at)])
         await house.say("Why?", place=place, subject=subject)
-    said = text_of(models.router.requests[0].messages[0].parts)
+    said = join_text(models.router.requests[0].messages[0].parts)
     told = json.loads(said.removeprefix("<question>\n").removesuffix("\n</question>"))
     assert told["thread"] == {
-        "origin": "issue of ada/boats", "title": "#12 It <crashes>", "body": "b" * 500, "labels": ["bug", "windows"],
-    }  # fmt: skip
+        "origin": "issue of ada/boats",
+        "title": "#12 It <crashes>",
+        "body": "b" * 500,
+        "labels": ["bug", "windows"],
+    }
 
 
 async def test_the_router_is_paid_out_of_the_turn_s_budgets() -> None:
@@ -392,9 +405,9 @@ async def test_a_replay_goes_to_the_model_of_then_and_asks_no_router() -> None:
     models = Models.answering(sorts("complex", 25, "quality"))
     async with open_routed(models) as house:
         done = await house.say("Why does it crash?")
-        again = await replay(house.runtime, house.services, done.turn_id)
+        again = await replay_turn(house.runtime, house.services, done.turn_id)
         assert (again.reply, again.model) == ("said by quality", "acme/quality")
-        other = await replay(house.runtime, house.services, done.turn_id, model="fast")
+        other = await replay_turn(house.runtime, house.services, done.turn_id, model="fast")
         assert other.reply == "said by fast"
     assert len(models.router.requests) == 1
     assert notes_of(models.quality.requests[1]) == notes_of(models.quality.requests[0])

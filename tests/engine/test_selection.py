@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.agent import Agent, Limits, Planning
+from denizen.domain.agent import Agent, ToolPlanning, TurnLimits
 from denizen.domain.message import ToolResultPart
 from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
-from denizen.engine.tools.toolbox import FIND_TOOLS, allowed, find, found_by, rank, select
+from denizen.engine.tools.toolbox import (
+    FIND_TOOLS,
+    find_more_tools,
+    list_allowed,
+    list_found_tools,
+    rank_tools,
+    select_tools,
+)
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call
@@ -41,7 +48,7 @@ def offered(request: ModelRequest) -> list[str]:
 
 
 def limited(count: int, **more: object) -> Agent:
-    return replace(Agent(NAME, limits=Limits(max_tools=count)), **more)
+    return replace(Agent(NAME, limits=TurnLimits(max_tools=count)), **more)
 
 
 @pytest.mark.proves("VW8")
@@ -135,7 +142,7 @@ async def test_a_large_model_that_plans_can_look_for_tools_too() -> None:
         Say('{"tool": "trains_list", "args": {}}'),
         otherwise=Say('{"tool": "none"}'),
     )
-    async with open_house(model, many(), agent=limited(6, planning=Planning.PLAN)) as house:
+    async with open_house(model, many(), agent=limited(6, planning=ToolPlanning.PLAN)) as house:
         await house.say("What is the weather?")
         assert [made.tool for made in house.tools.calls] == ["trains_list"]
 
@@ -148,14 +155,19 @@ async def test_a_meta_tool_is_there_only_for_agents_that_list_it_in_full() -> No
         (("*", "create_*"), ["look"]),
         (("*", "create_skill"), ["look", "create_skill"]),
     ):
-        assert list(await allowed(Agent(NAME, tools=patterns), [tools])) == expected
+        assert list(await list_allowed(Agent(NAME, tools=patterns), [tools])) == expected
 
 
 def test_a_word_that_few_tools_have_counts_more() -> None:
-    specs = [replace(LOOK, name=name, description=about) for name, about in (
-        ("one", "Lists things of the place."), ("two", "Lists things of the place."), ("three", "Lists tulips."),
-    )]  # fmt: skip
-    assert rank(specs, "list all the tulips of things")[0] == "three"
+    specs = [
+        replace(LOOK, name=name, description=about)
+        for name, about in (
+            ("one", "Lists things of the place."),
+            ("two", "Lists things of the place."),
+            ("three", "Lists tulips."),
+        )
+    ]
+    assert rank_tools(specs, "list all the tulips of things")[0] == "three"
 
 
 @given(
@@ -164,19 +176,19 @@ def test_a_word_that_few_tools_have_counts_more() -> None:
     st.sets(st.sampled_from([spec.name for spec in MANY]), max_size=25),
 )
 def test_a_choice_is_bounded_in_order_and_keeps_what_was_kept(words: str, limit: int, kept: set[str]) -> None:
-    chosen = select(MANY, words, limit=limit, kept=kept)
+    chosen = select_tools(MANY, words, limit=limit, kept=kept)
     names = [spec.name for spec in MANY]
     assert len(chosen) == min(limit, len(MANY))
     assert list(chosen) == [name for name in names if name in chosen]
     assert kept <= set(chosen) or len(kept) > limit
-    assert select(MANY, "other words", limit=limit, kept=chosen) == chosen
+    assert select_tools(MANY, "other words", limit=limit, kept=chosen) == chosen
 
 
 def test_what_was_found_is_told_from_the_calls_alone() -> None:
     calls = [call(FIND_TOOLS, query="trains"), call("mail_list"), call(FIND_TOOLS, query="films")]
-    found = found_by(MANY, calls, {"trains_list"})
+    found = list_found_tools(MANY, calls, {"trains_list"})
     assert found == ("trains_change", "films_list", "films_change")
-    assert find(MANY, "nothing of that kind", set()) == []
+    assert find_more_tools(MANY, "nothing of that kind", set()) == []
 
 
 def spec_named(name: str) -> ToolSpec:

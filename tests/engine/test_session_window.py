@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.agent import Summarizing
+from denizen.domain.agent import SummaryPolicy
 from denizen.domain.ids import CallId
 from denizen.domain.message import Part, Role, TextPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import count_tokens
-from denizen.engine.prompt.session_history import KEPT_SHARE, Entry, begin_at, plan_range, plan_window
+from denizen.engine.prompt.session_history import KEPT_SHARE, HistoryEntry, plan_range, plan_window, window_start
 
 
 def user(text: str) -> PromptMessage:
@@ -31,10 +31,10 @@ def results(*ids: str, length: int = 0) -> PromptMessage:
     return PromptMessage(Role.TOOL, tuple(ToolResultPart(CallId(i), "look", texts[i]) for i in ids))
 
 
-def entries(*messages: PromptMessage, used: int = 0) -> list[Entry]:
+def entries(*messages: PromptMessage, used: int = 0) -> list[HistoryEntry]:
     """In a session from sequence 1; `used` is the input of the requests that gave the assistant's messages."""
     return [
-        Entry(message, number, used if message.role is Role.ASSISTANT else 0)
+        HistoryEntry(message, number, used if message.role is Role.ASSISTANT else 0)
         for number, message in enumerate(messages, 1)
     ]
 
@@ -110,8 +110,8 @@ def test_what_was_left_out_once_stays_out_when_requests_are_small_again() -> Non
     assert rows[7].message.role is Role.ASSISTANT
     for more in range(4):
         later = [user("q"), assistant("a")] * more
-        now = [*rows, *(Entry(message, 20 + at) for at, message in enumerate(later))]
-        kept = plan_window([*now, Entry(user("now"), 90)], budget_tokens=100_000).messages
+        now = [*rows, *(HistoryEntry(message, 20 + at) for at, message in enumerate(later))]
+        kept = plan_window([*now, HistoryEntry(user("now"), 90)], budget_tokens=100_000).messages
         assert kept[:3] == [talk[0], talk[3], talk[4]]
 
 
@@ -123,10 +123,10 @@ def test_words_beside_a_call_that_goes_stay() -> None:
 
 @given(st.integers(1, 5000), st.integers(1, 200))
 def test_the_count_of_messages_is_bounded_and_moves_in_steps(newest: int, limit: int) -> None:
-    begin = begin_at(newest, limit)
+    begin = window_start(newest, limit)
     assert newest - begin + 1 <= limit
     assert begin == 1 or newest - begin + 1 > limit // 2 - 1
-    assert begin_at(newest + 1, limit) in {begin, begin + max(limit // 2, 1), 1 + max(limit // 2, 1) - 1}
+    assert window_start(newest + 1, limit) in {begin, begin + max(limit // 2, 1), 1 + max(limit // 2, 1) - 1}
 
 
 ids = st.integers(0, 30).map(str)
@@ -156,27 +156,27 @@ def test_no_window_splits_a_group_or_passes_its_budget_but_for_the_last_group(
 
 
 @st.composite
-def talks(draw: st.DrawFn) -> list[list[Entry]]:
+def talks(draw: st.DrawFn) -> list[list[HistoryEntry]]:
     """A session as it is at each of its questions: what came of the one before stands in it by then."""
-    grown: list[Entry] = []
-    snapshots: list[list[Entry]] = []
+    grown: list[HistoryEntry] = []
+    snapshots: list[list[HistoryEntry]] = []
     for number in range(draw(st.integers(1, 12))):
-        grown = [*grown, Entry(user("q" * draw(st.integers(1, 300))), len(grown) + 1)]
+        grown = [*grown, HistoryEntry(user("q" * draw(st.integers(1, 300))), len(grown) + 1)]
         snapshots.append(grown)
         used = draw(st.sampled_from([0, 50_000]))
         for call in range(draw(st.integers(0, 2))):
             key = f"{number}.{call}"
             length = draw(st.sampled_from([10, 400, 90_000]))
-            grown = [*grown, Entry(calls(key), len(grown) + 1, used)]
-            grown = [*grown, Entry(results(key, length=length), len(grown) + 1)]
-        grown = [*grown, Entry(assistant("a" * draw(st.integers(1, 300))), len(grown) + 1, used)]
+            grown = [*grown, HistoryEntry(calls(key), len(grown) + 1, used)]
+            grown = [*grown, HistoryEntry(results(key, length=length), len(grown) + 1)]
+        grown = [*grown, HistoryEntry(assistant("a" * draw(st.integers(1, 300))), len(grown) + 1, used)]
     return snapshots
 
 
 @pytest.mark.proves("T10", "S11")
 @given(talks(), st.sampled_from([100, 300, 30_000, 200_000]))
 def test_while_the_cut_does_not_move_every_prompt_begins_with_the_one_before(
-    snapshots: list[list[Entry]], budget: int
+    snapshots: list[list[HistoryEntry]], budget: int
 ) -> None:
     before: list[PromptMessage] = []
     for entries_now in snapshots:
@@ -199,11 +199,13 @@ def test_the_cut_moves_in_whole_steps(turns: int, budget: int) -> None:
     assert sum(moved) <= turns // steps
 
 
-RULE = Summarizing(start_at=0.7, keep=0.35)
+RULE = SummaryPolicy(start_at=0.7, keep=0.35)
 
 
 @given(talks(), st.integers(50, 3000))
-def test_what_is_summed_up_are_whole_turns_before_the_question(snapshots: list[list[Entry]], budget: int) -> None:
+def test_what_is_summed_up_are_whole_turns_before_the_question(
+    snapshots: list[list[HistoryEntry]], budget: int
+) -> None:
     for talk in snapshots:
         due = plan_range(talk, RULE, budget_tokens=budget, max_messages=1000)
         size = sum(count_tokens(entry.message) for entry in talk)

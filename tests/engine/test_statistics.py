@@ -15,10 +15,10 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Conflict, Exhausted, InvalidInput
 from denizen.domain.ids import AgentName
-from denizen.domain.statistics import FORGOTTEN, By, Report, SideRequest, Used
+from denizen.domain.statistics import FORGOTTEN, SideRequest, UsageGrouping, UsageReport, UsageTotals
 from denizen.domain.usage import Usage
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.removal import Privacy
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.inspection import statistics
 from denizen.engine.inspection.statistics import LOOK_EVERY_S, REPORTS_A_DAY, UsageStatistics
 from denizen.engine.runtime.generation import Generation, Runtime
@@ -29,7 +29,7 @@ from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 pytestmark = pytest.mark.anyio
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-REPORT = Report("use_1", "api_key:ann", "sdk", NOON, model="lab/m1", usage=Usage(1000, 10, requests=1))
+REPORT = UsageReport("use_1", "api_key:ann", "sdk", NOON, model="lab/m1", usage=Usage(1000, 10, requests=1))
 USED = Usage(7, 3, requests=1)
 
 
@@ -104,12 +104,13 @@ async def test_a_report_costs_what_its_model_costs_where_that_is_configured() ->
     async with open_desk() as desk:
         known = await desk.statistics.report(REPORT)
         other = await desk.statistics.report(replace(REPORT, id="use_2", model="lab/m2"))
-        found = await desk.statistics.sum_up(1, [By.MODEL])
+        found = await desk.statistics.sum_up(1, [UsageGrouping.MODEL])
     assert known.usage.cost_usd == Decimal("1.01")
     assert other.usage.cost_usd is None
     assert {key: used.usage.cost_usd for key, used in found.items()} == {
-        ("lab/m1",): Decimal("1.01"), ("lab/m2",): None,
-    }  # fmt: skip
+        ("lab/m1",): Decimal("1.01"),
+        ("lab/m2",): None,
+    }
 
 
 async def test_a_report_that_is_sent_again_later_is_the_same_and_another_one_is_refused() -> None:
@@ -117,9 +118,10 @@ async def test_a_report_that_is_sent_again_later_is_the_same_and_another_one_is_
         first = await desk.statistics.report(REPORT)
         assert await desk.statistics.report(replace(REPORT, reported_at=NOON + timedelta(hours=1))) == first
         for other in (
-            replace(REPORT, source="cli"), replace(REPORT, usage=Usage(1, 1, requests=1)),
+            replace(REPORT, source="cli"),
+            replace(REPORT, usage=Usage(1, 1, requests=1)),
             replace(REPORT, metadata={"a": 1}),
-        ):  # fmt: skip
+        ):
             with pytest.raises(Conflict):
                 await desk.statistics.report(other)
 
@@ -155,10 +157,10 @@ async def test_who_is_forgotten_is_in_no_statistics(way: str) -> None:
         async with desk.store.work() as work:
             await work.statistics.add_side_request(kim)
             await work.statistics.add_side_request(lee)
-        mirror = Mirror(desk.store, ArchivePolicy, desk.clock)
-        await getattr(Privacy(mirror, desk.clock), way)("discord", "1")
-        found = await desk.statistics.sum_up(1, [By.USER])
-        assert (await desk.statistics.overview_of(kim.user, 30)).total == Used()
+        mirror = ArchiveMirror(desk.store, ArchivePolicy, desk.clock)
+        await getattr(ArchiveRemoval(mirror, desk.clock), way)("discord", "1")
+        found = await desk.statistics.sum_up(1, [UsageGrouping.USER])
+        assert (await desk.statistics.get_user_overview(kim.user, 30)).total == UsageTotals()
         top = (await desk.statistics.overview(30)).users or []
     assert set(found) == {(FORGOTTEN,), (lee.user,)}
     assert {row.key: row.name for row in top} == {FORGOTTEN: "", lee.user: "discord:2"}

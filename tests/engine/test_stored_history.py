@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.domain.agent import Agent, Limits, Storing
-from denizen.domain.message import Message, Role, ToolResultPart, text_of
+from denizen.domain.agent import Agent, StoragePolicy, TurnLimits
+from denizen.domain.message import Message, Role, ToolResultPart, join_text
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.anyio
 
 SMALL = Agent(
     NAME,
-    limits=Limits(max_history_tokens=2000, max_history_messages=10),
-    storing=Storing(100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200),
+    limits=TurnLimits(max_history_tokens=2000, max_history_messages=10),
+    storing=StoragePolicy(100, user_chars=1000, agent_chars=2000, tool_chars=1000, prompt_tool_chars=200),
 )
 """As the preset for small models has it."""
 
@@ -113,7 +113,9 @@ async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away()
     looks = [Say(calls=[call("look", q=str(at))]) for at in range(2)]
     later = [Say("two"), Say("three"), Say("four", usage=large), Say("five"), Say("six")]
     model = ScriptedModel(*looks, Say("one"), *later)
-    async with open_house(model, Tools(run=find), agent=Agent(NAME, limits=Limits(max_history_tokens=60_000))) as house:
+    async with open_house(
+        model, Tools(run=find), agent=Agent(NAME, limits=TurnLimits(max_history_tokens=60_000))
+    ) as house:
         for number in range(1, 7):
             await house.say(f"q{number}")
         stored = await house.session()
@@ -128,7 +130,7 @@ async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away()
 def told(request: ModelRequest) -> list[tuple[str, str]]:
     """The conversation of a request, without its notes."""
     shown = [message for message in request.messages if message.kind in ("history", "question")]
-    return [(message.role.value, undated(text_of(message.parts))) for message in shown]
+    return [(message.role.value, undated(join_text(message.parts))) for message in shown]
 
 
 async def clear(house: House) -> None:

@@ -11,9 +11,9 @@ from denizen.domain.conversation import Place
 from denizen.domain.message import Author
 from denizen.domain.room import Post
 from denizen.domain.subject import ROUTED_CHARS, Subject, subject_from_json, subject_to_json
-from denizen.domain.taint import tainted
+from denizen.domain.taint import with_taint
 from denizen.domain.tool import Taint
-from denizen.engine.intake.opening import Opened, load_turn
+from denizen.engine.intake.opening import OpenTurn, load_turn
 from denizen.engine.prompt.notes import load_subject, load_subject_note
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.house import House, open_house
@@ -26,7 +26,7 @@ LEAK = Subject("harbour/boats", 7, "It leaks", "issue", ("bug", "hull"), OPENING
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-async def ask(house: House, subject: Subject | None, *, platform_id: str = "18000000000000000000000001") -> Opened:
+async def ask(house: House, subject: Subject | None, *, platform_id: str = "18000000000000000000000001") -> OpenTurn:
     """A turn about it, ended."""
     await house.say("why?", place=WHERE, subject=subject, platform_id=platform_id)
     async with house.store.work(write=False) as work:
@@ -78,7 +78,7 @@ async def test_others_wrote_it_and_a_question_by_the_opening_does_not_repeat_it(
         await keep(house, "Water comes in.")
         (note,) = await load_subject_note(house.store, await ask(house, LEAK, platform_id=OPENING))
     assert "Water" not in str(note.parts) and "It leaks" in str(note.parts)
-    assert note == tainted(note, Taint.OTHERS)
+    assert note == with_taint(note, Taint.OTHERS)
 
 
 def test_a_router_is_shown_the_origin_number_title_labels_and_five_hundred_characters() -> None:

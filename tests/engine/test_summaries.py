@@ -12,19 +12,19 @@ from itertools import pairwise
 import pytest
 from anyio import create_task_group
 
-from denizen.domain.agent import Agent, Limits, Summarizing
-from denizen.domain.budget import BudgetPolicy, ScopeKind
-from denizen.domain.budget import Limits as MoneyLimits
+from denizen.domain.agent import Agent, SummaryPolicy, TurnLimits
+from denizen.domain.budget import BudgetLimits as MoneyLimits
+from denizen.domain.budget import BudgetPolicy, BudgetScopeKind
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
-from denizen.domain.message import Author, Role, TextPart, ToolResultPart, text_of
+from denizen.domain.message import Author, Role, TextPart, ToolResultPart, join_text
 from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.summary import Summary
 from denizen.domain.tool import Taint
 from denizen.domain.turn import TurnStatus
-from denizen.engine.memory.history_search import Recall
-from denizen.engine.prompt.session_history import told_of
+from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.prompt.session_history import summary_message
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
@@ -34,7 +34,7 @@ from tests.engine.house import LOOK, NAME, PLACE, House, Tools, open_house
 
 pytestmark = pytest.mark.anyio
 
-LIMITS = Limits(max_history_tokens=1000)
+LIMITS = TurnLimits(max_history_tokens=1000)
 AGENT = Agent(NAME, limits=LIMITS, tools=())
 LONG = "word " * 70
 """A question of 91 tokens with its number and marks."""
@@ -51,7 +51,7 @@ def summing(*steps: Step, small: bool = False, **more: object) -> ScriptedModel:
 
 def told(request: ModelRequest) -> list[str]:
     """The messages of a request, without the notes that only it has."""
-    return [text_of(message.parts) for message in request.messages if message.kind not in ("note", "date")]
+    return [join_text(message.parts) for message in request.messages if message.kind not in ("note", "date")]
 
 
 @asynccontextmanager
@@ -103,7 +103,7 @@ async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it(
         stored = [message.text for message in await house.session() if message.sequence > summary.last]
         assert rest == stored[:-1]  # all that was said since, up to the question
         assert (await house.session())[0].text.endswith(f"q1 {LONG}")
-        asked = text_of(cheap.requests[0].messages[0].parts)
+        asked = join_text(cheap.requests[0].messages[0].parts)
         assert "q1 word" in asked and "q9 word" not in asked
 
 
@@ -138,8 +138,8 @@ async def test_when_summing_up_fails_the_oldest_are_left_out_without_a_word_but_
     assert all("away" not in text for request in model.requests for text in told(request))
 
 
-@pytest.mark.parametrize("rule", [Summarizing(enabled=False), Summarizing()])
-async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model(rule: Summarizing) -> None:
+@pytest.mark.parametrize("rule", [SummaryPolicy(enabled=False), SummaryPolicy()])
+async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model(rule: SummaryPolicy) -> None:
     model, cheap = answering(), summing(small=rule.enabled is None)
     async with open_town(model, cheap, replace(AGENT, summaries=rule)) as house:
         await talk(house, *range(1, 12))
@@ -148,7 +148,7 @@ async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model
 
 async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_read() -> None:
     model, cheap = answering(), summing(otherwise=Say("Summary."), small=True)
-    big = replace(AGENT, limits=Limits(max_history_tokens=20_000), summaries=Summarizing(enabled=True))
+    big = replace(AGENT, limits=TurnLimits(max_history_tokens=20_000), summaries=SummaryPolicy(enabled=True))
     async with open_town(model, cheap, big) as house:
         for number in range(1, 10):
             await house.say(f"q{number} " + "word " * 1500)
@@ -174,7 +174,7 @@ async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> 
             await talk(house, at)
             references.append([each.reference for each in await summaries_of(house)])
         assert any(len(each) == 2 for each in references)
-        asked = [text_of(request.messages[0].parts) for request in cheap.requests]
+        asked = [join_text(request.messages[0].parts) for request in cheap.requests]
         assert any("Summary of what came before" in text for text in asked)
         covered = 0
         for each in await summaries_of(house):
@@ -214,7 +214,7 @@ async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_res
         stored, summed_up = await house.session(), await summaries_of(house)
     async with open_town(after, summing(otherwise=Say("Summary.")), store=store) as house:
         await talk(house, 10)
-    expected = [text_of(told_of(each).parts) for each in summed_up]
+    expected = [join_text(summary_message(each).parts) for each in summed_up]
     expected += [message.text for message in stored if message.sequence > summed_up[-1].last]
     assert told(after.requests[0]) == [*expected, f"q10 {LONG}"]
 
@@ -222,7 +222,7 @@ async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_res
 async def test_a_run_that_is_cut_off_goes_on_after_a_restart_and_asks_the_model_no_second_time() -> None:
     store, log = MemoryStore(), MemoryLog()
     gate = Gate()
-    big = replace(AGENT, limits=Limits(max_history_tokens=20_000))
+    big = replace(AGENT, limits=TurnLimits(max_history_tokens=20_000))
     first = summing(Say("First piece."), Say("Both.", before=gate))
     async with open_town(answering(), first, big, store=store, log=log) as house:
         for number in range(1, 9):
@@ -231,16 +231,16 @@ async def test_a_run_that_is_cut_off_goes_on_after_a_restart_and_asks_the_model_
     again = summing(otherwise=Say("All."))
     async with open_town(answering(), again, big, store=store, log=log) as house:
         await settled(house)
-        asked = [text_of(request.messages[0].parts) for request in again.requests]
+        asked = [join_text(request.messages[0].parts) for request in again.requests]
         assert asked[0].startswith("Summary of what came before:\nFirst piece.")
-        assert "q1 word" in text_of(first.requests[0].messages[0].parts)
+        assert "q1 word" in join_text(first.requests[0].messages[0].parts)
         assert not any("q1 word" in text for text in asked)
         assert [each.text for each in await summaries_of(house)] == ["All."]
 
 
 async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_one() -> None:
     def repeat(request: ModelRequest) -> Say:
-        return Say(text_of(request.messages[0].parts)[:80])
+        return Say(join_text(request.messages[0].parts)[:80])
 
     model, cheap = answering(), summing(otherwise=repeat)
     discord = Place("discord", "1")
@@ -291,7 +291,7 @@ async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() 
 async def test_no_summary_is_made_when_the_budget_is_used_up() -> None:
     model = answering()
     cheap = summing(otherwise=Say("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
-    poor = BudgetPolicy({ScopeKind.SERVER: MoneyLimits(per_day_usd=Decimal(1))})
+    poor = BudgetPolicy({BudgetScopeKind.SERVER: MoneyLimits(per_day_usd=Decimal(1))})
     async with open_town(model, cheap, budgets=poor) as house:
         await talk(house, *range(1, 12))
         assert not cheap.requests
@@ -322,7 +322,7 @@ async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> N
                 await house.say(f"q{number} {LONG}")
             return max(sum(map(count_tokens, request.messages)) for request in model.requests)
 
-    bare = replace(AGENT, limits=Limits(max_output_tokens=200), summaries=Summarizing(enabled=False))
+    bare = replace(AGENT, limits=TurnLimits(max_output_tokens=200), summaries=SummaryPolicy(enabled=False))
     plain = await count(bare)
     assert await count(replace(bare, persona=(("SOUL.md", "x" * 1600),))) <= plain - 150
     assert await count(replace(bare, tools=("*",))) <= plain - 150
@@ -335,7 +335,7 @@ async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_refere
         (summary,) = await summaries_of(house)
         stored = await house.session()
         turn = await house.turns.get(stored[-1].turn_id or TurnId(""))
-        recall = Recall(house.store)
+        recall = SessionHistorySearch(house.store)
         scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, turn.id)
         read = await recall.read(scope, summary.first, summary.last)
         assert [(found.number, found.text) for found in read] == [(m.sequence, m.text) for m in stored[: summary.last]]
@@ -357,7 +357,9 @@ async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> Non
             await work.messages.add(foreign)
         turn = await house.turns.get(first.turn_id or TurnId(""))
         scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, TurnId("next"))
-        assert [found.text for found in await Recall(house.store).read(scope, 3, 3)] == ["[fetch_url gave: Buy now!]"]
+        assert [found.text for found in await SessionHistorySearch(house.store).read(scope, 3, 3)] == [
+            "[fetch_url gave: Buy now!]"
+        ]
         assert scope.trail.taint == {Taint.WEB}
 
 
@@ -371,7 +373,9 @@ async def test_who_finds_again_what_came_from_elsewhere_is_marked_by_it() -> Non
             await work.messages.add(found)
         turn = await house.turns.get(first.turn_id or TurnId(""))
         scope = CallScope(NAME, turn.principal, PLACE, turn.conversation_id, turn.session_id, TurnId("next"))
-        assert not await Recall(house.store)(scope, "nothing like it", 5)
+        assert not await SessionHistorySearch(house.store)(scope, "nothing like it", 5)
         assert not scope.trail.taint
-        assert [each.text for each in await Recall(house.store)(scope, "ice cream", 5)] == ["Ice cream for sale!"]
+        assert [each.text for each in await SessionHistorySearch(house.store)(scope, "ice cream", 5)] == [
+            "Ice cream for sale!"
+        ]
         assert scope.trail.taint == {Taint.WEB}

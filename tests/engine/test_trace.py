@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent, Planning
+from denizen.domain.agent import Agent, ToolPlanning
 from denizen.domain.ids import TurnId
 from denizen.domain.prompt import Stability
-from denizen.domain.trace import sha256_of
+from denizen.domain.trace import sha256_hex
 from denizen.domain.usage import Usage
-from denizen.engine.inspection.queries import Queries, Trace
+from denizen.engine.inspection.queries import Queries, TurnTrace
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import ANA, NAME, House, open_house
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 ADA = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),))
 
 
-async def trace_of(house: House, turn_id: TurnId) -> Trace:
+async def trace_of(house: House, turn_id: TurnId) -> TurnTrace:
     return await Queries(house.runtime, house.services).get_turn(turn_id)
 
 
@@ -36,14 +36,14 @@ async def test_a_turn_tells_what_its_prompt_was_made_of() -> None:
     assert prompt.tool_tokens > 0
     assert [(m.kind, m.count) for m in prompt.messages] == [("history", 2), ("question", 1)]
     sent = model.requests[-1].segments
-    assert [(s.name, s.text, s.sha256) for s in prompt.segments] == [(s.name, s.text, sha256_of(s.text)) for s in sent]
+    assert [(s.name, s.text, s.sha256) for s in prompt.segments] == [(s.name, s.text, sha256_hex(s.text)) for s in sent]
     assert {s.name: s.stability for s in prompt.segments}["instructions"] is Stability.SESSION
     assert prompt.segments[0].text == "You are Ada."
 
 
 async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments_or_tools() -> None:
     model = ScriptedModel(Say('{"tool": "look", "args": {"q": "a"}}'), Say('{"tool": "none"}'), Say("It is a."))
-    async with open_house(model, agent=replace(ADA, planning=Planning.PLAN)) as house:
+    async with open_house(model, agent=replace(ADA, planning=ToolPlanning.PLAN)) as house:
         trace = await trace_of(house, (await house.say("what is a?")).turn_id)
     assert [step.purpose for step in trace.steps] == ["plan", "plan", "answer"]
     assert [(p.step, p.segments[0].name) for p in trace.prompts] == [(1, "planner"), (3, "persona")]

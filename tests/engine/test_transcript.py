@@ -9,14 +9,14 @@ from itertools import pairwise
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy, Layout
+from denizen.domain.agent import Agent, ContextStrategy, TranscriptLayout
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.attention import Manners, ThreadHabit
 from denizen.domain.ids import AgentName
-from denizen.domain.message import Role, TextPart, text_of
+from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.transcript import Budget
+from denizen.domain.transcript import TranscriptBudget
 from denizen.engine.inspection.queries import Queries
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Say, ScriptedModel
@@ -25,20 +25,20 @@ from tests.engine.town import ADA, Town, World, open_town
 pytestmark = pytest.mark.anyio
 
 BEN = AgentName("ben")
-SMALL = Budget(total=1200, tail=200, block=300)
+SMALL = TranscriptBudget(total=1200, tail=200, block=300)
 
 
-def participant(name: AgentName = ADA, budget: Budget = SMALL, **more: object) -> Agent:
-    layout = Layout(separate_blocks=True)
+def participant(name: AgentName = ADA, budget: TranscriptBudget = SMALL, **more: object) -> Agent:
+    layout = TranscriptLayout(separate_blocks=True)
     return replace(Agent(name, context=ContextStrategy.TRANSCRIPT, transcript=budget, tools=(), layout=layout), **more)
 
 
-def both(ben: Budget = SMALL) -> Mapping[AgentName, Agent]:
+def both(ben: TranscriptBudget = SMALL) -> Mapping[AgentName, Agent]:
     return {ADA: participant(), BEN: participant(BEN, ben)}
 
 
 def texts(request: ModelRequest) -> list[str]:
-    return [text_of(message.parts) for message in request.messages]
+    return [join_text(message.parts) for message in request.messages]
 
 
 def said(request: ModelRequest) -> list[str]:
@@ -51,14 +51,14 @@ def stable(request: ModelRequest) -> list[PromptMessage]:
 
 
 def blocks(request: ModelRequest) -> list[str]:
-    return [text_of(message.parts) for message in request.messages if message.kind == "block"]
+    return [join_text(message.parts) for message in request.messages if message.kind == "block"]
 
 
 def first_difference(earlier: ModelRequest, later: ModelRequest) -> str:
     """The first message of the earlier prompt that the later one does not begin with; empty when it does."""
     for place, (old, new) in enumerate(zip(stable(earlier), stable(later), strict=False)):
         if old != new:
-            return f"message {place} ({old.kind}): {text_of(old.parts)[:80]!r} became {text_of(new.parts)[:80]!r}"
+            return f"message {place} ({old.kind}): {join_text(old.parts)[:80]!r} became {join_text(new.parts)[:80]!r}"
     return "" if len(later.messages) >= len(earlier.messages) else "the prompt is shorter"
 
 
@@ -125,7 +125,7 @@ async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() ->
 
 @pytest.mark.proves("C5", "CW4", "C24")
 async def test_each_prompt_begins_with_the_bytes_of_the_one_before_until_blocks_are_evicted() -> None:
-    agents = {ADA: participant(budget=Budget(total=5000, tail=200, block=300))}
+    agents = {ADA: participant(budget=TranscriptBudget(total=5000, tail=200, block=300))}
     async with open_town(None, model(), agents=agents) as town:
         requests = [
             await ask(town, f"@ada question {number}, which is a little longer than others") for number in range(40)
@@ -158,7 +158,7 @@ async def test_after_a_restart_the_prompt_has_the_same_bytes() -> None:
 async def test_the_first_load_pages_backwards_until_the_budget_is_full() -> None:
     world = World()
     chatter(world, 1000)
-    budget = Budget(total=8000, tail=500, block=2000)
+    budget = TranscriptBudget(total=8000, tail=500, block=2000)
     async with open_town(world, model(), agents={ADA: participant(budget=budget)}, prepare=mirrored(world)) as town:
         request = await ask(town)
     lines = said(request)
@@ -193,8 +193,9 @@ async def test_edits_and_deletions_leave_closed_blocks_alone_and_are_told_in_the
     old = world.platform.write(world.general, "ana", "the secret is 7")
     gone = world.platform.write(world.general, "bob", "forget this")
     chatter(world, 60)
-    async with open_town(world, model(), agents={ADA: participant(budget=Budget(5000, 200, 300))},
-                         prepare=mirrored(world)) as town:  # fmt: skip
+    async with open_town(
+        world, model(), agents={ADA: participant(budget=TranscriptBudget(5000, 200, 300))}, prepare=mirrored(world)
+    ) as town:
         before = await ask(town)
         world.platform.edit(old.id, "the secret is 8")
         world.platform.delete(gone.id)
@@ -239,7 +240,7 @@ async def test_what_is_forgotten_leaves_its_block_once_and_the_cost_is_told(capl
 async def test_two_agents_share_the_blocks_and_a_smaller_budget_trims_its_own_view() -> None:
     world = World()
     chatter(world, 100)
-    small = Budget(total=700, tail=100)
+    small = TranscriptBudget(total=700, tail=100)
     async with open_town(world, model(), agents=both(small), prepare=mirrored(world)) as town:
         of_ada = await ask(town)
         of_ben = await ask(town, "@ben well?")

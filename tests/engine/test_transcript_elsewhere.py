@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from denizen.domain.agent import Agent, ContextStrategy
-from denizen.domain.message import ImagePart, Role, TextPart, text_of
+from denizen.domain.message import ImagePart, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.transcript import Budget
+from denizen.domain.transcript import TranscriptBudget
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import NAME, open_house
@@ -37,7 +37,7 @@ def resident(**more: object) -> Agent:
 
 
 def lines(request: ModelRequest) -> list[str]:
-    return "\n".join(text_of(message.parts) for message in request.messages[:-1]).split("\n")
+    return "\n".join(join_text(message.parts) for message in request.messages[:-1]).split("\n")
 
 
 @pytest.mark.proves("X-history", "C28")
@@ -63,7 +63,7 @@ async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_
 
 async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
     scripted = ScriptedModel(otherwise=Say("Quite so, I would say."))
-    async with open_house(scripted, agent=resident(transcript=Budget(total=1000, tail=50))) as house:
+    async with open_house(scripted, agent=resident(transcript=TranscriptBudget(total=1000, tail=50))) as house:
         for number in range(60):
             await house.say(f"and this is remark number {number}")
     told = lines(scripted.requests[-1])
@@ -76,7 +76,7 @@ async def test_a_client_that_carries_its_own_history_is_believed() -> None:
     supplied = (PromptMessage(Role.USER, (TextPart("before"),)), PromptMessage(Role.ASSISTANT, (TextPart("yes"),)))
     async with open_house(scripted, agent=resident()) as house:
         await house.say("now", supplied=supplied)
-    assert [text_of(message.parts) for message in scripted.requests[0].messages] == ["before", "yes", "now"]
+    assert [join_text(message.parts) for message in scripted.requests[0].messages] == ["before", "yes", "now"]
 
 
 async def test_a_new_session_begins_with_an_empty_transcript() -> None:
@@ -132,7 +132,7 @@ async def test_after_a_long_absence_only_what_fits_the_budget_is_read() -> None:
 async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
     world = World()
     chatter(world, 300)
-    agents = {ADA: participant(), BEN: participant(BEN, Budget(total=100, tail=300, block=1000))}
+    agents = {ADA: participant(), BEN: participant(BEN, TranscriptBudget(total=100, tail=300, block=1000))}
     async with open_town(world, model(), agents=agents, prepare=mirrored(world)) as town:
         request = await ask(town, "@ben well?")
     told = said(request)
@@ -144,7 +144,7 @@ async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
     world = World()
     chatter(world, 300)
     scripted = ScriptedModel(otherwise=Say("Quite."), capabilities=Capabilities(context_tokens=5000))
-    agents = {ADA: participant(budget=Budget(block=1000))}
+    agents = {ADA: participant(budget=TranscriptBudget(block=1000))}
     async with open_town(world, scripted, agents=agents, prepare=mirrored(world)) as town:
         request = await ask(town)
     assert 500 < sum(-(-len(text) // 4) + 4 for text in said(request)) <= 5000 // 2, "the answer takes the other half"

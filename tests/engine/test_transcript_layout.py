@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from denizen.domain.agent import Agent, Layout, Timestamps
-from denizen.domain.message import Role, text_of
-from denizen.domain.transcript import Budget
+from denizen.domain.agent import Agent, TimestampPolicy, TranscriptLayout
+from denizen.domain.message import Role, join_text
+from denizen.domain.transcript import TranscriptBudget
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.test_transcript import BEN, ask, participant, texts
@@ -17,11 +17,13 @@ from tests.engine.town import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
 
-SMALL = Budget(total=2400, tail=200, block=300)
+SMALL = TranscriptBudget(total=2400, tail=200, block=300)
 
 
-def laid(name: str = "ada", *, timestamps: Timestamps | None = None, **switches: bool) -> Agent:
-    return replace(participant(ADA if name == "ada" else BEN, SMALL), layout=Layout(**switches), timestamps=timestamps)
+def laid(name: str = "ada", *, timestamps: TimestampPolicy | None = None, **switches: bool) -> Agent:
+    return replace(
+        participant(ADA if name == "ada" else BEN, SMALL), layout=TranscriptLayout(**switches), timestamps=timestamps
+    )
 
 
 def quite(**can: bool) -> ScriptedModel:
@@ -61,16 +63,19 @@ async def test_closed_blocks_are_one_message_unless_they_are_to_be_separate_or_t
 @pytest.mark.proves("C-config-toggles")
 async def test_own_words_go_as_assistant_turns_where_that_is_switched_on() -> None:
     request = await talk(laid(turns=True), quite(prefill=True))
-    assert [(message.role, text_of(message.parts)) for message in request.messages] == [
-        (Role.USER, "Ana: @ada well?"), (Role.ASSISTANT, "Quite."), (Role.USER, "Ana: @ada well?"),
-        (Role.ASSISTANT, "Quite."), (Role.USER, "Ana: @ada well?"),
-    ]  # fmt: skip
+    assert [(message.role, join_text(message.parts)) for message in request.messages] == [
+        (Role.USER, "Ana: @ada well?"),
+        (Role.ASSISTANT, "Quite."),
+        (Role.USER, "Ana: @ada well?"),
+        (Role.ASSISTANT, "Quite."),
+        (Role.USER, "Ana: @ada well?"),
+    ]
 
 
 @pytest.mark.proves("C-config-toggles", "C13")
 async def test_a_transcript_has_time_lines_where_they_are_switched_on() -> None:
     world, model = World(), quite()
-    async with open_town(world, model, agents={ADA: laid(timestamps=Timestamps("Europe/Berlin", 600))}) as town:
+    async with open_town(world, model, agents={ADA: laid(timestamps=TimestampPolicy("Europe/Berlin", 600))}) as town:
         await ask(town, "@ada one")
         world.platform.skip(s=3600)
         request = await ask(town, "@ada two")
@@ -83,15 +88,26 @@ async def test_a_transcript_has_time_lines_where_they_are_switched_on() -> None:
 @pytest.mark.proves("C-config-toggles")
 async def test_every_switch_is_off_by_default() -> None:
     agent = Agent(ADA)
-    assert (agent.layout, agent.timestamps, agent.reasoning, agent.show_reasoning) == (Layout(), None, False, False)
-    assert agent.layout == Layout(vertical=False, separate_blocks=False, turns=False)
+    assert (agent.layout, agent.timestamps, agent.reasoning, agent.show_reasoning) == (
+        TranscriptLayout(),
+        None,
+        False,
+        False,
+    )
+    assert agent.layout == TranscriptLayout(vertical=False, separate_blocks=False, turns=False)
 
 
 @pytest.mark.parametrize(
     "agent",
-    [laid(), laid(vertical=True), laid(turns=True), laid(separate_blocks=True), laid(timestamps=Timestamps("UTC", 1)),
-     laid(vertical=True, turns=True, separate_blocks=True)],
-)  # fmt: skip
+    [
+        laid(),
+        laid(vertical=True),
+        laid(turns=True),
+        laid(separate_blocks=True),
+        laid(timestamps=TimestampPolicy("UTC", 1)),
+        laid(vertical=True, turns=True, separate_blocks=True),
+    ],
+)
 async def test_in_every_layout_blocks_keep_their_bytes_across_turns_restarts_and_beside_other_agents(
     agent: Agent,
 ) -> None:
@@ -104,7 +120,7 @@ async def test_in_every_layout_blocks_keep_their_bytes_across_turns_restarts_and
                 world.platform.say(world.general, "bob", f"we talk about the weather and so on {number}")
             for _ in range(2):
                 request = await ask(town, "@ada well?")
-                seen.append("\n".join(text_of(m.parts) for m in request.messages if m.kind == "block"))
+                seen.append("\n".join(join_text(m.parts) for m in request.messages if m.kind == "block"))
     told = [text for text in seen if text]
     assert len(told) >= 3
     assert all(later.startswith(earlier) for earlier, later in pairwise(told))

@@ -7,18 +7,18 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, CitationFormat, Limits, ResponseStyle, Sampling, Style
+from denizen.domain.agent import Agent, CitationFormat, ResponseStyle, SamplingSettings, TurnLimits, WritingStyle
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Exhausted, InvalidInput, NotFound, Unavailable
 from denizen.domain.events import TurnFinished
-from denizen.domain.message import ImagePart, Message, Role, TextPart, text_of
+from denizen.domain.message import ImagePart, Message, Role, TextPart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.turn import TurnStatus
 from denizen.engine.inspection.queries import Queries
-from denizen.engine.intake.turn_queue import Inbox
-from denizen.engine.loop.steps import Steps
+from denizen.engine.intake.turn_queue import TurnQueues
+from denizen.engine.loop.steps import TurnSteps
 from denizen.ports.model import Capabilities
 from denizen.ports.store import Work
 from denizen.ports.toolset import CallScope
@@ -108,7 +108,7 @@ async def test_turns_of_one_conversation_run_one_after_another_and_conversations
 async def test_a_full_inbox_refuses_with_words_and_loses_nothing() -> None:
     gate = Gate()
     model = ScriptedModel(Say("first", before=gate), otherwise=Say("later"))
-    async with open_house(model, inbox=Inbox(max_waiting=1)) as house:
+    async with open_house(model, inbox=TurnQueues(max_waiting=1)) as house:
         turns = [await house.turns.submit(message("1"))]
         await gate.reached.wait()
         turns.append(await house.turns.submit(message("2")))
@@ -138,7 +138,7 @@ async def test_a_cancelled_turn_ends_at_once_and_the_next_one_runs() -> None:
 
 
 async def test_a_turn_that_takes_too_long_ends_with_words() -> None:
-    agent = Agent(NAME, limits=Limits(turn_timeout_s=0.02))
+    agent = Agent(NAME, limits=TurnLimits(turn_timeout_s=0.02))
     async with open_house(ScriptedModel(Say("never", before=Gate())), agent=agent) as house:
         with anyio.fail_after(5):
             done = await house.say("x")
@@ -208,8 +208,10 @@ async def test_a_client_that_brings_its_own_history_gets_an_answer_to_that() -> 
     "S-config-additional-prompt", "S-config-response-style", "S-config-language", "S-config-temperature"
 )
 async def test_style_language_and_sampling_reach_the_request() -> None:
-    style = Style(ResponseStyle.FRIENDLY, "it", CitationFormat.FOOTNOTE, "Mention cats.", "Search twice.")
-    agent = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),), style=style, sampling=Sampling(temperature=0.3))
+    style = WritingStyle(ResponseStyle.FRIENDLY, "it", CitationFormat.FOOTNOTE, "Mention cats.", "Search twice.")
+    agent = Agent(
+        NAME, persona=(("IDENTITY.md", "You are Ada."),), style=style, sampling=SamplingSettings(temperature=0.3)
+    )
     model = ScriptedModel(Say("ciao"), Say("again"))
     async with open_house(model, agent=agent) as house:
         await house.say("x")
@@ -316,7 +318,7 @@ async def test_a_request_asks_for_4096_tokens_unless_the_agent_or_the_message_sa
     async with open_house(model) as house:
         await house.say("x")
         await house.say("x", max_output_tokens=7)
-    async with open_house(model, agent=Agent(NAME, limits=Limits(max_output_tokens=99))) as house:
+    async with open_house(model, agent=Agent(NAME, limits=TurnLimits(max_output_tokens=99))) as house:
         await house.say("x")
         await house.say("x", max_output_tokens=5000)
     assert [request.max_output_tokens for request in model.requests] == [4096, 7, 99, 99]
@@ -370,7 +372,7 @@ async def test_the_end_of_a_turn_waits_for_a_database_that_is_locked_and_is_whol
         with anyio.fail_after(10):
             await house.durable.wait(turn.id)
         assert (await house.turns.get(turn.id)).reply == "a paid answer"
-        assert [text_of(m.parts) for m in await house.session()] == ["x", "a paid answer"]
+        assert [join_text(m.parts) for m in await house.session()] == ["x", "a paid answer"]
 
 
 async def test_what_was_done_before_a_fault_of_the_database_is_in_the_record_of_the_failed_turn() -> None:
@@ -419,7 +421,7 @@ async def test_a_turn_ends_even_when_what_happened_in_it_cannot_be_written(monke
     async def fail(*_: object) -> None:
         raise ValueError("secret detail")
 
-    monkeypatch.setattr(Steps, "write", fail)
+    monkeypatch.setattr(TurnSteps, "write", fail)
     async with open_house(ScriptedModel(Say("hello"))) as house:
         with anyio.fail_after(10):
             done = await house.say("x")

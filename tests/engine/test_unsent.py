@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy, Planning
+from denizen.domain.agent import Agent, ContextStrategy, ToolPlanning
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId
-from denizen.domain.message import Author, text_of
+from denizen.domain.message import Author, join_text
 from denizen.domain.room import Post, Room
-from denizen.engine.inspection.replay import Unsent, plan_requests
+from denizen.engine.inspection.replay import PlannedRequest, plan_requests
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.engine.house import NAME, House, message, open_house
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 ADA = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),))
 
 
-async def plan(house: House, text: str, **more: object) -> list[Unsent]:
+async def plan(house: House, text: str, **more: object) -> list[PlannedRequest]:
     return await plan_requests(house.runtime, house.services, message(text, **more))
 
 
@@ -38,14 +38,14 @@ async def test_the_request_of_the_next_turn_is_told_beforehand_and_nothing_is_se
         async with house.store.work() as work:
             assert len(await work.turns.list_turns()) == 1
         await house.say("Which number?", instructions="Be brief.")
-    assert unsent == Unsent("scripted/model", model.requests[1])
+    assert unsent == PlannedRequest("scripted/model", model.requests[1])
     assert [each.kind for each in unsent.request.messages] == ["history", "history", "question"]
 
 
 @pytest.mark.proves("C-inspect-payload")
 async def test_where_tools_are_planned_the_plan_and_the_answer_without_tools_are_told() -> None:
     model = ScriptedModel(Say('{"tool": "none"}'), Say("Hello."))
-    async with open_house(model, agent=replace(ADA, planning=Planning.PLAN)) as house:
+    async with open_house(model, agent=replace(ADA, planning=ToolPlanning.PLAN)) as house:
         unsent = await plan(house, "hi")
         session = await house.session()
         await house.say("hi")
@@ -78,7 +78,7 @@ async def test_in_a_room_that_is_mirrored_what_was_said_there_is_told_too() -> N
                 await work.archive.put_room(Room("chat", "10", "general", guild="1"))
                 await work.archive.put([Post("chat", "501", "10", Author("2", "Ben"), "The plums are ripe.", now)])
             [unsent] = await plan_requests(house.runtime, house.services, message("What is ripe?"), conversation.id)
-            texts = [text_of(each.parts) for each in unsent.request.messages]
+            texts = [join_text(each.parts) for each in unsent.request.messages]
             async with house.store.work() as work:
                 assert await work.transcripts.list_blocks(place) == []
         assert "Ben: The plums are ripe." in "\n".join(texts), name

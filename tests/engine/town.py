@@ -19,22 +19,22 @@ from denizen.domain.proposal import LearningPolicy
 from denizen.domain.room import Room, RoomKind
 from denizen.domain.turn import TurnStatus
 from denizen.engine.archive.backfill import Backfiller
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.removal import Privacy
-from denizen.engine.gate.executor import Gate
-from denizen.engine.loop.services import Services
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
+from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.memory.keeper import MemoryKeeper
-from denizen.engine.outbox.outbox import Outbox
+from denizen.engine.outbox.outbox import DeliveryOutbox
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.privacy import KeptWords
 from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.receiver import Desk
 from denizen.engine.resident.resident import Household, Resident
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
-from denizen.engine.turn import Turns
+from denizen.engine.turn import TurnRunner
 from denizen.testing.memory_channel import MemoryChannel, Sent
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_platform import START, MemoryPlatform
@@ -85,15 +85,15 @@ class Town:
     world: World
     model: ScriptedModel
     tools: Tools
-    turns: Turns
+    turns: TurnRunner
     runtime: Runtime
     store: MemoryStore
-    outbox: Outbox
-    channels: Channels
+    outbox: DeliveryOutbox
+    channels: ConnectedAccounts
     accounts: Mapping[AgentName, MemoryChannel]
     residents: Mapping[AgentName, Resident]
     household: Household
-    privacy: Privacy
+    privacy: ArchiveRemoval
 
     @property
     def ada(self) -> MemoryChannel:
@@ -111,9 +111,10 @@ class Town:
                 async with self.store.work(write=False) as work:
                     is_open = await work.turns.list_turns(status=TurnStatus.OPEN)
                     due = [
-                        d for account in self.accounts.values()
+                        d
+                        for account in self.accounts.values()
                         for d in await work.outbox.list_due(account.agent, account.platform)
-                    ]  # fmt: skip
+                    ]
                 is_behind = any(resident.is_behind for resident in self.residents.values())
                 if not is_open and not due and not is_behind and not any(a.is_busy for a in self.accounts.values()):
                     return
@@ -166,12 +167,12 @@ async def open_town(
     tools = tools or Tools()
     agents = agents or {ADA: Agent(ADA, recent_messages=0)}
     rules = manners if isinstance(manners, Mapping) else dict.fromkeys(agents, manners or Manners(preview=False))
-    clock, runtime, channels = world.clock, Runtime(), Channels()
+    clock, runtime, channels = world.clock, Runtime(), ConnectedAccounts()
     durable = MemoryDurable(world.log)
     memories = MemoryKeeper(world.store, channels, clock, policy=lambda: runtime.current.recall, written=written)
-    services = Services(world.store, durable, Live(), Gate(clock), clock, memories=memories)
-    outbox = Outbox(runtime, world.store, clock, channels)
-    turns = Turns(runtime, services, outbox=outbox)
+    services = EngineServices(world.store, durable, LiveEvents(), ToolExecutor(clock), clock, memories=memories)
+    outbox = DeliveryOutbox(runtime, world.store, clock, channels)
+    turns = TurnRunner(runtime, services, outbox=outbox)
     await runtime.swap(
         Generation(
             1,
@@ -186,12 +187,16 @@ async def open_town(
         )
     )
     policy = archive or ArchivePolicy()
-    mirror = Mirror(world.store, lambda: policy, clock)
-    privacy = Privacy(mirror, clock)
+    mirror = ArchiveMirror(world.store, lambda: policy, clock)
+    privacy = ArchiveRemoval(mirror, clock)
     household = Household(
-        services, channels, mirror, Backfiller(world.store, mirror, clock),
-        KeptWords(world.store, mirror, privacy), Proposing(mirror),
-    )  # fmt: skip
+        services,
+        channels,
+        mirror,
+        Backfiller(world.store, mirror, clock),
+        KeptWords(world.store, mirror, privacy),
+        Proposing(mirror),
+    )
     exchanges = Exchanges(world.store)
     accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}
     world.platform.accounts[:] = list(accounts.values())

@@ -320,11 +320,7 @@ CLAUDEBOT: tuple[Requirement, ...] = (
         issue="discord",
     ),
     Requirement(
-        "CW9",
-        "3.7",
-        "Denizen does not have: code fences broken by splitting.",
-        status="covered",
-        issue="discord",
+        "CW9", "3.7", "Denizen does not have: code fences broken by splitting.", status="covered", issue="discord"
     ),
     Requirement(
         "CW10",

@@ -22,11 +22,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         issue="discord",
     ),
     Requirement(
-        "L-config-name",
-        "5.1",
-        "An agent has a name, Assistant by default.",
-        status="open",
-        issue="foundation",
+        "L-config-name", "5.1", "An agent has a name, Assistant by default.", status="open", issue="foundation"
     ),
     Requirement(
         "L-config-model",
@@ -94,13 +90,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         status="covered",
         issue="discord",
     ),
-    Requirement(
-        "L2",
-        "5.2",
-        "A user has 20 requests in a sliding hour.",
-        status="covered",
-        issue="discord",
-    ),
+    Requirement("L2", "5.2", "A user has 20 requests in a sliding hour.", status="covered", issue="discord"),
     Requirement(
         "L3",
         "5.2",
@@ -290,11 +280,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         issue="foundation",
     ),
     Requirement(
-        "L-tool-get-current-time",
-        "5.4",
-        "`get_current_time` returns the time.",
-        status="covered",
-        issue="foundation",
+        "L-tool-get-current-time", "5.4", "`get_current_time` returns the time.", status="covered", issue="foundation"
     ),
     Requirement(
         "L-tool-get-coolest-cities",
@@ -342,13 +328,7 @@ LOCAL_DISCORD: tuple[Requirement, ...] = (
         status="covered",
         issue="gate",
     ),
-    Requirement(
-        "LW3",
-        "5.5",
-        "Denizen does not have: MCP servers started twice.",
-        status="covered",
-        issue="gate",
-    ),
+    Requirement("LW3", "5.5", "Denizen does not have: MCP servers started twice.", status="covered", issue="gate"),
     Requirement(
         "LW4",
         "5.5",

@@ -51,11 +51,7 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
         issue="web",
     ),
     Requirement(
-        "S-http-chats-id-delete",
-        "2.7 DELETE /api/chats/:id",
-        "A user deletes an own chat.",
-        status="open",
-        issue="web",
+        "S-http-chats-id-delete", "2.7 DELETE /api/chats/:id", "A user deletes an own chat.", status="open", issue="web"
     ),
     Requirement(
         "S-http-chats-id-share-patch",
@@ -72,11 +68,7 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
         issue="knowledge",
     ),
     Requirement(
-        "S-http-sources-post",
-        "2.7 POST /api/sources",
-        "An admin adds a source.",
-        status="covered",
-        issue="knowledge",
+        "S-http-sources-post", "2.7 POST /api/sources", "An admin adds a source.", status="covered", issue="knowledge"
     ),
     Requirement(
         "S-http-sources-id-put",
@@ -256,11 +248,7 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
         issue="admin",
     ),
     Requirement(
-        "S-http-admin-users-get",
-        "2.7 GET /api/admin/users",
-        "An admin lists the users.",
-        status="open",
-        issue="admin",
+        "S-http-admin-users-get", "2.7 GET /api/admin/users", "An admin lists the users.", status="open", issue="admin"
     ),
     Requirement(
         "S-http-admin-users-patch",
@@ -313,11 +301,7 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
         reason="It works around a host without long-lived processes; Denizen keeps its gateway connection open.",
     ),
     Requirement(
-        "S-auth-sign-in",
-        "2.7",
-        "People sign in with e-mail and password or with GitHub.",
-        status="open",
-        issue="web",
+        "S-auth-sign-in", "2.7", "People sign in with e-mail and password or with GitHub.", status="open", issue="web"
     ),
     Requirement(
         "S-auth-api-keys",
@@ -334,11 +318,7 @@ SAVOIR_ROUTES: tuple[Requirement, ...] = (
         issue="web",
     ),
     Requirement(
-        "S-auth-first-user",
-        "2.7",
-        "The first user who registers becomes an admin.",
-        status="open",
-        issue="web",
+        "S-auth-first-user", "2.7", "The first user who registers becomes an admin.", status="open", issue="web"
     ),
     Requirement(
         "S-http-errors",

@@ -52,11 +52,7 @@ SAVOIR_SCREENS: tuple[Requirement, ...] = (
         issue="admin",
     ),
     Requirement(
-        "S-admin-api-keys",
-        "2.9",
-        "The API keys page creates, lists and revokes keys.",
-        status="open",
-        issue="admin",
+        "S-admin-api-keys", "2.9", "The API keys page creates, lists and revokes keys.", status="open", issue="admin"
     ),
     Requirement(
         "S-admin-users",
@@ -66,11 +62,7 @@ SAVOIR_SCREENS: tuple[Requirement, ...] = (
         issue="admin",
     ),
     Requirement(
-        "S-admin-docs",
-        "2.9",
-        "The documentation can be read inside the admin pages.",
-        status="open",
-        issue="admin",
+        "S-admin-docs", "2.9", "The documentation can be read inside the admin pages.", status="open", issue="admin"
     ),
     # 2.9 User screens
     Requirement(
@@ -102,20 +94,8 @@ SAVOIR_SCREENS: tuple[Requirement, ...] = (
         status="open",
         issue="web",
     ),
-    Requirement(
-        "S-user-api-keys",
-        "2.9",
-        "A user manages own API keys.",
-        status="open",
-        issue="web",
-    ),
-    Requirement(
-        "S-user-login",
-        "2.9",
-        "A page lets people register and sign in.",
-        status="open",
-        issue="web",
-    ),
+    Requirement("S-user-api-keys", "2.9", "A user manages own API keys.", status="open", issue="web"),
+    Requirement("S-user-login", "2.9", "A page lets people register and sign in.", status="open", issue="web"),
     # 2.9 Tools of the admin chat
     Requirement(
         "S-admin-tool-query-stats",
@@ -132,11 +112,7 @@ SAVOIR_SCREENS: tuple[Requirement, ...] = (
         issue="admin",
     ),
     Requirement(
-        "S-admin-tool-list-sources",
-        "2.9",
-        "The admin chat can list the sources.",
-        status="open",
-        issue="admin",
+        "S-admin-tool-list-sources", "2.9", "The admin chat can list the sources.", status="open", issue="admin"
     ),
     Requirement(
         "S-admin-tool-query-chats",
@@ -146,11 +122,7 @@ SAVOIR_SCREENS: tuple[Requirement, ...] = (
         issue="admin",
     ),
     Requirement(
-        "S-admin-tool-run-sql",
-        "2.9",
-        "The admin chat can run a SELECT and nothing else.",
-        status="open",
-        issue="admin",
+        "S-admin-tool-run-sql", "2.9", "The admin chat can run a SELECT and nothing else.", status="open", issue="admin"
     ),
     Requirement(
         "S-admin-tool-get-agent-config",

@@ -164,11 +164,7 @@ TAILORED: tuple[Requirement, ...] = (
         issue="automation",
     ),
     Requirement(
-        "T21",
-        "4.5",
-        "Hooks may use every tool, not only those of the agent.",
-        status="open",
-        issue="automation",
+        "T21", "4.5", "Hooks may use every tool, not only those of the agent.", status="open", issue="automation"
     ),
     Requirement(
         "T22",

@@ -166,13 +166,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         issue="foundation",
     ),
     # Pages
-    Requirement(
-        "T-ui-dashboard",
-        "4.11",
-        "A dashboard page shows the state of Denizen.",
-        status="open",
-        issue="web",
-    ),
+    Requirement("T-ui-dashboard", "4.11", "A dashboard page shows the state of Denizen.", status="open", issue="web"),
     Requirement(
         "T-ui-projects",
         "4.11",
@@ -180,19 +174,9 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         status="open",
         issue="automation",
     ),
+    Requirement("T-ui-tools", "4.11", "A page lists the tools.", status="open", issue="web"),
     Requirement(
-        "T-ui-tools",
-        "4.11",
-        "A page lists the tools.",
-        status="open",
-        issue="web",
-    ),
-    Requirement(
-        "T-ui-chat",
-        "4.11",
-        "A chat page talks to any agent and shows its tool calls.",
-        status="open",
-        issue="web",
+        "T-ui-chat", "4.11", "A chat page talks to any agent and shows its tool calls.", status="open", issue="web"
     ),
     Requirement(
         "T-ui-config",
@@ -202,13 +186,7 @@ TAILORED_SURFACES: tuple[Requirement, ...] = (
         status="open",
         issue="admin",
     ),
-    Requirement(
-        "T-ui-help",
-        "4.11",
-        "A help page explains the use.",
-        status="open",
-        issue="web",
-    ),
+    Requirement("T-ui-help", "4.11", "A help page explains the use.", status="open", issue="web"),
     # Task watcher
     Requirement(
         "T-task-watcher",

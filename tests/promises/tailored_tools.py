@@ -61,18 +61,10 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         issue="gate",
     ),
     Requirement(
-        "T-tool-read",
-        "4.8",
-        "`read` returns a file inside the allowed paths only.",
-        status="covered",
-        issue="gate",
+        "T-tool-read", "4.8", "`read` returns a file inside the allowed paths only.", status="covered", issue="gate"
     ),
     Requirement(
-        "T-tool-write",
-        "4.8",
-        "`write` writes a file inside the allowed paths only.",
-        status="covered",
-        issue="gate",
+        "T-tool-write", "4.8", "`write` writes a file inside the allowed paths only.", status="covered", issue="gate"
     ),
     Requirement(
         "T-tool-web-fetch",
@@ -82,11 +74,7 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         issue="foundation",
     ),
     Requirement(
-        "T-tool-web-search",
-        "4.8",
-        "`web_search` through Brave returns 5 results.",
-        status="covered",
-        issue="knowledge",
+        "T-tool-web-search", "4.8", "`web_search` through Brave returns 5 results.", status="covered", issue="knowledge"
     ),
     Requirement(
         "T-tool-memory",
@@ -132,13 +120,7 @@ TAILORED_TOOLS: tuple[Requirement, ...] = (
         status="open",
         issue="automation",
     ),
-    Requirement(
-        "T-tool-gmail",
-        "4.8",
-        "`gmail` searches, reads and sends mail.",
-        status="open",
-        issue="automation",
-    ),
+    Requirement("T-tool-gmail", "4.8", "`gmail` searches, reads and sends mail.", status="open", issue="automation"),
     Requirement(
         "T-tool-google-calendar",
         "4.8",

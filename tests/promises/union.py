@@ -112,11 +112,7 @@ UNION: tuple[Requirement, ...] = (
         "only in chat.",
         status="covered",
         issue="gate",
-        same_as=(
-            "V20",
-            "X-approval-absent",
-            "X-internal-calls",
-        ),
+        same_as=("V20", "X-approval-absent", "X-internal-calls"),
     ),
     Requirement(
         "E2",
@@ -125,12 +121,7 @@ UNION: tuple[Requirement, ...] = (
         "bypass, and is one function for all callers.",
         status="covered",
         issue="knowledge",
-        same_as=(
-            "S19",
-            "SW1",
-            "SW2",
-            "SW3",
-        ),
+        same_as=("S19", "SW1", "SW2", "SW3"),
     ),
     Requirement(
         "E3",
@@ -138,10 +129,7 @@ UNION: tuple[Requirement, ...] = (
         "There are at most four cache marks, prefill only where the model accepts it, and an echoed name is removed.",
         status="covered",
         issue="context",
-        same_as=(
-            "CW1",
-            "CW2",
-        ),
+        same_as=("CW1", "CW2"),
     ),
     Requirement(
         "E4",
@@ -150,14 +138,7 @@ UNION: tuple[Requirement, ...] = (
         "backwards at first load, and keeps 8000 tokens of tail.",
         status="covered",
         issue="context",
-        same_as=(
-            "C4",
-            "C7",
-            "CW3",
-            "CW4",
-            "CW5",
-            "CW6",
-        ),
+        same_as=("C4", "C7", "CW3", "CW4", "CW5", "CW6"),
     ),
     Requirement(
         "E5",
@@ -166,10 +147,7 @@ UNION: tuple[Requirement, ...] = (
         "starter.",
         status="covered",
         issue="context",
-        same_as=(
-            "C8",
-            "C9",
-        ),
+        same_as=("C8", "C9"),
     ),
     Requirement(
         "E6",
@@ -177,11 +155,7 @@ UNION: tuple[Requirement, ...] = (
         "The guard works on the stream, includes the agent's own name, ignores position 0, and takes names literally.",
         status="covered",
         issue="context",
-        same_as=(
-            "C26",
-            "C27",
-            "E6-names",
-        ),
+        same_as=("C26", "C27", "E6-names"),
     ),
     Requirement(
         "E6-names",
@@ -197,14 +171,7 @@ UNION: tuple[Requirement, ...] = (
         "counts as run, and `wakeAgent` off only leaves a note.",
         status="open",
         issue="automation",
-        same_as=(
-            "T21",
-            "T22",
-            "T23",
-            "T25",
-            "T28",
-            "T29",
-        ),
+        same_as=("T21", "T22", "T23", "T25", "T28", "T29"),
     ),
     Requirement(
         "E8",
@@ -213,13 +180,7 @@ UNION: tuple[Requirement, ...] = (
         "orphan results after trimming hold together.",
         status="covered",
         issue="foundation",
-        same_as=(
-            "S9",
-            "S10",
-            "T9",
-            "T10",
-            "T15",
-        ),
+        same_as=("S9", "S10", "T9", "T10", "T15"),
     ),
     Requirement(
         "E9",
@@ -228,12 +189,7 @@ UNION: tuple[Requirement, ...] = (
         "and saving broken YAML reports failure.",
         status="covered",
         issue="foundation",
-        same_as=(
-            "T2",
-            "T3",
-            "TW11",
-            "TW19",
-        ),
+        same_as=("T2", "T3", "TW11", "TW19"),
     ),
     Requirement(
         "E10",
@@ -242,17 +198,7 @@ UNION: tuple[Requirement, ...] = (
         "fences survive, subscriptions persist, MCP servers are isolated.",
         status="covered",
         issue="discord",
-        same_as=(
-            "L4",
-            "L7",
-            "L9",
-            "LW1",
-            "CW8",
-            "CW9",
-            "SW11",
-            "LW4",
-            "LW12",
-        ),
+        same_as=("L4", "L7", "L9", "LW1", "CW8", "CW9", "SW11", "LW4", "LW12"),
     ),
     # Promises of the product
     Requirement(

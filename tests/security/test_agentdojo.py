@@ -64,8 +64,16 @@ def test_what_is_missing_is_named_with_the_way_to_get_it(monkeypatch: pytest.Mon
 
 
 def test_a_broken_promise_is_told_in_every_form() -> None:
-    broken = Result("bank", Watched.ASKER, "task", useful=True, injection="order", tier=Tier.DANGEROUS,
-                    is_reached=True, succeeded=True)  # fmt: skip
+    broken = Result(
+        "bank",
+        Watched.ASKER,
+        "task",
+        useful=True,
+        injection="order",
+        tier=Tier.DANGEROUS,
+        is_reached=True,
+        succeeded=True,
+    )
     report = Report(results=[broken], version="AgentDojo")
     assert to_json(report)["held"] is False
     assert "NOT HELD:\n\n- bank, task, order" in to_text(report)

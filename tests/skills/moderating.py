@@ -15,7 +15,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolResult, ToolSpec
-from denizen.engine.runtime.connected_accounts import Acting, Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActions
 from denizen.ports.fetch import Downloaded
 from denizen.skill import SkillServices, SkillToolset
 from denizen.skills import load_builtin
@@ -74,7 +74,7 @@ async def bridge(folder: Path) -> AsyncGenerator[Bridge]:
         harbour = Harbour(discord)
         harbour.guild.set_roles(harbour.ada.user, [harbour.guild.add_role("all", permissions=Permission.ADMINISTRATOR)])
         async with running(harbour) as (account, _):
-            channels = Channels()
+            channels = ConnectedAccounts()
             channels.add(account)
             built = Bridge(harbour, folder)
             services = _services(built, channels)
@@ -89,12 +89,12 @@ async def bridge(folder: Path) -> AsyncGenerator[Bridge]:
         assert not faults, "\n".join(faults[:10])
 
 
-def _services(built: Bridge, channels: Channels) -> SkillServices:
+def _services(built: Bridge, channels: ConnectedAccounts) -> SkillServices:
     around = Surroundings(built.folder)
     return replace(
         around.services(),
         clock=SystemClock(),
-        open_platform=Acting(channels).open,
+        open_platform=PlatformActions(channels).open,
         shared_of={"moderation": built.folder / "shared"}.get,
         download=built.download,
     )

@@ -14,7 +14,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Attachment, Post, Room
 from denizen.domain.tool import ToolResult
-from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.archive.post_embedding import NOW_S
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
 from denizen.skill import SkillToolset
@@ -236,7 +236,7 @@ async def test_without_an_archive_each_tool_says_so(tmp_path: Path) -> None:
 class Mirroring:
     """A listener that mirrors what it hears, and nothing else."""
 
-    mirror: Mirror
+    mirror: ArchiveMirror
     commands: Sequence[CommandSpec] = ()
     heard: list[str] = field(default_factory=list[str])
 

@@ -72,10 +72,7 @@ TIERS: Mapping[str, Mapping[Tier, str]] = {
         Tier.SENSITIVE: "set_nickname remove_role send_direct_message",
         Tier.DANGEROUS: "add_role",
     },
-    "components": {
-        Tier.SENSITIVE: "post_choices",
-        Tier.DANGEROUS: "post_role_menu",
-    },
+    "components": {Tier.SENSITIVE: "post_choices", Tier.DANGEROUS: "post_role_menu"},
 }
 """What was decided for every tool of every built-in skill: skill to tier to names, with spaces between."""
 

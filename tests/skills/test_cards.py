@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from denizen.domain.delivery import Content, Embed
-from denizen.domain.extras import extras_of
+from denizen.domain.attachments import collect_extras
+from denizen.domain.delivery import EmbedCard, MessageContent
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.tool import ToolResult
@@ -28,25 +28,37 @@ async def make(tmp_path: Path, *, on_platform: bool = True, **args: Json) -> Too
 @pytest.mark.proves("V-skill-utility")
 async def test_a_card_has_everything_that_was_given(tmp_path: Path) -> None:
     result = await make(
-        tmp_path, title="Menu", text="Today", fields={"Soup": "3 €", "Tea": "2 €"}, colour="#2F855a",
-        image="https://a.example/tea.png", link="https://a.example",
-    )  # fmt: skip
+        tmp_path,
+        title="Menu",
+        text="Today",
+        fields={"Soup": "3 €", "Tea": "2 €"},
+        colour="#2F855a",
+        image="https://a.example/tea.png",
+        link="https://a.example",
+    )
     assert result.text == "The card is shown with your answer."
-    card = Embed(
+    card = EmbedCard(
         "Menu", "Today", "https://a.example", "https://a.example/tea.png", (("Soup", "3 €"), ("Tea", "2 €")), 0x2F855A
     )
-    assert extras_of([result.data]) == (Content("", (card,)),)
+    assert collect_extras([result.data]) == (MessageContent("", (card,)),)
 
 
 async def test_a_title_is_enough(tmp_path: Path) -> None:
-    assert extras_of([(await make(tmp_path, title="Hi")).data]) == (Content("", (Embed("Hi"),)),)
+    assert collect_extras([(await make(tmp_path, title="Hi")).data]) == (MessageContent("", (EmbedCard("Hi"),)),)
 
 
 @pytest.mark.parametrize(
     "args",
-    [{}, {"title": "  "}, {"title": "t", "colour": "red"}, {"title": "t", "image": "file:///etc/passwd"},
-     {"title": "t", "link": "javascript:x"}, {"title": "t" * 300}, {"fields": {str(n): "x" for n in range(26)}}],
-)  # fmt: skip
+    [
+        {},
+        {"title": "  "},
+        {"title": "t", "colour": "red"},
+        {"title": "t", "image": "file:///etc/passwd"},
+        {"title": "t", "link": "javascript:x"},
+        {"title": "t" * 300},
+        {"fields": {str(n): "x" for n in range(26)}},
+    ],
+)
 async def test_what_cannot_be_a_card_is_refused(tmp_path: Path, args: dict[str, Json]) -> None:
     result = await make(tmp_path, on_platform=True, **args)
     assert result.is_error

@@ -14,7 +14,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, ToolResult, ToolSpec
-from denizen.engine.runtime.connected_accounts import Acting, Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActions
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
 from denizen.testing.discord import Message, Permission, open_discord
@@ -63,9 +63,9 @@ async def desk(folder: Path) -> AsyncGenerator[Desk]:
         harbour.guild.add_channel("help", kind="forum", tags=["bug"])
         harbour.guild.add_role("red")
         async with running(harbour) as (account, _):
-            channels = Channels()
+            channels = ConnectedAccounts()
             channels.add(account)
-            services = replace(Surroundings(folder).services(), open_platform=Acting(channels).open)
+            services = replace(Surroundings(folder).services(), open_platform=PlatformActions(channels).open)
             toolsets = [SkillToolset(load_builtin(name), services) for name in ("discord", "components")]
             yield Desk(harbour, {spec.name: each for each in toolsets for spec in await each.list_tools()})
         path = find_schema()
@@ -168,7 +168,5 @@ def test_what_shows_words_elsewhere_is_a_send_and_says_where_to() -> None:
     sends = {spec.name: spec.destinations for spec in specs if Effect.SEND in spec.effects}
     assert {name for name, to in sends.items() if not to} == {"crosspost_message"}
     quiet = {spec.name for spec in specs} - set(sends)
-    assert quiet == {
-        "delete_own_message", "delete_message", "pin_message", "read_reactions", "end_poll", "read_poll",
-    }  # fmt: skip
+    assert quiet == {"delete_own_message", "delete_message", "pin_message", "read_reactions", "end_poll", "read_poll"}
     assert [spec.name for spec in specs if spec.destructive] == ["delete_message"]

@@ -50,9 +50,21 @@ async def test_nothing_outside_is_read(shared: Path) -> None:
     (shared / "way").symlink_to(shared.parent)
     os.mkfifo(shared / "pipe")
     for path in (
-        str(outside), "../secret.txt", f"{shared}/../secret.txt", f"{shared}-too/secret.txt", "sub/../../secret.txt",
-        "link.txt", "way/secret.txt", "/etc/hostname", "pipe", "sub", "", "/", "sub/note.txt\0", f"{shared}",
-    ):  # fmt: skip
+        str(outside),
+        "../secret.txt",
+        f"{shared}/../secret.txt",
+        f"{shared}-too/secret.txt",
+        "sub/../../secret.txt",
+        "link.txt",
+        "way/secret.txt",
+        "/etc/hostname",
+        "pipe",
+        "sub",
+        "",
+        "/",
+        "sub/note.txt\0",
+        f"{shared}",
+    ):
         result = await read(shared, path)
         assert result.is_error, path
         assert "hidden words" not in result.text

@@ -51,8 +51,10 @@ def library(tmp_path: Path) -> Library:
 async def test_an_agent_sees_what_all_share_and_what_is_its_own(library: Library):
     listed = (await library.ask("list_knowledge")).text
     assert [line.split(" ")[0] for line in listed.splitlines()[1:-1]] == [
-        "own/diary.md", "shared/plants/rose.md", "shared/rules.txt",
-    ]  # fmt: skip
+        "own/diary.md",
+        "shared/plants/rose.md",
+        "shared/rules.txt",
+    ]
     others = (await library.ask("list_knowledge", agent="ben")).text
     assert "shared/rules.txt" in others and "diary" not in others
     assert (await library.ask("read_knowledge", agent="ben", name="own/diary.md")).is_error
@@ -68,9 +70,14 @@ async def test_a_file_is_read_by_its_name_and_quoted_as_data(library: Library):
 async def test_a_search_finds_passages_of_the_folders_headed_as_they_are_cited(library: Library):
     found = (await library.ask("search_docs", query="Where is SUN wanted?")).text
     assert found.splitlines()[1:-1] == [
-        "[own/diary.md:1-1]", "1: I like the sun.", "",
-        "[shared/plants/rose.md:1-3] (Roses)", "1: # Roses", "2: Roses want sun.", "3: And water.",
-    ]  # fmt: skip
+        "[own/diary.md:1-1]",
+        "1: I like the sun.",
+        "",
+        "[shared/plants/rose.md:1-3] (Roses)",
+        "1: # Roses",
+        "2: Roses want sun.",
+        "3: And water.",
+    ]
     assert (await library.ask("search_docs", query="zebra")).text.startswith("Nothing was found")
     assert (await library.ask("search_docs", query="zebra")).data == {"found": 0}
 
@@ -86,8 +93,10 @@ async def test_passages_of_the_sources_stand_beside_those_of_the_folders(library
     library.toolset = SkillToolset(skill, replace(library.services, search_documents=search))
     found = (await library.ask("search_docs", query="sun")).text
     assert [line for line in found.splitlines() if line.startswith("[")] == [
-        "[docs/sun.md:1-1]", "[own/diary.md:1-1]", "[shared/plants/rose.md:1-3] (Roses)",
-    ]  # fmt: skip
+        "[docs/sun.md:1-1]",
+        "[own/diary.md:1-1]",
+        "[shared/plants/rose.md:1-3] (Roses)",
+    ]
     found = (await library.ask("search_docs", query="sun", source="sky")).text
     assert [line for line in found.splitlines() if line.startswith("[")] == ["[docs/sun.md:1-1]"]
     assert asked == [("sun", (), 6), ("sun", ("sky",), 6)]
@@ -101,9 +110,21 @@ async def test_folders_that_do_not_exist_are_empty(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "name",
-    ["../secrets.md", "shared/../../secrets.md", "own/plants/../../../secrets.md", "/etc/hosts.txt", "shared//etc/x.md",
-     "shared/.hidden.md", "shared/out/secret.md", "shared/link.md", "shared/pipe.md", "shared/plants", "", "a\0b.md"],
-)  # fmt: skip
+    [
+        "../secrets.md",
+        "shared/../../secrets.md",
+        "own/plants/../../../secrets.md",
+        "/etc/hosts.txt",
+        "shared//etc/x.md",
+        "shared/.hidden.md",
+        "shared/out/secret.md",
+        "shared/link.md",
+        "shared/pipe.md",
+        "shared/plants",
+        "",
+        "a\0b.md",
+    ],
+)
 async def test_no_name_and_no_link_leads_out_of_the_folders(library: Library, tmp_path: Path, name: str):
     import os
 

@@ -128,9 +128,14 @@ async def test_what_takes_something_from_people_needs_people_and_what_is_told_to
     async with bridge(tmp_path) as it:
         destructive = {name for name, spec in it.specs.items() if spec.destructive}
         assert destructive == {
-            "kick_member", "ban_member", "purge_messages", "delete_channel", "delete_role", "delete_emoji",
+            "kick_member",
+            "ban_member",
+            "purge_messages",
+            "delete_channel",
+            "delete_role",
+            "delete_emoji",
             "delete_webhook",
-        }  # fmt: skip
+        }
         sending = {name: spec.destinations for name, spec in it.specs.items() if Effect.SEND in spec.effects}
         assert sending == {"warn_member": ("member",), "send_direct_message": ("member",)}
 

@@ -156,10 +156,35 @@ def test_tags_have_lower_case_names_and_the_first_of_equal_attributes() -> None:
 
 
 PIECES = [
-    "<", ">", "</", "<!--", "-->", "<p>", "</p>", "<a href=x>", "</a>", "<main>", "</main>", "<li>", "<td>", "'", '"',
-    "=", " ", "x", "&amp;", "<script>", "</script>", "<title>", "<div hidden>", "</div>", "<pre>", "\n", "<br/>",
+    "<",
+    ">",
+    "</",
+    "<!--",
+    "-->",
+    "<p>",
+    "</p>",
+    "<a href=x>",
+    "</a>",
+    "<main>",
+    "</main>",
+    "<li>",
+    "<td>",
+    "'",
+    '"',
+    "=",
+    " ",
+    "x",
+    "&amp;",
+    "<script>",
+    "</script>",
+    "<title>",
+    "<div hidden>",
+    "</div>",
+    "<pre>",
+    "\n",
+    "<br/>",
     "<a b='",
-]  # fmt: skip
+]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=60))

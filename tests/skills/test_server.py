@@ -45,9 +45,14 @@ async def test_a_call_that_runs_again_makes_nothing_twice(tmp_path: Path) -> Non
             await it.do(ana, "create_emoji", key=f"emoji {key}", name="anchor", url="https://web.example/a.png")
             await it.do(ana, "create_webhook", key=f"hook {key}", name="news")
             await it.do(
-                ana, "create_event", key=f"event {key}", name="Race", start=tomorrow(), end=tomorrow()[:-5] + "22:00",
+                ana,
+                "create_event",
+                key=f"event {key}",
+                name="Race",
+                start=tomorrow(),
+                end=tomorrow()[:-5] + "22:00",
                 location="pier",
-            )  # fmt: skip
+            )
         assert (len(guild.channels) - before[0], len(guild.roles) - before[1]) == (2, 2)
         assert len(guild.emojis) == len(guild.events) == len(it.harbour.world.realm.webhooks) == 2
 

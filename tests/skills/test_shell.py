@@ -81,8 +81,11 @@ async def test_a_batch_tells_the_output_the_exit_code_and_the_duration_of_every_
     rows = result.data["commands"]
     assert isinstance(rows, list)
     assert [(row["exit_code"], row["refused"]) for row in rows if isinstance(row, dict)] == [
-        (0, False), (1, False), (126, True), (1, False),
-    ]  # fmt: skip
+        (0, False),
+        (1, False),
+        (126, True),
+        (1, False),
+    ]
     assert all(isinstance(row["duration_ms"], int) for row in rows if isinstance(row, dict))
 
 

@@ -10,13 +10,13 @@ import anyio
 import pytest
 
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.message import TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.channel import Arrival, Channel, CommandCall, CommandReply, CommandSpec, Listener, Press, Reacted
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
@@ -42,7 +42,7 @@ class Ears:
         self.arrivals.append(arrival)
         self.told.append(f"{'edit' if arrival.is_edit else 'message'} {arrival.question}")
         if self.answers is not None and arrival.mentions_me:
-            await self.answers.post(arrival.room.place, Content("hi"), nonce="n", reply_to=arrival.post.id)
+            await self.answers.post(arrival.room.place, MessageContent("hi"), nonce="n", reply_to=arrival.post.id)
 
     async def on_delete(self, room: Room, post_ids: Sequence[str]) -> None:
         self.told.append(f"delete {' '.join(post_ids)}")
@@ -132,7 +132,7 @@ async def test_a_connected_account_hears_everything_in_order_and_itself_too() ->
 
 async def test_a_reply_to_the_account_is_seen_as_one_and_missed_messages_can_be_listed() -> None:
     scene = Scene()
-    mine = await scene.ada.post(scene.place, Content("hi"), nonce="a")
+    mine = await scene.ada.post(scene.place, MessageContent("hi"), nonce="a")
     reply = scene.platform.say(scene.general, "ana", "thanks", reply_to=mine)
     arrivals = await scene.ada.list_arrivals(scene.general, after=mine)
     assert [(arrival.post.id, arrival.replies_to_me) for arrival in arrivals] == [(reply.id, True)]
@@ -158,10 +158,10 @@ async def test_the_same_nonce_posts_once_even_when_the_answer_was_lost() -> None
     scene = Scene()
     scene.ada.fail("post", Unavailable("lost"), after=True)
     with pytest.raises(Unavailable):
-        await scene.ada.post(scene.place, Content("one"), nonce="n1")
-    again = await scene.ada.post(scene.place, Content("one"), nonce="n1")
+        await scene.ada.post(scene.place, MessageContent("one"), nonce="n1")
+    again = await scene.ada.post(scene.place, MessageContent("one"), nonce="n1")
     assert [sent.id for sent in scene.ada.sent] == [again]
-    assert await scene.ada.post(scene.place, Content("two"), nonce="n2") != again
+    assert await scene.ada.post(scene.place, MessageContent("two"), nonce="n2") != again
     assert [post.text for post in scene.platform.list_posts(scene.general.id)] == ["one", "two"]
 
 
@@ -170,29 +170,29 @@ async def test_a_failure_happens_as_often_as_it_was_asked_for() -> None:
     scene.ada.fail("post", Unavailable("down"), times=2)
     for _ in range(2):
         with pytest.raises(Unavailable):
-            await scene.ada.post(scene.place, Content("one"), nonce="n1")
+            await scene.ada.post(scene.place, MessageContent("one"), nonce="n1")
     assert scene.platform.list_posts(scene.general.id) == []
-    assert await scene.ada.post(scene.place, Content("one"), nonce="n1")
+    assert await scene.ada.post(scene.place, MessageContent("one"), nonce="n1")
     assert scene.ada.asked == ["post"] * 3
 
 
 async def test_own_messages_are_edited_and_deleted_and_those_of_others_are_not() -> None:
     scene = Scene()
     theirs = scene.platform.write(scene.general, "ana", "hers")
-    mine = await scene.ada.post(scene.place, Content("one"), nonce="n1", reply_to=theirs.id)
-    await scene.ada.edit(scene.place, mine, Content("two"))
-    assert scene.ada.sent[0].content == Content("two")
+    mine = await scene.ada.post(scene.place, MessageContent("one"), nonce="n1", reply_to=theirs.id)
+    await scene.ada.edit(scene.place, mine, MessageContent("two"))
+    assert scene.ada.sent[0].content == MessageContent("two")
     assert scene.ada.sent[0].reply_to == theirs.id
     with pytest.raises(NotAllowed):
-        await scene.ada.edit(scene.place, theirs.id, Content("mine"))
+        await scene.ada.edit(scene.place, theirs.id, MessageContent("mine"))
     with pytest.raises(NotAllowed):
         await scene.ada.delete(scene.place, theirs.id)
     await scene.ada.delete(scene.place, mine)
     await scene.ada.delete(scene.place, mine)
     with pytest.raises(NotFound):
-        await scene.ada.edit(scene.place, mine, Content("three"))
+        await scene.ada.edit(scene.place, mine, MessageContent("three"))
     scene.platform.delete(theirs.id)
-    plain = await scene.ada.post(scene.place, Content("late"), nonce="n2", reply_to=theirs.id)
+    plain = await scene.ada.post(scene.place, MessageContent("late"), nonce="n2", reply_to=theirs.id)
     assert scene.ada.sent[-1].id == plain
     assert scene.ada.sent[-1].reply_to == ""
 
@@ -200,23 +200,23 @@ async def test_own_messages_are_edited_and_deleted_and_those_of_others_are_not()
 async def test_a_ticket_that_holds_is_answered() -> None:
     scene = Scene()
     scene.ada.tickets.add("t1")
-    await scene.ada.post(scene.place, Content("one"), nonce="n1", ticket="t1")
+    await scene.ada.post(scene.place, MessageContent("one"), nonce="n1", ticket="t1")
     scene.ada.tickets.clear()
-    await scene.ada.post(scene.place, Content("two"), nonce="n2", ticket="t1")
+    await scene.ada.post(scene.place, MessageContent("two"), nonce="n2", ticket="t1")
     assert [sent.ticket for sent in scene.ada.sent] == ["t1", ""]
 
 
 @pytest.mark.parametrize(
     ("place", "content", "error"),
     [
-        (Place("discord", "no"), Content("one"), NotFound),
-        (Place("discord", "staff"), Content("one"), NotAllowed),
-        (Place("discord", "open"), Content(""), InvalidInput),
-        (Place("discord", "open"), Content("x" * 2001), InvalidInput),
+        (Place("discord", "no"), MessageContent("one"), NotFound),
+        (Place("discord", "staff"), MessageContent("one"), NotAllowed),
+        (Place("discord", "open"), MessageContent(""), InvalidInput),
+        (Place("discord", "open"), MessageContent("x" * 2001), InvalidInput),
     ],
 )
 async def test_what_the_platform_refuses_is_not_posted(
-    place: Place, content: Content, error: type[DenizenError]
+    place: Place, content: MessageContent, error: type[DenizenError]
 ) -> None:
     scene = Scene()
     scene.platform.add_room("staff", readers=["ana"], room_id="staff")
@@ -264,7 +264,7 @@ async def test_rooms_are_visible_when_the_asker_every_reader_and_the_account_see
 
 
 async def test_the_registry_knows_one_account_for_an_agent_and_platform() -> None:
-    scene, channels = Scene(), Channels()
+    scene, channels = Scene(), ConnectedAccounts()
     channels.add(scene.ada)
     channels.add(scene.ada)
     assert channels.find("discord", scene.ada.agent) is scene.ada

@@ -154,10 +154,7 @@ def block(kind: str, **fields: Any) -> dict[str, Any]:
             MESSAGES | {"messages": [*MESSAGES["messages"], {"role": "assistant", "content": "Dennis: "}]},  # pyright: ignore[reportGeneralTypeIssues]
             "trailing whitespace",
         ),
-        (
-            MESSAGES | {"system": [block("text", text="x", cache_control={}) for _ in range(5)]},
-            "maximum of 4",
-        ),
+        (MESSAGES | {"system": [block("text", text="x", cache_control={}) for _ in range(5)]}, "maximum of 4"),
         (
             MESSAGES | {"messages": [{"role": "user", "content": [block("tool_result", tool_use_id="a")]}]},
             "tool_result",

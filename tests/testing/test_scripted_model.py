@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from denizen.domain.errors import NotFound, Unavailable
-from denizen.domain.message import Role, TextPart, ToolCallPart, calls_of, text_of
+from denizen.domain.message import Role, TextPart, ToolCallPart, join_text, list_calls
 from denizen.domain.prompt import PromptMessage
 from denizen.ports.model import (
     Capabilities,
@@ -46,14 +46,14 @@ async def test_text_streams_in_pieces_and_comes_whole_at_the_end() -> None:
         TextDelta("end."),
     ]
     reply = last(events)
-    assert text_of(reply.parts) == "Hello, friend."
+    assert join_text(reply.parts) == "Hello, friend."
     assert (reply.finish_reason, reply.model, reply.provider) == ("stop", "scripted/model", "scripted")
 
 
 async def test_requests_are_recorded_and_steps_are_played_in_order() -> None:
     model = ScriptedModel(Say("one"))
     model.script(Say("two"))
-    assert [text_of(last(await play(model)).parts) for _ in range(2)] == ["one", "two"]
+    assert [join_text(last(await play(model)).parts) for _ in range(2)] == ["one", "two"]
     assert model.requests == [HI, HI]
     assert model.left == 0
 
@@ -61,7 +61,7 @@ async def test_requests_are_recorded_and_steps_are_played_in_order() -> None:
 async def test_tool_calls_get_ids_when_they_have_none() -> None:
     model = ScriptedModel(Say(calls=[call("look", at="x"), call("look", id="mine")]))
     reply = last(await play(model))
-    assert [(asked.id, asked.args) for asked in calls_of(reply.parts)] == [("call_1_1", {"at": "x"}), ("mine", {})]
+    assert [(asked.id, asked.args) for asked in list_calls(reply.parts)] == [("call_1_1", {"at": "x"}), ("mine", {})]
     assert reply.finish_reason == "tool_calls"
 
 
@@ -84,14 +84,14 @@ async def test_a_step_may_look_at_the_request() -> None:
     def answer(request: ModelRequest) -> Say:
         return Say(f"{len(request.messages)} messages")
 
-    assert text_of(last(await play(ScriptedModel(answer))).parts) == "1 messages"
+    assert join_text(last(await play(ScriptedModel(answer))).parts) == "1 messages"
 
 
 async def test_a_script_that_is_too_short_fails_the_test() -> None:
     with pytest.raises(AssertionError, match="no step for request 1"):
         await play(ScriptedModel())
     model = ScriptedModel(otherwise=Say("always"))
-    assert [text_of(last(await play(model)).parts) for _ in range(3)] == ["always"] * 3
+    assert [join_text(last(await play(model)).parts) for _ in range(3)] == ["always"] * 3
 
 
 async def test_gates_hold_the_model_where_the_test_wants_it() -> None:
@@ -111,7 +111,7 @@ async def test_gates_hold_the_model_where_the_test_wants_it() -> None:
         await halfway.reached.wait()
         assert heard == [TextDelta("one two ")]
         halfway.open.set()
-    assert text_of(last(heard).parts) == "one two three four"
+    assert join_text(last(heard).parts) == "one two three four"
 
 
 async def test_models_are_found_by_alias_and_by_name() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from denizen.domain.agent import Agent, Style
+from denizen.domain.agent import Agent, WritingStyle
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen_sdk.wire import AgentConfig, AgentConfigSet, from_json
@@ -18,12 +18,20 @@ from tests.site import ADA, ANN, Site, running_site
 pytestmark = pytest.mark.anyio
 
 FILE = {
-    "agent": "denizen", "name": "", "response_style": "concise", "language": "en", "default_model": "balanced",
-    "max_steps_multiplier": 1.0, "citation_format": "inline", "temperature": None,
-    "additional_prompt": "Mention cats.", "search_instructions": None, "changed": [],
-}  # fmt: skip
+    "agent": "denizen",
+    "name": "",
+    "response_style": "concise",
+    "language": "en",
+    "default_model": "balanced",
+    "max_steps_multiplier": 1.0,
+    "citation_format": "inline",
+    "temperature": None,
+    "additional_prompt": "Mention cats.",
+    "search_instructions": None,
+    "changed": [],
+}
 AGENTS = (
-    Agent(AgentName("denizen"), style=Style(extra_instructions="Mention cats.")),
+    Agent(AgentName("denizen"), style=WritingStyle(extra_instructions="Mention cats.")),
     Agent(AgentName("scribe"), is_routed=True),
 )
 
@@ -66,9 +74,12 @@ async def test_what_an_admin_saves_holds_at_once() -> None:
         assert (status, config["name"], config["changed"]) == (200, "default", ["language", "temperature"])
         _, config = await desk.ask("PUT", "", language=None, response_style="technical")
         assert config == {
-            **FILE, "name": "default", "temperature": 0.2, "response_style": "technical",
+            **FILE,
+            "name": "default",
+            "temperature": 0.2,
+            "response_style": "technical",
             "changed": ["response_style", "temperature"],
-        }  # fmt: skip
+        }
         assert from_json(AgentConfig, config).changed == ("response_style", "temperature")
         async with desk.site.client() as client:
             said = {"message": "hello"}
@@ -81,9 +92,11 @@ async def test_what_an_admin_saves_holds_at_once() -> None:
 async def test_what_cannot_be_is_refused_with_why_and_fix_and_nothing_changes() -> None:
     async with open_desk() as desk:
         wrong: list[tuple[dict[str, Any], str]] = [
-            ({"temperature": 2.5}, "0 to 2"), ({"max_steps_multiplier": 4}, "0.5 to 3"),
-            ({"langauge": "de"}, "'language'"), ({"response_style": "rude", "language": "de"}, "concise"),
-        ]  # fmt: skip
+            ({"temperature": 2.5}, "0 to 2"),
+            ({"max_steps_multiplier": 4}, "0.5 to 3"),
+            ({"langauge": "de"}, "'language'"),
+            ({"response_style": "rude", "language": "de"}, "concise"),
+        ]
         for body, fix in wrong:
             status, answer = await desk.ask("PUT", "", **body)
             assert (status, fix in answer["error"]["fix"]) == (400, True)
@@ -114,9 +127,13 @@ async def test_everybody_reads_how_the_agent_answers_but_not_its_texts() -> None
 async def test_nobody_else_reads_or_changes_them() -> None:
     async with open_desk() as desk:
         for method, path in (
-            ("GET", ""), ("PUT", ""), ("POST", "/reset"), ("GET", "/sets"), ("POST", "/sets/default/activate"),
+            ("GET", ""),
+            ("PUT", ""),
+            ("POST", "/reset"),
+            ("GET", "/sets"),
+            ("POST", "/sets/default/activate"),
             ("DELETE", "/sets/default"),
-        ):  # fmt: skip
+        ):
             status, answer = await desk.ask(method, path, key="key-of-ann")
             assert (status, answer["error"]["code"]) == (403, "admin_only")
 
@@ -130,8 +147,9 @@ async def test_sets_are_made_listed_activated_and_deleted_by_name() -> None:
         _, rows = await desk.ask("GET", "/sets")
         sets = [from_json(AgentConfigSet, row) for row in rows]
         assert [(each.name, each.is_active, each.changed) for each in sets] == [
-            ("default", True, ("language",)), ("exam", False, ("temperature",)),
-        ]  # fmt: skip
+            ("default", True, ("language",)),
+            ("exam", False, ("temperature",)),
+        ]
         status, config = await desk.ask("POST", "/sets/exam/activate")
         assert (status, config["name"], config["temperature"]) == (200, "exam", 0.0)
         assert (await desk.ask("DELETE", "/sets/exam"))[0] == 204

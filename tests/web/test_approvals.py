@@ -11,7 +11,7 @@ import pytest
 
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.verdict import Decision
-from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from denizen_sdk.client import DenizenClient
 from denizen_sdk.errors import ApiError
@@ -24,7 +24,7 @@ KEY = {"ann": "key-of-ann", "ben": "key-of-ben", "ada": "key-of-ada"}
 
 
 def asks(rule: ApprovalRule | None = None) -> GatePolicy:
-    return GatePolicy(rules=(Rule("weather", Decision.ASK, reason="it costs money", approval=rule),))
+    return GatePolicy(rules=(ToolRule("weather", Decision.ASK, reason="it costs money", approval=rule),))
 
 
 def script() -> ScriptedModel:
@@ -147,8 +147,10 @@ async def test_an_unknown_approval_is_not_found() -> None:
                 await client.deny("apr_none")
         problem = caught.value.problem
         assert (problem.status, problem.code, problem.fix) == (
-            404, "approval_not_found", "GET /api/approvals lists them."
-        )  # fmt: skip
+            404,
+            "approval_not_found",
+            "GET /api/approvals lists them.",
+        )
         assert "has this id" in problem.why
 
 

@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from denizen.domain.agent import Agent, Limits
+from denizen.domain.agent import Agent, TurnLimits
 from denizen.domain.ids import AgentName
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen.web.auth import ApiKey
@@ -65,7 +65,7 @@ async def test_a_turn_of_somebody_else_and_one_that_never_was_are_told_in_the_sa
 async def test_a_client_may_ask_for_less_output_than_the_operator_allows_but_not_for_more(
     asked: int | None, given: int
 ) -> None:
-    agent = Agent(AgentName("denizen"), limits=Limits(max_output_tokens=500))
+    agent = Agent(AgentName("denizen"), limits=TurnLimits(max_output_tokens=500))
     async with running_site(talkative(), agents=[agent]) as site, site.client() as client:
         assert (await client.post("/v1/chat/completions", json={**ASK, "max_tokens": asked})).status_code == 200
         [request] = site.model.requests

@@ -11,7 +11,7 @@ import anyio
 import httpx2
 import pytest
 
-from denizen.domain.snapshot import Remote
+from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SourceKind, SyncRun
 from denizen.ports.source import SourceReader
 from denizen.testing.memory_durable import MemoryDurable
@@ -72,14 +72,14 @@ async def open_desk(root: Path, readers: Mapping[SourceKind, SourceReader] = NO_
         house = House(root, readers, store=store, durable=durable)
         houses.append(house)
 
-        async def change(remote: Remote) -> None:
+        async def change(remote: RemoteRepository) -> None:
             house.remote = remote
 
         return KnowledgeParts(
             house.catalog,
             house.sync,
             house.snapshots,
-            lambda: house.remote or Remote(""),
+            lambda: house.remote or RemoteRepository(""),
             change,
             lambda: SECRETS,
             lambda: house.indexing.progress,
@@ -92,16 +92,24 @@ async def open_desk(root: Path, readers: Mapping[SourceKind, SourceReader] = NO_
 
 
 @pytest.mark.proves(
-    "S-http-sources-get", "S-http-sources-post", "S-http-sources-id-put", "S-http-sources-id-delete",
-    "S-http-sync-post", "S-http-sync-source-post", "S-http-snapshot-status-get", "S-http-snapshot-sync-post",
-)  # fmt: skip
+    "S-http-sources-get",
+    "S-http-sources-post",
+    "S-http-sources-id-put",
+    "S-http-sources-id-delete",
+    "S-http-sync-post",
+    "S-http-sync-source-post",
+    "S-http-snapshot-status-get",
+    "S-http-snapshot-sync-post",
+)
 async def test_sources_are_added_read_changed_and_removed(tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", {"a.md": "A", "more/b.md": "B"})
     async with open_desk(tmp_path) as desk:
         owner, admin = desk.owner, desk.admin
-        assert await admin.ask("GET", "/api/sources") == (200, {"total": 0} | {
-            kind: {"count": 0, "sources": []} for kind in ("git", "folder", "sitemap", "youtube", "archive")
-        })  # fmt: skip
+        assert await admin.ask("GET", "/api/sources") == (
+            200,
+            {"total": 0}
+            | {kind: {"count": 0, "sources": []} for kind in ("git", "folder", "sitemap", "youtube", "archive")},
+        )
         status, made = await owner.ask("POST", "/api/sources", location=str(notes), label="Notes")
         assert (status, made["id"], made["folder"], made["readme_only"]) == (201, "notes", "docs/notes", False)
         _, before = await admin.ask("GET", "/api/snapshot/status")
@@ -132,9 +140,10 @@ async def test_a_field_that_nobody_reads_is_refused_with_the_one_that_was_meant(
         _, made = await admin.ask("POST", "/api/sources", location="nuxt/docs")
         assert (await admin.ask("PUT", "/api/sources/docs", **{**made, "label": "Docs"}))[1]["label"] == "Docs"
         for method, path, wrong in (
-            ("PUT", "/api/sources/docs", "content-path"), ("PUT", "/api/snapshot/config", "repo"),
+            ("PUT", "/api/sources/docs", "content-path"),
+            ("PUT", "/api/snapshot/config", "repo"),
             ("POST", "/api/sync", "source"),
-        ):  # fmt: skip
+        ):
             status, answer = await admin.ask(method, path, **{wrong: "x"})
             assert (status, answer["error"]["code"]) == (400, "field_unknown"), (method, path)
 
@@ -154,11 +163,16 @@ async def test_a_member_reads_the_list_without_places_and_changes_nothing(tmp_pa
         [row] = listed["git"]["sources"]
         assert row == {"id": "docs", "label": "", "folder": "docs/docs", "files": 0, "documents": 0, "synced_at": None}
         for method, path in (
-            ("POST", "/api/sources"), ("PUT", "/api/sources/docs"), ("DELETE", "/api/sources/docs"),
-            ("GET", "/api/sync"), ("GET", "/api/snapshot/config"),
-            ("POST", "/api/sync"), ("POST", "/api/sync/docs"), ("GET", "/api/snapshot/status"),
+            ("POST", "/api/sources"),
+            ("PUT", "/api/sources/docs"),
+            ("DELETE", "/api/sources/docs"),
+            ("GET", "/api/sync"),
+            ("GET", "/api/snapshot/config"),
+            ("POST", "/api/sync"),
+            ("POST", "/api/sync/docs"),
+            ("GET", "/api/snapshot/status"),
             ("POST", "/api/snapshot/sync"),
-        ):  # fmt: skip
+        ):
             status, body = await desk.member.ask(method, path, location="nuxt/other")
             assert (status, body["error"]["code"]) == (403, "admin_only"), (method, path)
         assert (await desk.member.ask("GET", "/api/sources"))[1]["total"] == 1
@@ -213,7 +227,7 @@ async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does
     tmp_path: Path,
 ) -> None:
     async with open_desk(tmp_path) as desk:
-        desk.house.remote = Remote(str(tmp_path / "mirror"))
+        desk.house.remote = RemoteRepository(str(tmp_path / "mirror"))
         for name in ("one", "two"):
             await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / name, {"a.md": name})))
 
@@ -241,7 +255,7 @@ async def test_an_admin_reads_where_snapshots_are_pushed_to(tmp_path: Path) -> N
     async with open_desk(tmp_path) as desk:
         nowhere = {"repository": "", "branch": "main", "allow_existing": False}
         assert await desk.admin.ask("GET", "/api/snapshot/config") == (200, nowhere)
-        desk.house.remote = Remote("https://git.example/x.git", "kept", allow_existing=True)
+        desk.house.remote = RemoteRepository("https://git.example/x.git", "kept", allow_existing=True)
         _, told = await desk.admin.ask("GET", "/api/snapshot/config")
         assert told == {"repository": "https://git.example/x.git", "branch": "kept", "allow_existing": True}
 
@@ -252,7 +266,7 @@ async def test_an_admin_changes_where_snapshots_are_pushed_to_and_what_was_read_
         wanted = {"repository": "https://git.example/x.git", "branch": "kept"}
         status, told = await desk.admin.ask("PUT", "/api/snapshot/config", **wanted)
         assert (status, told) == (200, wanted | {"allow_existing": False, "run": ""})
-        assert desk.house.remote == Remote("https://git.example/x.git", "kept")
+        assert desk.house.remote == RemoteRepository("https://git.example/x.git", "kept")
         status, told = await desk.admin.ask("PUT", "/api/snapshot/config", allow_existing=True)
         assert (told["repository"], told["branch"], told["allow_existing"]) == (*wanted.values(), True)
         await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))

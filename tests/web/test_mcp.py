@@ -22,9 +22,9 @@ from denizen.domain.json import Json
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
 from denizen.domain.verdict import Decision
-from denizen.engine.external.requests import OutsideDesk
+from denizen.engine.external.requests import ProgramRequests
 from denizen.engine.runtime.audit_log import read_log
-from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from tests.site import ANN, BEN, Site, running_site
@@ -146,9 +146,13 @@ async def test_a_talk_goes_on_for_each_client_and_each_named_session_and_nobody_
     places = [
         Place("mcp", f"api_key:{who}", session).conversation_id
         for who, session in (
-            ("ann", "mcp editor"), ("ann", "trip"), ("ann", "mcp editor"), ("ben", "mcp editor"), ("ann", "mcp"),
+            ("ann", "mcp editor"),
+            ("ann", "trip"),
+            ("ann", "mcp editor"),
+            ("ben", "mcp editor"),
+            ("ann", "mcp"),
         )
-    ]  # fmt: skip
+    ]
     assert [turn.conversation_id for turn in turns] == places
     assert [turn.agent for turn in turns] == ["denizen", "denizen", "mute", "denizen", "denizen"]
 
@@ -188,7 +192,7 @@ async def test_a_tool_is_called_through_the_gate_on_behalf_of_the_key(old: bool)
 )
 async def test_what_is_refused_says_why_and_what_to_do(tool: str, args: dict[str, Json], says: str) -> None:
     policy = GatePolicy(
-        rules=(Rule("search_archive", Decision.DENY, reason="not here"), Rule("bash", Decision.ASK)),
+        rules=(ToolRule("search_archive", Decision.DENY, reason="not here"), ToolRule("bash", Decision.ASK))
     )
     async with pier(policy=policy) as at, at.client() as client:
         result = await client.call_tool(tool, args)
@@ -211,8 +215,8 @@ async def test_a_fault_is_told_by_a_reference_and_nothing_from_inside(
     async def fail(*_: object) -> None:
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr(OutsideDesk, "ask", fail)
-    monkeypatch.setattr(OutsideDesk, "list_tools", fail)
+    monkeypatch.setattr(ProgramRequests, "ask", fail)
+    monkeypatch.setattr(ProgramRequests, "list_tools", fail)
     async with pier() as at, at.client(old=old) as client:
         for attempt in (client.list_tools, partial(client.call_tool, "ask", {"question": "hi"})):
             with pytest.raises(MCPError, match=r"Something went wrong inside. Reference: err_") as caught:

@@ -19,7 +19,7 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.verdict import Decision
 from denizen.engine.runtime.audit_log import read_log
-from denizen.engine.runtime.tool_policy import GatePolicy, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule
 from denizen.skill import SkillToolset
 from denizen.skills.shell import skill
 from tests.site import ANN, BEN, Site, running_site
@@ -85,19 +85,31 @@ async def test_one_command_or_a_batch_is_run_and_every_stream_comes_back(tmp_pat
         assert only["stdout"] == "shared\n"
         log = [entry.event async for entry in read_log(shore.site.store)]
     assert [(each.actor, each.subject, each.details["origin"]) for each in log] == [
-        ("api_key:ann", "bash", "api"), ("api_key:ann", "bash_batch", "api"), ("api_key:ann", "bash_batch", "api"),
-    ]  # fmt: skip
+        ("api_key:ann", "bash", "api"),
+        ("api_key:ann", "bash_batch", "api"),
+        ("api_key:ann", "bash_batch", "api"),
+    ]
 
 
 @pytest.mark.proves("S20")
 async def test_a_body_has_exactly_one_of_both_within_bounds(tmp_path: Path) -> None:
     long = "echo " + "x" * 1996
     bodies: list[dict[str, Any]] = [
-        {}, {"command": "ls", "commands": ["ls"]}, {"command": ""}, {"command": long}, {"command": 3},
-        {"command": ["ls"]}, {"commands": []}, {"commands": ["ls"] * 11}, {"commands": "ls"}, {"commands": [""]},
-        {"commands": ["ls", long]}, {"commands": ["ls", None]}, {"command": "ls", "sessionId": 3},
+        {},
+        {"command": "ls", "commands": ["ls"]},
+        {"command": ""},
+        {"command": long},
+        {"command": 3},
+        {"command": ["ls"]},
+        {"commands": []},
+        {"commands": ["ls"] * 11},
+        {"commands": "ls"},
+        {"commands": [""]},
+        {"commands": ["ls", long]},
+        {"commands": ["ls", None]},
+        {"command": "ls", "sessionId": 3},
         {"command": "ls", "sessionId": "s" * 201},
-    ]  # fmt: skip
+    ]
     async with open_shore(tmp_path) as shore:
         for body in bodies:
             assert (await shore.refused(**body))["code"] == "field_invalid", body
@@ -153,7 +165,9 @@ async def test_who_has_no_key_or_no_shell_gets_none(tmp_path: Path) -> None:
 
 
 async def test_the_gate_decides_about_the_shell_over_http_too(tmp_path: Path) -> None:
-    policy = GatePolicy(rules=(Rule("bash", Decision.DENY, reason="not today"), Rule("bash_batch", Decision.ASK)))
+    policy = GatePolicy(
+        rules=(ToolRule("bash", Decision.DENY, reason="not today"), ToolRule("bash_batch", Decision.ASK))
+    )
     async with open_shore(tmp_path, policy=policy) as shore:
         status, answer = await shore.send(command="ls")
         assert (status, answer["error"]["code"], answer["error"]["why"]) == (403, "call_denied", "not today")

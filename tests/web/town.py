@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 from denizen.domain.json import Json
-from denizen.domain.snapshot import NOWHERE, Remote
+from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.knowledge.coverage import GapReport
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
@@ -64,7 +64,7 @@ async def open_town(root: Path) -> AsyncGenerator[Site]:
         house = House(root, store=store, durable=durable)
         houses.append(house)
 
-        async def change(remote: Remote) -> None:
+        async def change(remote: RemoteRepository) -> None:
             house.remote = remote
 
         return KnowledgeParts(

@@ -118,9 +118,14 @@ class Accounts:
         denizen = self.denizen
         account = self._open_github(login) if isinstance(login, GitHubLogin) else self._open_discord(login)
         desk = Desk(
-            account, denizen.runtime, denizen.services.store, denizen.services.clock, denizen.turns,
-            denizen.community.outbox, exchanges,
-        )  # fmt: skip
+            account,
+            denizen.runtime,
+            denizen.services.store,
+            denizen.services.clock,
+            denizen.turns,
+            denizen.community.outbox,
+            exchanges,
+        )
         running = _Running(login, anyio.CancelScope(), account)
         self._running[key] = running
         group.start_soon(self._keep, key, running, desk)
@@ -131,10 +136,13 @@ class Accounts:
 
         denizen = self.denizen
         settings = AccountSettings(
-            login.agent, login.token, denizen.settings.discord_endpoints, commands_guild=login.commands_guild,
+            login.agent,
+            login.token,
+            denizen.settings.discord_endpoints,
+            commands_guild=login.commands_guild,
             owned_commands=frozenset(COMMANDS),
             identify_pause_s=SIMULATED_PAUSE_S if denizen.simulation else IDENTIFY_PAUSE_S,
-        )  # fmt: skip
+        )
         return DiscordAccount(settings, denizen.services.clock)
 
     def _open_github(self, login: GitHubLogin) -> GitHubAccount:
@@ -155,12 +163,16 @@ class Accounts:
                 self.states[key] = error.explain()
                 if isinstance(error, NeedsAttention):
                     _log.error(
-                        "account left off: %s", error.message,
+                        "account left off: %s",
+                        error.message,
                         extra={
-                            "agent": agent, "platform": platform, "code": error.code, "why": error.why,
+                            "agent": agent,
+                            "platform": platform,
+                            "code": error.code,
+                            "why": error.why,
                             "fix": error.fix,
                         },
-                    )  # fmt: skip
+                    )
                     await anyio.sleep_forever()
                 _log.warning("account comes back", extra={"agent": agent, "code": error.code, "wait_s": pause_s})
                 await anyio.sleep(pause_s)

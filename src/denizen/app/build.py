@@ -31,22 +31,22 @@ from denizen.app.upkeep import HomeUpkeep, Restart
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
-from denizen.engine.budget.side_completion import Aside, Consult
-from denizen.engine.gate.decision import Judge
-from denizen.engine.gate.executor import Gate
+from denizen.engine.budget.side_completion import BilledCompletion, SideCompletion
+from denizen.engine.gate.decision import PolicyEngine
+from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.engine.knowledge.proof import Prover
-from denizen.engine.loop.services import Services
-from denizen.engine.memory.history_search import Recall
-from denizen.engine.runtime.agent_settings import Assistant
-from denizen.engine.runtime.audit_log import Ledger
-from denizen.engine.runtime.connected_accounts import Acting, Channels
+from denizen.engine.knowledge.proof import AnswerProver
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.memory.history_search import SessionHistorySearch
+from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
+from denizen.engine.runtime.audit_log import AuditLog
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts, PlatformActions
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.tools.toolbox import NestedCalls
-from denizen.engine.turn import Turns
+from denizen.engine.turn import TurnRunner
 from denizen.skills import BUILTIN
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
@@ -74,15 +74,15 @@ class Denizen:
     home: Path
     settings: Settings
     runtime: Runtime
-    services: Services
-    turns: Turns
+    services: EngineServices
+    turns: TurnRunner
     queries: Queries
     statistics: UsageStatistics
     foundations: Foundations
     community: Community
     restart: Restart
     knowledge: Knowledge
-    assistant: Assistant
+    assistant: AgentSettingsOverlay
     simulation: Simulation | None = None
     operator: Principal = LOCAL
 
@@ -126,33 +126,54 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         stack.push_async_callback(pool.aclose)
         mcp = await stack.enter_async_context(McpPool(clock))
         sandbox = await stack.enter_async_context(build_sandbox(settings.sandbox, clock))
-        consult = Consult(runtime, store, clock)
+        consult = BilledCompletion(runtime, store, clock)
         observer = Observer(store, clock, consult)
-        gate = Gate(clock, Judge(clock, observer), ledger=Ledger(store, clock))
+        gate = ToolExecutor(clock, PolicyEngine(clock, observer), ledger=AuditLog(store, clock))
         durable = DbosDurable(DurableSettings(database=_durable_place(settings), rescue=opening.rescue))
-        channels = Channels()
+        channels = ConnectedAccounts()
         embedders = EmbedderPool(home)
         stack.push_async_callback(embedders.aclose)
         memories = build_memories(home, runtime, store, channels, clock)
-        prover, assistant = Prover(open_library(home, clock)), Assistant(store, clock)
-        services = Services(
-            store, durable, Live(), gate, clock, memories=memories, observer=observer, prover=prover,
+        prover, assistant = AnswerProver(open_library(home, clock)), AgentSettingsOverlay(store, clock)
+        services = EngineServices(
+            store,
+            durable,
+            LiveEvents(),
+            gate,
+            clock,
+            memories=memories,
+            observer=observer,
+            prover=prover,
             assistant=assistant,
-        )  # fmt: skip
+        )
         community = build_community(runtime, services, channels)
         restart = Restart()
         knowledge = build_knowledge(home, store, durable, clock, Beside(runtime, community, sandbox))
         foundations = Foundations(
-            home, clock, pool, Recall(store), NestedCalls(runtime, gate), community.lookup.open,
-            Acting(channels).open, community.reminders.open, opening.choice,
-            mcp, embedders, memories, Shelf(home), HomeUpkeep(store, clock, restart),
-            Aside(runtime, consult), knowledge.library, knowledge.search, sandbox,
-        )  # fmt: skip
+            home,
+            clock,
+            pool,
+            SessionHistorySearch(store),
+            NestedCalls(runtime, gate),
+            community.lookup.open,
+            PlatformActions(channels).open,
+            community.reminders.open,
+            opening.choice,
+            mcp,
+            embedders,
+            memories,
+            Shelf(home),
+            HomeUpkeep(store, clock, restart),
+            SideCompletion(runtime, consult),
+            knowledge.library,
+            knowledge.search,
+            sandbox,
+        )
         async with store.work() as work:
             row = await work.generations.add(digest=settings.digest, source="start", now=clock.now())
         await runtime.swap(await build_generation(settings, row.number, foundations))
         stack.push_async_callback(runtime.aclose)
-        turns = Turns(runtime, services, outbox=community.outbox)
+        turns = TurnRunner(runtime, services, outbox=community.outbox)
         if opening.durable:
             mcp.start()
             await durable.start()
@@ -164,9 +185,20 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         gc.enable()
         queries = Queries(runtime, services)
         yield Denizen(
-            home, settings, runtime, services, turns, queries, UsageStatistics(store, clock, runtime), foundations,
-            community, restart, knowledge, assistant, opening.simulation,
-        )  # fmt: skip
+            home,
+            settings,
+            runtime,
+            services,
+            turns,
+            queries,
+            UsageStatistics(store, clock, runtime),
+            foundations,
+            community,
+            restart,
+            knowledge,
+            assistant,
+            opening.simulation,
+        )
 
 
 def make_home(home: Path) -> None:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from denizen.app.embeddings import build_meaning
 from denizen.domain.archiving import ArchivePolicy
 from denizen.engine.archive.backfill import Backfiller
-from denizen.engine.archive.lookup import ArchiveSearch, Lookup
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.post_embedding import PostMeaning
-from denizen.engine.archive.removal import Privacy, Retention
-from denizen.engine.loop.services import Services
-from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.outbox.reminders import Reminders
+from denizen.engine.archive.lookup import ArchiveLookups, ArchiveSearch
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.post_embedding import PostEmbedder
+from denizen.engine.archive.removal import ArchiveRemoval, ArchiveRetention
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.outbox.reminders import ReminderService
 from denizen.engine.resident.privacy import KeptWords
 from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.resident import Household
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Runtime
 
 
@@ -27,34 +27,40 @@ class Community:
     generation each time.
     """
 
-    channels: Channels
-    outbox: Outbox
-    mirror: Mirror
+    channels: ConnectedAccounts
+    outbox: DeliveryOutbox
+    mirror: ArchiveMirror
     backfiller: Backfiller
-    retention: Retention
-    meaning: PostMeaning
-    lookup: Lookup
-    privacy: Privacy
+    retention: ArchiveRetention
+    meaning: PostEmbedder
+    lookup: ArchiveLookups
+    privacy: ArchiveRemoval
     household: Household
     proposing: Proposing
-    reminders: Reminders
+    reminders: ReminderService
 
 
-def build_community(runtime: Runtime, services: Services, channels: Channels) -> Community:
+def build_community(runtime: Runtime, services: EngineServices, channels: ConnectedAccounts) -> Community:
     store, clock = services.store, services.clock
 
     def policy() -> ArchivePolicy:
         return runtime.current.archive
 
-    mirror = Mirror(store, policy, clock)
-    backfiller, privacy = Backfiller(store, mirror, clock), Privacy(mirror, clock)
+    mirror = ArchiveMirror(store, policy, clock)
+    backfiller, privacy = Backfiller(store, mirror, clock), ArchiveRemoval(mirror, clock)
     meaning = build_meaning(runtime, store, clock)
     search = ArchiveSearch(store, mirror, meaning, lambda: runtime.current.recall.similarity)
-    outbox, proposing = Outbox(runtime, store, clock, channels), Proposing(mirror)
+    outbox, proposing = DeliveryOutbox(runtime, store, clock, channels), Proposing(mirror)
     return Community(
-        channels, outbox, mirror, backfiller, Retention(store, policy, clock),
-        PostMeaning(store, meaning, policy, clock), Lookup(store, channels, mirror, search), privacy,
+        channels,
+        outbox,
+        mirror,
+        backfiller,
+        ArchiveRetention(store, policy, clock),
+        PostEmbedder(store, meaning, policy, clock),
+        ArchiveLookups(store, channels, mirror, search),
+        privacy,
         Household(services, channels, mirror, backfiller, KeptWords(store, mirror, privacy), proposing),
         proposing,
-        Reminders(runtime, store, clock, channels, outbox),
-    )  # fmt: skip
+        ReminderService(runtime, store, clock, channels, outbox),
+    )

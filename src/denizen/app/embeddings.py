@@ -32,9 +32,9 @@ from denizen.app.user_memory import UserMemoryFiles
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.memory import RecallPolicy
-from denizen.engine.embedding.embedder import EmbedBudget, Meaning
+from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddingBudget
 from denizen.engine.memory.keeper import MemoryKeeper
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Runtime
 from denizen.ports.embed import Embedder
 from denizen.ports.store import Store
@@ -127,12 +127,16 @@ def build_recall(settings: Settings) -> RecallPolicy:
     return RecallPolicy(section.max_items, section.max_tokens, settings.config.embeddings.similarity)
 
 
-def build_meaning(runtime: Runtime, store: Store, clock: Clock) -> Meaning:
+def build_meaning(runtime: Runtime, store: Store, clock: Clock) -> BudgetedEmbedder:
     """What texts mean by the embedder of now, paid for from the budgets of now."""
-    return Meaning(lambda: runtime.current.embedder, EmbedBudget(store, clock, lambda: runtime.current.budgets))
+    return BudgetedEmbedder(
+        lambda: runtime.current.embedder, EmbeddingBudget(store, clock, lambda: runtime.current.budgets)
+    )
 
 
-def build_memories(home: Path, runtime: Runtime, store: Store, channels: Channels, clock: Clock) -> MemoryKeeper:
+def build_memories(
+    home: Path, runtime: Runtime, store: Store, channels: ConnectedAccounts, clock: Clock
+) -> MemoryKeeper:
     """One for the process, which follows the configuration."""
     return MemoryKeeper(
         store,

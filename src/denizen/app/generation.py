@@ -32,11 +32,11 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.engine.memory.history_search import Recall
+from denizen.engine.memory.history_search import SessionHistorySearch
 from denizen.engine.memory.keeper import MemoryKeeper
 from denizen.engine.prompt.system_prompt import TOOLS as SOURCE_TOOLS
 from denizen.engine.runtime.generation import Generation
-from denizen.engine.tools.toolbox import allowed, list_all
+from denizen.engine.tools.toolbox import list_all, list_allowed
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
@@ -69,7 +69,7 @@ class Foundations:
     home: Path
     clock: Clock
     embedded: EmbeddedPool
-    recall: Recall
+    recall: SessionHistorySearch
     call_tool: CallThroughGate
     open_archive: OpenArchive
     open_platform: OpenPlatform
@@ -272,7 +272,9 @@ async def _check_tools(
 async def _check_sources(agents: Iterable[Agent], toolsets: Sequence[Toolset]) -> None:
     """Who is to answer from sources alone has to be able to read them."""
     for agent in agents:
-        if agent.answers_from is AnswersFrom.SOURCES and not SOURCE_TOOLS.intersection(await allowed(agent, toolsets)):
+        if agent.answers_from is AnswersFrom.SOURCES and not SOURCE_TOOLS.intersection(
+            await list_allowed(agent, toolsets)
+        ):
             fix = "Add knowledge files or sources, and let the agent use search_docs or bash."
             _log.warning("an agent answers from sources that it cannot read", extra={"agent": agent.name, "fix": fix})
 

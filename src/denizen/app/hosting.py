@@ -53,15 +53,17 @@ class AccountsHosting:
         signature = headers.get(HEADER, "")
         if not signature:
             raise NotAllowed(
-                "This webhook is not signed.", code="signature_missing",
+                "This webhook is not signed.",
+                code="signature_missing",
                 fix="Enter the secret of channels.github.accounts.NAME.webhook_secret in the webhook's settings.",
-            )  # fmt: skip
+            )
         signed = [each for each in accounts if is_signed(each.settings.webhook_secret, body, signature)]
         if not signed:
             raise NotAllowed(
-                "The signature of this webhook does not match.", code="signature_wrong",
+                "The signature of this webhook does not match.",
+                code="signature_wrong",
                 fix="Enter the same secret on GitHub and in channels.github.accounts.NAME.webhook_secret.",
-            )  # fmt: skip
+            )
         return signed
 
 
@@ -81,7 +83,8 @@ def _read(headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
         payload = None
     if not isinstance(payload, dict):
         raise InvalidInput(
-            "This webhook is no JSON object.", code="json_invalid",
+            "This webhook is no JSON object.",
+            code="json_invalid",
             fix="Choose the content type application/json in the webhook's settings on GitHub.",
-        )  # fmt: skip
+        )
     return cast("Mapping[str, Any]", payload)

@@ -28,14 +28,14 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.domain.source import SourceKind
 from denizen.domain.video import VideoAccess
-from denizen.engine.archive.channel_source import ArchiveReader
-from denizen.engine.knowledge.coverage import GapReport, Learning, Shelf
-from denizen.engine.knowledge.index import DocumentSearch, Indexing
-from denizen.engine.knowledge.reading import Reading
-from denizen.engine.knowledge.schedule import TalkCare
-from denizen.engine.knowledge.snapshots import Snapshots
-from denizen.engine.knowledge.sources import Catalog
-from denizen.engine.knowledge.sync import Pushing, Sync, Work
+from denizen.engine.archive.channel_source import ChannelSourceReader
+from denizen.engine.knowledge.coverage import GapReport, LearningDeps, ProposalReviews
+from denizen.engine.knowledge.index import DocumentIndexer, DocumentSearch
+from denizen.engine.knowledge.reading import SourceReadings
+from denizen.engine.knowledge.schedule import WithheldTalkRefresh
+from denizen.engine.knowledge.snapshots import SnapshotPublisher
+from denizen.engine.knowledge.sources import SourceCatalog
+from denizen.engine.knowledge.sync import KnowledgeSync, SnapshotPush, SyncDeps
 from denizen.engine.runtime.generation import Runtime
 from denizen.ports.durable import Durable
 from denizen.ports.sandbox import Sandbox
@@ -52,15 +52,15 @@ class Knowledge:
     Denizen.
     """
 
-    catalog: Catalog
-    sync: Sync
-    snapshots: Snapshots
+    catalog: SourceCatalog
+    sync: KnowledgeSync
+    snapshots: SnapshotPublisher
     library: FileLibrary
-    indexing: Indexing
+    indexing: DocumentIndexer
     search: DocumentSearch
     gaps: GapReport
-    learning: Learning
-    talk: TalkCare
+    learning: ProposalReviews
+    talk: WithheldTalkRefresh
     remote: GitRemote
 
 
@@ -83,7 +83,7 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
     runtime, community = beside.runtime, beside.community
     library = open_library(home, clock)
     git, folder = Git(read_environment()), home / LIBRARY_FOLDER / "clones"
-    talk = ArchiveReader(store, community.channels, community.mirror, clock)
+    talk = ChannelSourceReader(store, community.channels, community.mirror, clock)
     videos = YoutubeReader(
         lambda: runtime.current.videos, _open_video_fetcher, home / LIBRARY_FOLDER / "transcripts", clock
     )
@@ -94,15 +94,15 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
         SourceKind.YOUTUBE: videos,
         SourceKind.ARCHIVE: talk,
     }
-    snapshots = Snapshots(store, library, clock)
+    snapshots = SnapshotPublisher(store, library, clock)
     remote = GitRemote(git, home / LIBRARY_FOLDER)
-    pushing = Pushing(library, remote, lambda: runtime.current.snapshot_remote, sleep=anyio.sleep)
-    reading = Reading(store, clock, library, readers)
-    work = Work(reading, snapshots, pushing)
-    sync = Sync(store, durable, clock, work, sleep=anyio.sleep)
+    pushing = SnapshotPush(library, remote, lambda: runtime.current.snapshot_remote, sleep=anyio.sleep)
+    reading = SourceReadings(store, clock, library, readers)
+    work = SyncDeps(reading, snapshots, pushing)
+    sync = KnowledgeSync(store, durable, clock, work, sleep=anyio.sleep)
     sync.register()
     meaning = build_meaning(runtime, store, clock)
-    indexing = Indexing(store, library, meaning)
+    indexing = DocumentIndexer(store, library, meaning)
     sync.tell_of_published(indexing.hurry)
     search = DocumentSearch(store, library, meaning, lambda: runtime.current.recall.similarity)
 
@@ -114,9 +114,9 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
             await indexing.catch_up()
 
     community.privacy.tell_of_forgotten(withdraw)
-    catalog, gaps = Catalog(store, clock, snapshots, readers), GapReport(store, clock)
+    catalog, gaps = SourceCatalog(store, clock, snapshots, readers), GapReport(store, clock)
     files = LearnedFolder((home / LEARNED_FOLDER).absolute())
-    learning = Learning(store, clock, Shelf(files, catalog, reading, snapshots, indexing, sync))
+    learning = ProposalReviews(store, clock, LearningDeps(files, catalog, reading, snapshots, indexing, sync))
 
     async def withdraw_learned(_platform: str = "") -> None:
         await _take_out(learning.withdraw, beside.sandbox)
@@ -124,7 +124,16 @@ def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, be
     community.proposing.tell_of_withdrawn(withdraw_learned)
     community.privacy.tell_of_forgotten(withdraw_learned)
     return Knowledge(
-        catalog, sync, snapshots, library, indexing, search, gaps, learning, TalkCare(talk.is_urgent, let_go), remote
+        catalog,
+        sync,
+        snapshots,
+        library,
+        indexing,
+        search,
+        gaps,
+        learning,
+        WithheldTalkRefresh(talk.is_urgent, let_go),
+        remote,
     )
 
 

@@ -28,16 +28,7 @@ _LEVEL_WIDTH = 9
 _EVENT_WIDTH = 30
 _COLORS = {"debug": "2", "info": "32", "warning": "33", "error": "31", "critical": "1;31"}
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_QUIET = (
-    "httpx2",
-    "httpcore2",
-    "alembic",
-    "dbos",
-    "uvicorn.error",
-    "uvicorn.access",
-    "asyncio",
-    "watchfiles",
-)
+_QUIET = ("httpx2", "httpcore2", "alembic", "dbos", "uvicorn.error", "uvicorn.access", "asyncio", "watchfiles")
 
 
 def configure_logging(*, level: str, style: Style, mask: Mask, file: Path | None = None) -> None:

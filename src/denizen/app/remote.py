@@ -15,7 +15,7 @@ from denizen.app.environment import read_environment
 from denizen.app.settings import set_values
 from denizen.app.settings.problem import KeyPath
 from denizen.domain.json import Json
-from denizen.domain.snapshot import Remote
+from denizen.domain.snapshot import RemoteRepository
 from denizen.skills import BUILTIN
 
 KEY = ("knowledge", "remote")
@@ -28,7 +28,7 @@ class RemoteSwitch:
         self._denizen = denizen
         self._reload = reload
 
-    async def change(self, remote: Remote) -> None:
+    async def change(self, remote: RemoteRepository) -> None:
         """An empty location means that nothing is pushed. Raises Conflict for a repository of somebody else, and what
         reading one raises; nothing is changed then.
         """

@@ -22,8 +22,8 @@ from denizen.app.reload import Reloader
 from denizen.app.remote import RemoteSwitch
 from denizen.app.watch import watch
 from denizen.domain.errors import NeedsAttention
-from denizen.engine.external.requests import DirectCalls, OutsideDesk
-from denizen.engine.knowledge.schedule import RegularSync
+from denizen.engine.external.requests import DirectCalls, ProgramRequests
+from denizen.engine.knowledge.schedule import SyncSchedule
 from denizen.engine.resident.errands import keep_up, run_errand
 from denizen.ports.hosting import Hosting
 from denizen.web.app import create_app
@@ -50,7 +50,7 @@ async def serve(denizen: Denizen, *, host: str, port: int, on_ready: Callable[[s
     listener = _listen(host, port)
     url = f"http://{_shown(host)}:{listener.getsockname()[1]}"
     calls = DirectCalls(denizen.runtime, denizen.services)
-    mcp = McpEndpoint(OutsideDesk(denizen.runtime, denizen.turns, calls), __version__)
+    mcp = McpEndpoint(ProgramRequests(denizen.runtime, denizen.turns, calls), __version__)
     accounts = Accounts(denizen)
     reloader = Reloader(denizen, accounts.follow)
     outer = Outer(calls, mcp, RemoteSwitch(denizen, reloader.reload), AccountsHosting(accounts.find_github))
@@ -101,13 +101,13 @@ async def _leave_turns(denizen: Denizen) -> None:
     await denizen.services.durable.aclose()
 
 
-def _regular_sync(denizen: Denizen) -> RegularSync:
+def _regular_sync(denizen: Denizen) -> SyncSchedule:
     parts, clock = denizen.knowledge, denizen.services.clock
 
     def every() -> timedelta | None:
         return denizen.settings.config.knowledge.sync_every
 
-    regular = RegularSync(parts.sync, parts.catalog, clock, every, parts.talk)
+    regular = SyncSchedule(parts.sync, parts.catalog, clock, every, parts.talk)
     denizen.community.mirror.tell_of_withheld(regular.tell)
     denizen.community.channels.tell_of_added(regular.tell)
     return regular
@@ -147,8 +147,7 @@ def _server(denizen: Denizen, host: str, outer: Outer, on_ready: Callable[[], No
             yield
 
     exposure = Exposure(
-        listens_beyond_loopback=not is_loopback(host),
-        allowed_origins=frozenset(denizen.settings.server.cors_origins),
+        listens_beyond_loopback=not is_loopback(host), allowed_origins=frozenset(denizen.settings.server.cors_origins)
     )
     app = create_app(
         WebDependencies(

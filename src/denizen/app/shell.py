@@ -23,9 +23,11 @@ OWN, SHARED = "own", "shared"
 def build_sandbox(section: SandboxSection, clock: Clock) -> SandboxPool:
     """For the life of the process; nothing is started yet."""
     limits = SandboxLimits(
-        workers=section.workers, timeout_s=section.timeout_s, batch_timeout_s=section.batch_timeout_s,
+        workers=section.workers,
+        timeout_s=section.timeout_s,
+        batch_timeout_s=section.batch_timeout_s,
         memory_mb=section.memory_mb,
-    )  # fmt: skip
+    )
     return SandboxPool(clock, limits)
 
 

@@ -12,7 +12,7 @@ import anyio
 import click
 
 from denizen.cli.screen import printable_json, say
-from denizen.domain.assistant import FIELDS
+from denizen.domain.agent_settings import FIELDS
 from denizen.domain.errors import InvalidInput
 
 if TYPE_CHECKING:

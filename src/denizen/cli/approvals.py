@@ -10,7 +10,14 @@ import anyio
 import click
 
 from denizen.cli.screen import printable_json, say
-from denizen.domain.approval import Approval, ApprovalStatus, Choice, Outcome, describe_deciders, describe_end
+from denizen.domain.approval import (
+    Approval,
+    ApprovalChoice,
+    ApprovalStatus,
+    VoteOutcome,
+    describe_deciders,
+    describe_end,
+)
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -37,7 +44,7 @@ def list_command(home: Path, *, everything: bool, as_json: bool) -> None:
 @click.pass_obj
 def approve(home: Path, approval: str, *, hour: bool) -> None:
     """Let a call run. APPROVAL is an id or its beginning."""
-    anyio.run(_decide, home, approval, Choice.HOUR if hour else Choice.ONCE, "")
+    anyio.run(_decide, home, approval, ApprovalChoice.HOUR if hour else ApprovalChoice.ONCE, "")
 
 
 @command.command()
@@ -46,7 +53,7 @@ def approve(home: Path, approval: str, *, hour: bool) -> None:
 @click.pass_obj
 def deny(home: Path, approval: str, reason: str) -> None:
     """Refuse a call. APPROVAL is an id or its beginning."""
-    anyio.run(_decide, home, approval, Choice.DENY, reason)
+    anyio.run(_decide, home, approval, ApprovalChoice.DENY, reason)
 
 
 async def _list(home: Path, everything: bool, as_json: bool) -> None:  # noqa: FBT001 - from `run`
@@ -76,16 +83,16 @@ def _lines(approval: Approval) -> list[str]:
     return [*lines, f"  waits for {describe_deciders(approval.rule)}{until}"]
 
 
-async def _decide(home: Path, name: str, choice: Choice, reason: str) -> None:
+async def _decide(home: Path, name: str, choice: ApprovalChoice, reason: str) -> None:
     from denizen.app.build import LOCAL, Opening, open_denizen
 
     async with open_denizen(home, Opening(durable=False)) as denizen:
         key = await _find(denizen, name)
         ruling = await denizen.turns.approvals.decide(key, LOCAL, choice, note=reason)
-    if ruling.outcome is Outcome.LATE or ruling.approval.status is ApprovalStatus.EXPIRED:
+    if ruling.outcome is VoteOutcome.LATE or ruling.approval.status is ApprovalStatus.EXPIRED:
         raise Conflict(ruling.text, code="approval_expired", fix="The agent has to be asked again.")
-    wished = ApprovalStatus.DENIED if choice is Choice.DENY else ApprovalStatus.APPROVED
-    if ruling.outcome is Outcome.OVER and ruling.approval.status is not wished:
+    wished = ApprovalStatus.DENIED if choice is ApprovalChoice.DENY else ApprovalStatus.APPROVED
+    if ruling.outcome is VoteOutcome.OVER and ruling.approval.status is not wished:
         raise Conflict(ruling.text, code="approval_over", fix="A decision is not changed; ask the agent again.")
     say(ruling.text)
 

@@ -18,7 +18,7 @@ from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
 from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
 from denizen.cli.screen import IN_THE_END, describe_picture, printable, printable_json, say
-from denizen.domain.approval import Reach
+from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
@@ -26,7 +26,7 @@ from denizen.domain.ids import AgentName, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
-from denizen.domain.turn import Inbound, TurnStatus
+from denizen.domain.turn import InboundMessage, TurnStatus
 
 
 @click.command()
@@ -70,16 +70,16 @@ class Question:
     session: str
     choice: ModelChoice
 
-    def inbound(self, principal: Principal) -> Inbound:
+    def inbound(self, principal: Principal) -> InboundMessage:
         """As a message of the terminal."""
-        return Inbound(
+        return InboundMessage(
             agent=AgentName(self.agent),
             place=Place("terminal", "ask", self.session or fresh("once")),
             principal=principal,
             author=Author(principal.id, principal.name),
             parts=(TextPart(self.text),),
             platform_id=fresh("ask"),
-            reach=Reach.WATCHER if can_ask() else Reach.NOBODY,
+            reach=AskerReach.WATCHER if can_ask() else AskerReach.NOBODY,
         )
 
 

@@ -14,13 +14,13 @@ import anyio
 from anyio.abc import TaskGroup
 
 from denizen.cli.screen import printable, say
-from denizen.domain.approval import Approval, Choice, describe_end
+from denizen.domain.approval import Approval, ApprovalChoice, describe_end
 from denizen.domain.errors import DenizenError
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent
 from denizen.domain.principal import Principal
 
 if TYPE_CHECKING:
-    from denizen.engine.gate.approvals import Approvals
+    from denizen.engine.gate.approvals import ApprovalQueue
 
 QUESTION = "Allow it? [y]es, for an [h]our, [N]o, or a reason why not: "
 
@@ -44,24 +44,24 @@ async def read_line(question: str) -> str:
         return ""
 
 
-def read_answer(line: str) -> tuple[Choice, str]:
+def read_answer(line: str) -> tuple[ApprovalChoice, str]:
     """What a line means; whatever is no clear yes is a no, and all else but a no its reason."""
     said = line.strip()
     match said.lower():
         case "y" | "yes":
-            return Choice.ONCE, ""
+            return ApprovalChoice.ONCE, ""
         case "h" | "hour":
-            return Choice.HOUR, ""
+            return ApprovalChoice.HOUR, ""
         case "" | "n" | "no":
-            return Choice.DENY, ""
+            return ApprovalChoice.DENY, ""
         case _:
-            return Choice.DENY, said
+            return ApprovalChoice.DENY, said
 
 
 class Asking:
     """For one turn: one question after another."""
 
-    def __init__(self, group: TaskGroup, approvals: Approvals, voter: Principal, read: Read = read_line) -> None:
+    def __init__(self, group: TaskGroup, approvals: ApprovalQueue, voter: Principal, read: Read = read_line) -> None:
         self._group = group
         self._approvals = approvals
         self._voter = voter
@@ -104,7 +104,7 @@ def _tell_elsewhere(approval: Approval) -> None:
 
 
 @asynccontextmanager
-async def asking(approvals: Approvals, voter: Principal) -> AsyncGenerator[Asking]:
+async def asking(approvals: ApprovalQueue, voter: Principal) -> AsyncGenerator[Asking]:
     """Until the block ends. Raises what the block raises."""
     failure: DenizenError | None = None
     async with anyio.create_task_group() as group:

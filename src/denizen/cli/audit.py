@@ -108,9 +108,4 @@ def _short(value: object) -> str:
 def _fields(entry: AuditEntry) -> dict[str, object]:
     from denizen.domain.audit import event_to_json
 
-    return {
-        "number": entry.number,
-        **event_to_json(entry.event),
-        "previous": entry.previous,
-        "digest": entry.digest,
-    }
+    return {"number": entry.number, **event_to_json(entry.event), "previous": entry.previous, "digest": entry.digest}

@@ -70,9 +70,13 @@ def command() -> None:
 @click.option("--corpus", type=click.Choice((OWN, DOJO, ALL)), default=ALL, show_default=True, help="Which attacks.")
 @click.option("--suite", "suites", multiple=True, help="Only this suite of AgentDojo; may be given several times.")
 @click.option(
-    "--every", type=click.IntRange(1, 1000), default=1, show_default=True, metavar="N",
+    "--every",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    metavar="N",
     help="Only each Nth run of AgentDojo, for a quick look.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
 @click.option("--markdown", is_flag=True, help="The result as Markdown tables.")
 @click.pass_context

@@ -18,13 +18,13 @@ from denizen.cli.exit_codes import DONE
 from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
 from denizen.cli.screen import IN_THE_END, describe_picture, printable
-from denizen.domain.approval import Reach
+from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted, TurnEvent, TurnFinished
 from denizen.domain.ids import AgentName, fresh
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import Inbound, TurnStatus
+from denizen.domain.turn import InboundMessage, TurnStatus
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -205,13 +205,13 @@ class Chat:
 
     async def _observer(self, way: str) -> None:
         from denizen.engine.commands.observer import obey
-        from denizen.engine.runtime.audit_log import Ledger
+        from denizen.engine.runtime.audit_log import AuditLog
 
         policy = self._denizen.runtime.current.policy.observer
         services, way = self._denizen.services, way or "status"
         said = await obey(way, services.observer, policy)
         if way != "status":
-            await Ledger(services.store, services.clock).switch(self._denizen.operator, "observer", way)
+            await AuditLog(services.store, services.clock).switch(self._denizen.operator, "observer", way)
         self._console.print(said, markup=False)
 
     async def _context(self, _: str) -> None:
@@ -222,7 +222,7 @@ class Chat:
         self._console.print(HELP, markup=False)
 
     async def _say(self, text: str) -> None:
-        inbound = Inbound(
+        inbound = InboundMessage(
             agent=AgentName(self.agent),
             place=self._place,
             principal=self._denizen.operator,
@@ -231,12 +231,12 @@ class Chat:
             platform_id=fresh("chat"),
             model=self._model,
             new_session=self._fresh,
-            reach=Reach.WATCHER if can_ask() else Reach.NOBODY,
+            reach=AskerReach.WATCHER if can_ask() else AskerReach.NOBODY,
         )
         self._fresh = False
         await stoppable(lambda: self._show(inbound), lambda: self._denizen.turns.cancel_message(inbound))
 
-    async def _show(self, inbound: Inbound) -> None:
+    async def _show(self, inbound: InboundMessage) -> None:
         view = View(self._console)
         turns = self._denizen.turns
         async with asking(turns.approvals, inbound.principal) as people, aclosing(turns.stream(inbound)) as events:

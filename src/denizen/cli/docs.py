@@ -107,6 +107,10 @@ def _shown(found: IndexedPassage) -> str:
 def _fields(found: IndexedPassage) -> dict[str, str | int]:
     passage = found.passage
     return {
-        "path": found.path, "source": found.source_id, "title": passage.title, "first_line": passage.first_line,
-        "last_line": passage.last_line, "text": passage.text,
-    }  # fmt: skip
+        "path": found.path,
+        "source": found.source_id,
+        "title": passage.title,
+        "first_line": passage.first_line,
+        "last_line": passage.last_line,
+        "text": passage.text,
+    }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from denizen.app.settings.discord import DiscordLogin
     from denizen.app.settings.github import GitHubLogin
     from denizen.domain.clock import Clock
-    from denizen.domain.finding import Finding
+    from denizen.domain.diagnosis import Diagnosis
 
 FREE_DISK_BYTES = 500_000_000
 
@@ -138,14 +138,14 @@ async def _examine_github(login: GitHubLogin, clock: Clock) -> int:
     return _tell(f"github {login.agent}", await check_account(login.account, clock))
 
 
-def _tell(who: str, findings: Sequence[Finding]) -> int:
+def _tell(who: str, findings: Sequence[Diagnosis]) -> int:
     for finding in findings:
         say(_told(who, finding))
     failed = any(finding.severity == "error" for finding in findings)
     return exit_code(NeedsAttention.__name__) if failed else DONE
 
 
-def _told(who: str, finding: Finding) -> str:
+def _told(who: str, finding: Diagnosis) -> str:
     mark = _MARKS[finding.severity]
     fix = f"\n{_indent(f'fix: {finding.fix}')}" if finding.fix else ""
     return f"{mark:<5} {who}: {finding.what}{fix}"

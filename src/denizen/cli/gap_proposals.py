@@ -12,7 +12,7 @@ from denizen.cli.screen import printable_json, say
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
-    from denizen.engine.knowledge.coverage import Review
+    from denizen.engine.knowledge.coverage import ProposalReview
 
 
 @click.command("proposals")
@@ -86,19 +86,28 @@ async def _accept(denizen: Denizen, proposal_id: str, *, edit: bool, yes: bool) 
     say(f"Accepted. It could not be read: {said}" if said else f"Accepted. Agents can look up {review.file} now.")
 
 
-def _shown(review: Review) -> str:
-    from denizen.domain.proposal import credit
+def _shown(review: ProposalReview) -> str:
+    from denizen.domain.proposal import credit_authors
 
     proposal = review.proposal
-    about = f"    by {credit(proposal)} on {proposal.said_at:%Y-%m-%d}: {proposal.link}"
+    about = f"    by {credit_authors(proposal)} on {proposal.said_at:%Y-%m-%d}: {proposal.link}"
     return "\n".join([f"{proposal.id}  {proposal.question or '(no question)'}", about, review.diff])
 
 
-def _fields(review: Review) -> dict[str, object]:
+def _fields(review: ProposalReview) -> dict[str, object]:
     proposal = review.proposal
     return {
-        "id": proposal.id, "question": proposal.question, "answer": proposal.answer, "author": proposal.author_name,
-        "author_id": proposal.author, "proposed_by": proposal.proposer, "link": proposal.link,
-        "said_at": proposal.said_at.isoformat(), "created_at": proposal.created_at.isoformat(),
-        "gap": proposal.gap_id, "file": review.file, "content": review.content, "diff": review.diff,
-    }  # fmt: skip
+        "id": proposal.id,
+        "question": proposal.question,
+        "answer": proposal.answer,
+        "author": proposal.author_name,
+        "author_id": proposal.author,
+        "proposed_by": proposal.proposer,
+        "link": proposal.link,
+        "said_at": proposal.said_at.isoformat(),
+        "created_at": proposal.created_at.isoformat(),
+        "gap": proposal.gap_id,
+        "file": review.file,
+        "content": review.content,
+        "diff": review.diff,
+    }

@@ -80,11 +80,17 @@ def _shown(group: GapGroup) -> str:
 def _fields(group: GapGroup) -> dict[str, object]:
     newest = group.newest
     return {
-        "id": newest.id, "question": newest.question, "times": len(group.gaps), "askers": group.askers,
-        "agent": newest.agent, "kind": newest.kind.value, "last_at": newest.created_at.isoformat(),
-        "private": newest.is_private, "turn": newest.turn_id,
+        "id": newest.id,
+        "question": newest.question,
+        "times": len(group.gaps),
+        "askers": group.askers,
+        "agent": newest.agent,
+        "kind": newest.kind.value,
+        "last_at": newest.created_at.isoformat(),
+        "private": newest.is_private,
+        "turn": newest.turn_id,
         "questions": list(dict.fromkeys(gap.question for gap in group.gaps)),
-    }  # fmt: skip
+    }
 
 
 def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:

@@ -12,7 +12,7 @@ import click
 
 from denizen.cli.screen import say
 from denizen.domain.errors import InvalidInput, NotFound
-from denizen.domain.memory import CORE, ID_CHARS, Memory, ToldAt
+from denizen.domain.memory import CORE, ID_CHARS, Memory, MemoryOrigin
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
@@ -93,7 +93,7 @@ def add(home: Path, text: str, agent: str, user: str) -> None:
         from denizen.domain.ids import fresh
 
         now, whom = denizen.services.clock.now(), denizen.runtime.current.agent(agent)
-        memory = Memory(fresh("mem")[:ID_CHARS], whom.name, user, text, ToldAt(), denizen.operator.key, now, now)
+        memory = Memory(fresh("mem")[:ID_CHARS], whom.name, user, text, MemoryOrigin(), denizen.operator.key, now, now)
         say(f"Remembered as {(await denizen.foundations.memories.add(memory)).id}.")
 
     anyio.run(_with, home, act)

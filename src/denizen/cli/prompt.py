@@ -19,7 +19,7 @@ from denizen.domain.message import TextPart, parts_to_json
 from denizen.domain.prompt import PromptMessage, estimate_tokens
 
 if TYPE_CHECKING:
-    from denizen.engine.inspection.replay import Unsent
+    from denizen.engine.inspection.replay import PlannedRequest
 
 
 @click.command()
@@ -67,7 +67,7 @@ async def _show(home: Path, question: Question, conversation: str, as_json: bool
             say(line)
 
 
-def _lines(unsent: Unsent) -> Iterator[str]:
+def _lines(unsent: PlannedRequest) -> Iterator[str]:
     request = unsent.request
     yield f"To {unsent.model}, at most {request.max_output_tokens:,} tokens back; not sent"
     for segment in request.segments:
@@ -91,7 +91,7 @@ def _indented(text: str) -> str:
     return "\n".join(f"  | {line}" for line in text.splitlines())
 
 
-def _as_json(unsent: Unsent) -> JsonObject:
+def _as_json(unsent: PlannedRequest) -> JsonObject:
     request = unsent.request
     return {
         "model": unsent.model,

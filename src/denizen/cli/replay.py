@@ -16,7 +16,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.usage import Usage
 
 if TYPE_CHECKING:
-    from denizen.engine.inspection.replay import Replay
+    from denizen.engine.inspection.replay import ReplayResult
 
 
 @click.command()
@@ -43,11 +43,11 @@ def command(home: Path, turn: str, model: str, agent: str, *, as_json: bool) -> 
 async def _replay(home: Path, name: str, model: str, agent: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
     from denizen.app.build import Opening, open_denizen
     from denizen.cli.progress import show_progress
-    from denizen.engine.inspection.replay import replay
+    from denizen.engine.inspection.replay import replay_turn
 
     async with open_denizen(home, Opening(durable=False, report=show_progress)) as denizen:
         found = await find_turn(denizen.queries, name)
-        result = await replay(denizen.runtime, denizen.services, found, agent=agent, model=model)
+        result = await replay_turn(denizen.runtime, denizen.services, found, agent=agent, model=model)
     if as_json:
         click.echo(printable_json(_as_json(result)))
         return
@@ -55,7 +55,7 @@ async def _replay(home: Path, name: str, model: str, agent: str, as_json: bool) 
         say(line)
 
 
-def _lines(result: Replay) -> Iterator[str]:
+def _lines(result: ReplayResult) -> Iterator[str]:
     then = result.recorded.turn
     yield result.reply
     yield ""
@@ -68,12 +68,12 @@ def _lines(result: Replay) -> Iterator[str]:
         yield f"not recorded then, so without a result: {call.tool} {printable_json(dict(call.args))}"
 
 
-def _difference(result: Replay) -> list[str]:
+def _difference(result: ReplayResult) -> list[str]:
     then, now = result.recorded.turn.reply.splitlines(), result.reply.splitlines()
     return list(difflib.unified_diff(then, now, "then", "now", lineterm=""))
 
 
-def _as_json(result: Replay) -> JsonObject:
+def _as_json(result: ReplayResult) -> JsonObject:
     then = result.recorded.turn
     return {
         "turn": then.id,

@@ -124,9 +124,9 @@ async def _answer(line: str, run: Any) -> str:  # noqa: ANN401 - a coroutine fun
     if not isinstance(wanted, str):
         return json.dumps({"stdout": "", "stderr": _NO_REQUEST, "exit_code": _INVALID, "refused": True})
     result = await run(wanted)
-    return json.dumps({
-        "stdout": result.stdout, "stderr": result.stderr, "exit_code": result.exit_code, "refused": result.refused,
-    })  # fmt: skip
+    return json.dumps(
+        {"stdout": result.stdout, "stderr": result.stderr, "exit_code": result.exit_code, "refused": result.refused}
+    )
 
 
 def _show(result: ShellResult) -> int:

@@ -44,10 +44,19 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=None,
-              help=f"Port of page and API; 0 takes a free one.  [default: {PORT}, or a free one]")  # fmt: skip
-@click.option("--agent", "agents", multiple=True, metavar="NAME",
-              help="A bot for this agent; may be repeated.  [default: one for each configured agent]")  # fmt: skip
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help=f"Port of page and API; 0 takes a free one.  [default: {PORT}, or a free one]",
+)
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="NAME",
+    help="A bot for this agent; may be repeated.  [default: one for each configured agent]",
+)
 @click.option("--guild", default="Harbour", show_default=True, help="Name of the server.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON for programs: addresses and tokens.")
 @click.option("--until-stdin-closes", is_flag=True, hidden=True, help="End when standard input does.")
@@ -149,9 +158,14 @@ def _furnish(server: DiscordServer, plan: _Plan) -> Opened:
     small = build_small_world(server.world, plan.agents, plan.guild)
     tokens = {agent: each.token for agent, each in zip(plan.agents, small.applications, strict=True)}
     return Opened(
-        f"{server.url}/", server.api_url, server.gateway_url, tokens, small.guild.name,
-        small.owner.display_name, str(small.owner.id),
-    )  # fmt: skip
+        f"{server.url}/",
+        server.api_url,
+        server.gateway_url,
+        tokens,
+        small.guild.name,
+        small.owner.display_name,
+        str(small.owner.id),
+    )
 
 
 def _say_json(opened: Opened) -> None:

@@ -35,12 +35,22 @@ async def open_simulator(home: Path, settings: Settings) -> AsyncGenerator[Simul
     """
     agents = [argument for agent in settings.agents for argument in ("--agent", agent)]
     process = await anyio.open_process(
-        [sys.executable, "-m", "denizen", "--home", str(home), "simulate", "discord", "--json", "--until-stdin-closes",
-         *agents],
+        [
+            sys.executable,
+            "-m",
+            "denizen",
+            "--home",
+            str(home),
+            "simulate",
+            "discord",
+            "--json",
+            "--until-stdin-closes",
+            *agents,
+        ],
         stdin=subprocess.PIPE,
         stderr=None,
         start_new_session=True,  # Ctrl-C is for the parent; the child ends when its standard input does
-    )  # fmt: skip
+    )
     try:
         simulation = _read(settings, await _hear(process))
         async with anyio.create_task_group() as group:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from denizen.app.build import Denizen
     from denizen.domain.source import SyncRun
-    from denizen.engine.knowledge.sources import Change, Known
+    from denizen.engine.knowledge.sources import SourceChange, SourceListing
 
 UNAVAILABLE = "Unavailable"
 
@@ -203,7 +203,7 @@ async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: b
     return exit_code(UNAVAILABLE) if ended.failed else 0
 
 
-def _told(run: SyncRun, known: dict[str, Known]) -> list[str]:
+def _told(run: SyncRun, known: dict[str, SourceListing]) -> list[str]:
     from denizen.engine.knowledge.sync import REMOTE
 
     lines = [f"{each}: {'not pushed' if each == REMOTE else 'not read'}. {why}" for each, why in run.failed.items()]
@@ -224,9 +224,14 @@ async def _status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
     last_sync_at = found.last_sync_at.isoformat() if found.last_sync_at else None
     if as_json:
         told = {
-            "current": found.current, "latest": found.latest, "latest_at": latest_at, "last_sync_at": last_sync_at,
-            "needs_sync": found.needs_sync, "why": found.why, **({"faults": list(faults)} if verify else {}),
-        }  # fmt: skip
+            "current": found.current,
+            "latest": found.latest,
+            "latest_at": latest_at,
+            "last_sync_at": last_sync_at,
+            "needs_sync": found.needs_sync,
+            "why": found.why,
+            **({"faults": list(faults)} if verify else {}),
+        }
         say(printable_json(told))
         return
     say(f"current snapshot: {found.current or 'none'}")
@@ -264,9 +269,9 @@ def _is_here(location: str) -> bool:
         return False
 
 
-def _change(given: dict[str, str | int | None], location: str | None = None) -> Change:
+def _change(given: dict[str, str | int | None], location: str | None = None) -> SourceChange:
     from denizen.domain.source import SourceKind
-    from denizen.engine.knowledge.sources import Change
+    from denizen.engine.knowledge.sources import SourceChange
 
     def text(name: str) -> str | None:
         value = given[name]
@@ -277,7 +282,7 @@ def _change(given: dict[str, str | int | None], location: str | None = None) -> 
         return value if isinstance(value, int) else None
 
     kind, readme_only = text("kind"), given["readme_only"]
-    return Change(
+    return SourceChange(
         location=location,
         kind=None if kind is None else SourceKind(kind),
         label=text("label"),
@@ -290,7 +295,7 @@ def _change(given: dict[str, str | int | None], location: str | None = None) -> 
     )
 
 
-def _counted(known: Known | None) -> str:
+def _counted(known: SourceListing | None) -> str:
     from denizen.domain.source import describe_left_out
 
     taken = known.state.taken if known and known.state else None
@@ -308,7 +313,7 @@ def _files(count: int) -> str:
     return f"{count} file{'' if count == 1 else 's'}"
 
 
-def _line(known: Known) -> str:
+def _line(known: SourceListing) -> str:
     source, state = known.source, known.state
     below = f" below {source.content_path}" if source.content_path else ""
     what = f"{source.id}  {source.kind} {source.location}{f' ({source.branch})' if source.branch else ''}{below}"
@@ -321,18 +326,29 @@ def _line(known: Known) -> str:
     return f"{what}: {taken}{read}{f'; {how}: {state.error}' if state.error else ''}"
 
 
-def _fields(known: Known) -> dict[str, str | int | bool | list[str] | None]:
+def _fields(known: SourceListing) -> dict[str, str | int | bool | list[str] | None]:
     source, state = known.source, known.state
     taken = state.taken if state else None
     synced_at = state.synced_at if state else None
     return {
-        "id": source.id, "kind": source.kind.value, "label": source.label, "location": source.location,
-        "branch": source.branch, "content_path": source.content_path, "folder": source.folder,
-        "readme_only": source.readme_only, "max_videos": source.max_videos,
-        "sync_every_minutes": source.sync_every_minutes, "created_at": source.created_at.isoformat(),
-        "updated_at": source.updated_at.isoformat(), "revision": state.revision if state else "",
-        "synced_at": synced_at.isoformat() if synced_at else None, "files": taken.files if taken else 0,
-        "documents": taken.documents if taken else 0, "size_bytes": taken.size_bytes if taken else 0,
-        "skipped": taken.skipped if taken else 0, "left_out": list(taken.left_out) if taken else [],
+        "id": source.id,
+        "kind": source.kind.value,
+        "label": source.label,
+        "location": source.location,
+        "branch": source.branch,
+        "content_path": source.content_path,
+        "folder": source.folder,
+        "readme_only": source.readme_only,
+        "max_videos": source.max_videos,
+        "sync_every_minutes": source.sync_every_minutes,
+        "created_at": source.created_at.isoformat(),
+        "updated_at": source.updated_at.isoformat(),
+        "revision": state.revision if state else "",
+        "synced_at": synced_at.isoformat() if synced_at else None,
+        "files": taken.files if taken else 0,
+        "documents": taken.documents if taken else 0,
+        "size_bytes": taken.size_bytes if taken else 0,
+        "skipped": taken.skipped if taken else 0,
+        "left_out": list(taken.left_out) if taken else [],
         "error": state.error if state else "",
-    }  # fmt: skip
+    }

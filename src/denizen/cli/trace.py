@@ -14,13 +14,13 @@ import click
 from denizen.cli.screen import printable_json, say
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import TurnId
-from denizen.domain.routing import told_of_route
+from denizen.domain.routing import describe_route
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord
 from denizen.domain.usage import Usage
 
 if TYPE_CHECKING:
-    from denizen.engine.inspection.queries import Queries, Trace
+    from denizen.engine.inspection.queries import Queries, TurnTrace
 
 SEARCHED = 1000
 """Among so many of the newest turns the beginning of an id is looked for."""
@@ -93,7 +93,7 @@ def spent(usage: Usage) -> str:
     return f"{usage.input_tokens:,} tokens in{cached}, {usage.output_tokens:,} out, {cost}"
 
 
-def _lines(trace: Trace, *, texts: bool) -> Iterator[str]:
+def _lines(trace: TurnTrace, *, texts: bool) -> Iterator[str]:
     turn = trace.turn
     took = f", took {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
     yield f"{turn.id}  agent {turn.agent}  {turn.status}  opened {turn.opened_at:%Y-%m-%d %H:%M:%S} UTC{took}"
@@ -101,7 +101,7 @@ def _lines(trace: Trace, *, texts: bool) -> Iterator[str]:
     yield _said("question", trace.question)
     yield _said("reply", turn.reply) if turn.reply else f"failure: {turn.failure} [{turn.failure_code}]"
     if turn.route:
-        yield told_of_route(turn.route)
+        yield describe_route(turn.route)
     for prompt in trace.prompts:
         yield from _prompt(prompt, texts=texts)
     yield from _memories(trace)
@@ -113,7 +113,7 @@ def _lines(trace: Trace, *, texts: bool) -> Iterator[str]:
     yield f"in all: {spent(turn.usage)}"
 
 
-def _memories(trace: Trace) -> Iterator[str]:
+def _memories(trace: TurnTrace) -> Iterator[str]:
     ids = dict.fromkeys(key for prompt in trace.prompts for key in prompt.memories)
     known = {memory.id: memory for memory in trace.memories}
     if ids:
@@ -124,7 +124,7 @@ def _memories(trace: Trace) -> Iterator[str]:
         yield f"  {key} {about}: {memory.text}" if memory else f"  {key} (forgotten since)"
 
 
-def _documents(trace: Trace) -> Iterator[str]:
+def _documents(trace: TurnTrace) -> Iterator[str]:
     if trace.citations:
         yield f"documents cited: {len(trace.citations)}"
     for each in trace.citations:
@@ -139,7 +139,7 @@ def _said(head: str, text: str) -> str:
     return f"{head}: {text}" if len(lines) < 2 else "\n".join((f"{head}:", *(f"  | {line}" for line in lines)))
 
 
-def _is_planned(trace: Trace) -> bool:
+def _is_planned(trace: TurnTrace) -> bool:
     return any(step.purpose == "plan" for step in trace.steps)
 
 

@@ -63,7 +63,7 @@ async def _show(home: Path, days: int, by: str, as_json: bool) -> None:  # noqa:
 
 
 async def _load(denizen: Denizen, by: str, days: int, *, since: datetime) -> list[_Row]:
-    from denizen.domain.budget import ScopeKind
+    from denizen.domain.budget import BudgetScopeKind
 
     if by in {SOURCE, DAY}:
         return await _load_sums(denizen, by, days)
@@ -71,14 +71,18 @@ async def _load(denizen: Denizen, by: str, days: int, *, since: datetime) -> lis
     if by == MODEL:
         used = await queries.list_usage(since=since)
         return list(_of_models(_Row(row.day, row.model, row.usage) for row in used))
-    return [_Row(row.day, row.scope.key, row.usage) for row in await queries.list_spend(ScopeKind(by), since=since)]
+    return [
+        _Row(row.day, row.scope.key, row.usage) for row in await queries.list_spend(BudgetScopeKind(by), since=since)
+    ]
 
 
 async def _load_sums(denizen: Denizen, by: str, days: int) -> list[_Row]:
     """With what other programs reported."""
-    from denizen.domain.statistics import By
+    from denizen.domain.statistics import UsageGrouping
 
-    found = await denizen.statistics.sum_up(days, [By.DAY] if by == DAY else [By.DAY, By.SOURCE])
+    found = await denizen.statistics.sum_up(
+        days, [UsageGrouping.DAY] if by == DAY else [UsageGrouping.DAY, UsageGrouping.SOURCE]
+    )
     return [_Row(key[0], key[-1], used.usage) for key, used in sorted(found.items(), reverse=True)]
 
 

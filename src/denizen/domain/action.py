@@ -11,7 +11,7 @@ from denizen.domain.principal import Principal
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class PlatformAction:
     """`name` says what is done, such as `pin_message`; `details` what to and how, as the action's own fields."""
 
     name: str
@@ -19,7 +19,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Warrant:
+class OnBehalfOf:
     """On whose behalf an action is done: nothing that `asker` may not do is done for them, wherever it is. `place` is
     where they asked. `key` is the same when an interrupted action is done again.
     """

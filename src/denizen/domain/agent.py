@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from denizen.domain.ids import AgentName
 from denizen.domain.routing import AUTO, scale_steps
-from denizen.domain.transcript import Budget
+from denizen.domain.transcript import TranscriptBudget
 
 
 class ResponseStyle(StrEnum):
@@ -41,7 +41,7 @@ class AnswersFrom(StrEnum):
     ANYTHING = "anything"
 
 
-class Planning(StrEnum):
+class ToolPlanning(StrEnum):
     """How the agent reaches tools. AUTO plans for models that lack native tool calls or are small."""
 
     AUTO = "auto"
@@ -60,7 +60,7 @@ class SessionScope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """Bounds of one turn. Defaults: section 6 of the inventory. `max_steps` is for turns that are not routed; either
     number of steps is multiplied.
     """
@@ -82,7 +82,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class WritingStyle:
     """How the agent writes (inventory 2.2)."""
 
     response: ResponseStyle = ResponseStyle.CONCISE
@@ -93,7 +93,7 @@ class Style:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class SamplingSettings:
     """None leaves the choice to the provider."""
 
     temperature: float | None = None
@@ -102,7 +102,7 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class Timestamps:
+class TimestampPolicy:
     """A line with the time stands where messages are `gap_s` or more apart (inventory C13). `zone` is an IANA name."""
 
     zone: str = "UTC"
@@ -110,7 +110,7 @@ class Timestamps:
 
 
 @dataclass(frozen=True, slots=True)
-class Summarizing:
+class SummaryPolicy:
     """When the oldest part of a session is summed up in the background. `enabled` None leaves it to the model: not by
     one that is small. `start_at` and `keep` are shares of the history's budget, in tokens and in messages: where it
     begins, and what is left as it was said.
@@ -122,7 +122,7 @@ class Summarizing:
 
 
 @dataclass(frozen=True, slots=True)
-class Storing:
+class StoragePolicy:
     """What is kept of a session: so many messages, and so many characters of one by who said it. `prompt_tool_chars` is
     what a model reads of an earlier result of a tool. 0 is no bound (inventory 5.3).
     """
@@ -135,7 +135,7 @@ class Storing:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TranscriptLayout:
     """How one agent is shown a transcript. `vertical`: each name on a line of its own. `separate_blocks`: each closed
     block is a message of its own, also where the provider's cache needs no marks. `turns`: what the agent said itself
     comes as assistant turns.
@@ -164,21 +164,21 @@ class Agent:
     persona: tuple[tuple[str, str], ...] = ()
     tools: tuple[str, ...] = ("*",)
     context: ContextStrategy = ContextStrategy.SESSION
-    transcript: Budget = field(default_factory=Budget)
-    planning: Planning = Planning.AUTO
-    limits: Limits = field(default_factory=Limits)
-    style: Style = field(default_factory=Style)
-    sampling: Sampling = field(default_factory=Sampling)
+    transcript: TranscriptBudget = field(default_factory=TranscriptBudget)
+    planning: ToolPlanning = ToolPlanning.AUTO
+    limits: TurnLimits = field(default_factory=TurnLimits)
+    style: WritingStyle = field(default_factory=WritingStyle)
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
     session_scope: SessionScope = SessionScope.THREAD
     recent_messages: int = 10
-    timestamps: Timestamps | None = None
+    timestamps: TimestampPolicy | None = None
     context_files: tuple[tuple[str, str], ...] = ()
     core_memory: str = ""
-    layout: Layout = field(default_factory=Layout)
+    layout: TranscriptLayout = field(default_factory=TranscriptLayout)
     reasoning: bool = False
     show_reasoning: bool = False
-    summaries: Summarizing = field(default_factory=Summarizing)
-    storing: Storing = field(default_factory=Storing)
+    summaries: SummaryPolicy = field(default_factory=SummaryPolicy)
+    storing: StoragePolicy = field(default_factory=StoragePolicy)
     pinned_tools: tuple[str, ...] = ()
     is_routed: bool = False
     answers_from: AnswersFrom = AnswersFrom.ANYTHING

@@ -43,7 +43,7 @@ class Deciders(StrEnum):
     QUORUM = "quorum"
 
 
-class Choice(StrEnum):
+class ApprovalChoice(StrEnum):
     """What somebody says to a pending call: yes, yes for an hour here, or no."""
 
     ONCE = "once"
@@ -51,7 +51,7 @@ class Choice(StrEnum):
     DENY = "deny"
 
 
-class Reach(StrEnum):
+class AskerReach(StrEnum):
     """How the one who asked can be asked back: not at all, by a card on their platform, or while they watch. ELSEWHERE:
     not where they asked, which has no buttons and which strangers read; others decide on other surfaces.
     """
@@ -115,7 +115,7 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class ApprovalGrant:
     """A yes for an hour: this tool for this requester of this agent in this conversation, where the same people have to
     decide. `args` is the digest of who these are and of the only arguments that it holds for, if it is not for any.
     """
@@ -130,7 +130,7 @@ class Grant:
     expires_at: datetime
 
 
-class Outcome(StrEnum):
+class VoteOutcome(StrEnum):
     """What became of a word: it DECIDED, was COUNTED towards a quorum, came when all was decided (OVER), came too LATE,
     or is of somebody who may not (REFUSED).
     """
@@ -143,10 +143,10 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class ApprovalRuling:
     """`approval` as it is now; `text` is for the one who spoke."""
 
-    outcome: Outcome
+    outcome: VoteOutcome
     approval: Approval
     text: str
 
@@ -176,43 +176,47 @@ def has_role(voter: Principal, role: str) -> bool:
     return role in voter.roles or implied
 
 
-def decide_approval(approval: Approval, voter: Principal, choice: Choice, *, now: datetime, note: str = "") -> Ruling:
+def decide_approval(
+    approval: Approval, voter: Principal, choice: ApprovalChoice, *, now: datetime, note: str = ""
+) -> ApprovalRuling:
     """What one word of somebody means. One no decides; a yes decides once there are enough, or when it comes from a
     person whom the rule names or from the operator. The same word twice changes nothing.
     """
     if not may_decide(approval, voter):
-        return Ruling(Outcome.REFUSED, approval, f"Only {describe_deciders(approval.rule)} may decide this.")
+        return ApprovalRuling(
+            VoteOutcome.REFUSED, approval, f"Only {describe_deciders(approval.rule)} may decide this."
+        )
     if approval.status.is_final:
-        return Ruling(Outcome.OVER, approval, f"This was decided already: {describe_end(approval)}.")
-    if is_late(approval, now):
-        closed = close_late(approval)
-        return Ruling(Outcome.LATE, closed, f"This came too late: {describe_end(closed)}.")
-    if choice is Choice.DENY:
+        return ApprovalRuling(VoteOutcome.OVER, approval, f"This was decided already: {describe_end(approval)}.")
+    if is_past_deadline(approval, now):
+        closed = expire_approval(approval)
+        return ApprovalRuling(VoteOutcome.LATE, closed, f"This came too late: {describe_end(closed)}.")
+    if choice is ApprovalChoice.DENY:
         ended = _end(approval, ApprovalStatus.DENIED, voter, now, note)
-        return Ruling(Outcome.DECIDED, ended, "Denied.")
+        return ApprovalRuling(VoteOutcome.DECIDED, ended, "Denied.")
     voices = approval.voices if voter.key in approval.voices else (*approval.voices, voter.key)
     heard = replace(approval, voices=voices)
     is_alone = decides_alone(approval.rule, voter)
     needed = 1 if is_alone else approval.rule.quorum
     if len(voices) < needed:
-        return Ruling(Outcome.COUNTED, heard, f"Your yes is counted: {len(voices)} of {needed}.")
+        return ApprovalRuling(VoteOutcome.COUNTED, heard, f"Your yes is counted: {len(voices)} of {needed}.")
     ended = _end(heard, ApprovalStatus.APPROVED, voter, now, note)
-    is_for_an_hour = choice is Choice.HOUR and is_alone
-    return Ruling(Outcome.DECIDED, ended, "Approved, for an hour here." if is_for_an_hour else "Approved.")
+    is_for_an_hour = choice is ApprovalChoice.HOUR and is_alone
+    return ApprovalRuling(VoteOutcome.DECIDED, ended, "Approved, for an hour here." if is_for_an_hour else "Approved.")
 
 
-def is_late(approval: Approval, now: datetime) -> bool:
+def is_past_deadline(approval: Approval, now: datetime) -> bool:
     return approval.expires_at is not None and now >= approval.expires_at
 
 
-def close_late(approval: Approval) -> Approval:
+def expire_approval(approval: Approval) -> Approval:
     """As it is when nobody has decided in time."""
     status = ApprovalStatus.APPROVED if approval.rule.grant_on_timeout else ApprovalStatus.EXPIRED
     by = TIMEOUT if status is ApprovalStatus.APPROVED else ""
     return replace(approval, status=status, decided_by=by, decided_at=approval.expires_at)
 
 
-def close_ended(approval: Approval, now: datetime) -> Approval:
+def cancel_approval(approval: Approval, now: datetime) -> Approval:
     """As it is when the turn that wanted the call has ended without it."""
     return replace(approval, status=ApprovalStatus.EXPIRED, decided_at=now, note="what it was asked for has ended")
 
@@ -220,9 +224,13 @@ def close_ended(approval: Approval, now: datetime) -> Approval:
 def _end(approval: Approval, status: ApprovalStatus, voter: Principal, now: datetime, note: str) -> Approval:
     said = " ".join(note.split())
     return replace(
-        approval, status=status, decided_by=voter.key, decider_name=voter.name, decided_at=now,
+        approval,
+        status=status,
+        decided_by=voter.key,
+        decider_name=voter.name,
+        decided_at=now,
         note=said[:MAX_NOTE_CHARS],
-    )  # fmt: skip
+    )
 
 
 def describe_deciders(rule: ApprovalRule) -> str:
@@ -254,11 +262,11 @@ def describe_end(approval: Approval) -> str:
             return f"it was not approved{note}" if approval.note else "nobody approved it in time"
 
 
-def can_be_asked(rule: ApprovalRule, reach: Reach, *, is_watched: bool) -> bool:
+def can_be_asked(rule: ApprovalRule, reach: AskerReach, *, is_watched: bool) -> bool:
     """Whether there is anybody who could decide: an approval that nobody can give is none (TW1, X-approval-absent)."""
     if rule.deciders is not Deciders.REQUESTER or rule.people:
         return True
-    return reach is Reach.CARD or (reach is Reach.WATCHER and is_watched)
+    return reach is AskerReach.CARD or (reach is AskerReach.WATCHER and is_watched)
 
 
 def digest_args(args: Mapping[str, Json]) -> str:
@@ -278,9 +286,9 @@ def _people_of(rule: ApprovalRule) -> str:
     return json.dumps([rule.deciders, sorted(rule.people), role, quorum])
 
 
-def plan_grant(approval: Approval, *, now: datetime) -> Grant:
+def plan_grant(approval: Approval, *, now: datetime) -> ApprovalGrant:
     """What a yes for an hour gives."""
-    return Grant(
+    return ApprovalGrant(
         derive("grant", approval.id),
         approval.agent,
         approval.requester,
@@ -292,8 +300,8 @@ def plan_grant(approval: Approval, *, now: datetime) -> Grant:
     )
 
 
-def covers(
-    grant: Grant, args: Mapping[str, Json], rule: ApprovalRule, *, is_exact: bool, taint: frozenset[Taint]
+def grant_covers(
+    grant: ApprovalGrant, args: Mapping[str, Json], rule: ApprovalRule, *, is_exact: bool, taint: frozenset[Taint]
 ) -> bool:
     """Whether the call needs no word of its own. One for which others have to be asked does: `rule` says who. What a
     turn has read from elsewhere may have chosen the arguments, so a grant for any arguments is not for such a turn.

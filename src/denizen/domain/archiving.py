@@ -84,7 +84,7 @@ def is_room_opted_out(room: Room, policy: ArchivePolicy, chosen: OptOuts) -> boo
     return _is_room_opted_out(room.id, room.parent, policy, chosen)
 
 
-def link_of(post: Post) -> str:
+def post_link(post: Post) -> str:
     """Where people can read it; empty for a platform without such addresses."""
     return _LINKS.get(post.platform, "").format(guild=post.guild or "@me", room=post.room, post=post.id)
 

@@ -66,13 +66,13 @@ class AuditHead:
     digest: str = GENESIS
 
 
-def chain(head: AuditHead, event: AuditEvent) -> AuditEntry:
+def append_to_chain(head: AuditHead, event: AuditEvent) -> AuditEntry:
     """The entry that the event becomes behind the head."""
     number = head.number + 1
     return AuditEntry(number, event, head.digest, digest_entry(number, event, head.digest))
 
 
-def head_of(entry: AuditEntry) -> AuditHead:
+def chain_head(entry: AuditEntry) -> AuditHead:
     return AuditHead(entry.number, entry.digest)
 
 
@@ -100,7 +100,7 @@ def digest_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def find_fault(entries: Iterable[AuditEntry], head: AuditHead | None = None) -> str:
+def find_chain_fault(entries: Iterable[AuditEntry], head: AuditHead | None = None) -> str:
     """What is wrong with entries that follow `head`, in one sentence; empty when nothing is. They come in order."""
     last = head or AuditHead()
     for entry in entries:
@@ -110,5 +110,5 @@ def find_fault(entries: Iterable[AuditEntry], head: AuditHead | None = None) -> 
             return f"Entry {entry.number} does not follow entry {last.number}: one of them was put in or exchanged."
         if entry.digest != digest_entry(entry.number, entry.event, entry.previous):
             return f"Entry {entry.number} was changed after it was written."
-        last = head_of(entry)
+        last = chain_head(entry)
     return ""

@@ -14,7 +14,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 
-class ScopeKind(StrEnum):
+class BudgetScopeKind(StrEnum):
     """Whose money it is. SERVER is everything that this Denizen does."""
 
     SERVER = "server"
@@ -25,12 +25,12 @@ class ScopeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Scope:
+class BudgetScope:
     """One of a kind. `key` is `platform:id` for guilds and channels, a principal's key for users, a name for agents,
     and empty for the server.
     """
 
-    kind: ScopeKind
+    kind: BudgetScopeKind
     key: str = ""
 
     @property
@@ -39,10 +39,10 @@ class Scope:
         return self.key.rpartition(":")[2]
 
 
-SERVER = Scope(ScopeKind.SERVER)
+SERVER = BudgetScope(BudgetScopeKind.SERVER)
 
 
-class Period(StrEnum):
+class BudgetPeriod(StrEnum):
     DAY = "day"
     MONTH = "month"
 
@@ -54,7 +54,7 @@ class WhenExhausted(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BudgetLimits:
     """None is no limit; 0 lets only what is free through."""
 
     per_day_usd: Decimal | None = None
@@ -62,16 +62,16 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class BudgetLimit:
     """At most so much in each such period."""
 
-    scope: Scope
-    period: Period
+    scope: BudgetScope
+    period: BudgetPeriod
     usd: Decimal
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BudgetStatus:
     """What a scope has spent today and this month, with how many requests, and what is reserved now."""
 
     day_usd: Decimal = Decimal(0)
@@ -80,11 +80,11 @@ class Standing:
     day_requests: int = 0
     month_requests: int = 0
 
-    def spent(self, period: Period) -> Decimal:
-        return self.day_usd if period is Period.DAY else self.month_usd
+    def spent(self, period: BudgetPeriod) -> Decimal:
+        return self.day_usd if period is BudgetPeriod.DAY else self.month_usd
 
 
-_NONE = Limits()
+_NONE = BudgetLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,74 +93,74 @@ class BudgetPolicy:
     them leaves open is as usual. `warn_at` is the share of a limit from which on it is near.
     """
 
-    usual: Mapping[ScopeKind, Limits] = field(default_factory=dict[ScopeKind, Limits])
-    special: Mapping[Scope, Limits] = field(default_factory=dict[Scope, Limits])
+    usual: Mapping[BudgetScopeKind, BudgetLimits] = field(default_factory=dict[BudgetScopeKind, BudgetLimits])
+    special: Mapping[BudgetScope, BudgetLimits] = field(default_factory=dict[BudgetScope, BudgetLimits])
     warn_at: Decimal = Decimal("0.8")
     when_exhausted: WhenExhausted = WhenExhausted.STOP
     of_agents: Mapping[str, WhenExhausted] = field(default_factory=dict[str, WhenExhausted])
 
-    def limits_of(self, scope: Scope) -> Limits:
+    def get_limits(self, scope: BudgetScope) -> BudgetLimits:
         usual = self.usual.get(scope.kind, _NONE)
-        own = self.special.get(scope) or self.special.get(Scope(scope.kind, scope.id), _NONE)
-        return Limits(
+        own = self.special.get(scope) or self.special.get(BudgetScope(scope.kind, scope.id), _NONE)
+        return BudgetLimits(
             usual.per_day_usd if own.per_day_usd is None else own.per_day_usd,
             usual.per_month_usd if own.per_month_usd is None else own.per_month_usd,
         )
 
-    def plan_limits(self, scopes: Sequence[Scope]) -> tuple[Limit, ...]:
+    def plan_limits(self, scopes: Sequence[BudgetScope]) -> tuple[BudgetLimit, ...]:
         """Every limit that a request of these scopes has to fit."""
-        found: list[Limit] = []
+        found: list[BudgetLimit] = []
         for scope in scopes:
-            limits = self.limits_of(scope)
-            for period, usd in ((Period.DAY, limits.per_day_usd), (Period.MONTH, limits.per_month_usd)):
+            limits = self.get_limits(scope)
+            for period, usd in ((BudgetPeriod.DAY, limits.per_day_usd), (BudgetPeriod.MONTH, limits.per_month_usd)):
                 if usd is not None:
-                    found.append(Limit(scope, period, usd))
+                    found.append(BudgetLimit(scope, period, usd))
         return tuple(found)
 
     def when_exhausted_for(self, agent: str) -> WhenExhausted:
         return self.of_agents.get(agent, self.when_exhausted)
 
 
-class Fit(StrEnum):
+class BudgetFit(StrEnum):
     OK = "ok"
     WARN = "warn"
     REFUSED = "refused"
 
 
-def decide_budget(spent: Decimal, reserved: Decimal, limit: Decimal, wanted: Decimal, *, warn_at: Decimal) -> Fit:
+def decide_budget(spent: Decimal, reserved: Decimal, limit: Decimal, wanted: Decimal, *, warn_at: Decimal) -> BudgetFit:
     """Whether another request, which costs `wanted` at most, fits. What is free always does."""
     total = spent + reserved + wanted
     if wanted > 0 and total > limit:
-        return Fit.REFUSED
-    return Fit.WARN if limit > 0 and total >= warn_at * limit else Fit.OK
+        return BudgetFit.REFUSED
+    return BudgetFit.WARN if limit > 0 and total >= warn_at * limit else BudgetFit.OK
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class BudgetRuling:
     """`refused_by` is the limit that does not let the request through: of several the one that lasts longest.
     `near` are the scopes with a limit that is nearly reached, when it was let through.
     """
 
-    refused_by: Limit | None = None
-    near: tuple[Scope, ...] = ()
+    refused_by: BudgetLimit | None = None
+    near: tuple[BudgetScope, ...] = ()
 
 
 def decide_request(
-    limits: Sequence[Limit], standings: Mapping[Scope, Standing], wanted: Decimal, *, warn_at: Decimal
-) -> Ruling:
+    limits: Sequence[BudgetLimit], standings: Mapping[BudgetScope, BudgetStatus], wanted: Decimal, *, warn_at: Decimal
+) -> BudgetRuling:
     """Whether a request fits all limits. A scope without a standing has spent nothing."""
-    refused: list[Limit] = []
-    near: dict[Scope, None] = {}
+    refused: list[BudgetLimit] = []
+    near: dict[BudgetScope, None] = {}
     for limit in limits:
-        at = standings.get(limit.scope, Standing())
+        at = standings.get(limit.scope, BudgetStatus())
         fit = decide_budget(at.spent(limit.period), at.reserved_usd, limit.usd, wanted, warn_at=warn_at)
-        if fit is Fit.REFUSED:
+        if fit is BudgetFit.REFUSED:
             refused.append(limit)
-        elif fit is Fit.WARN:
+        elif fit is BudgetFit.WARN:
             near[limit.scope] = None
     if refused:
-        return Ruling(max(refused, key=lambda limit: limit.period is Period.MONTH))
-    return Ruling(near=tuple(near))
+        return BudgetRuling(max(refused, key=lambda limit: limit.period is BudgetPeriod.MONTH))
+    return BudgetRuling(near=tuple(near))
 
 
 def utc_day(time: datetime) -> str:
@@ -168,14 +168,14 @@ def utc_day(time: datetime) -> str:
     return time.astimezone(UTC).date().isoformat()
 
 
-def first_of_month(time: datetime) -> str:
+def month_start(time: datetime) -> str:
     """The day with which the month of that time begins, as `2026-11-01`."""
     return time.astimezone(UTC).date().replace(day=1).isoformat()
 
 
-def renews_at(period: Period, now: datetime) -> datetime:
+def renews_at(period: BudgetPeriod, now: datetime) -> datetime:
     """When the next day or month begins."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    if period is Period.DAY:
+    if period is BudgetPeriod.DAY:
         return today + timedelta(days=1)
     return (today.replace(day=1) + timedelta(days=32)).replace(day=1)

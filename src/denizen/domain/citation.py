@@ -16,7 +16,7 @@ from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceKind
 
 
-class Doubt(StrEnum):
+class CitationFault(StrEnum):
     """Why a citation is not proved."""
 
     NO_FILE = "there is no such file"
@@ -27,7 +27,7 @@ class Doubt(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class DocumentRef:
     """A place in a document. Without lines (0) it is all of it."""
 
     path: str
@@ -47,14 +47,14 @@ class Citation:
     lines as they were read, where the source is on the web. No `doubt`: it is proved.
     """
 
-    ref: Ref
+    ref: DocumentRef
     source_id: str = ""
     revision: str = ""
     link: str = ""
-    doubt: Doubt | None = None
+    doubt: CitationFault | None = None
 
 
-def link_of(part: SnapshotPart, ref: Ref) -> str:
+def citation_link(part: SnapshotPart, ref: DocumentRef) -> str:
     """To these lines at the revision that was read; empty where the source cannot be linked to."""
     below = ref.path.removeprefix(f"{part.folder}/")
     match part.kind:
@@ -66,7 +66,7 @@ def link_of(part: SnapshotPart, ref: Ref) -> str:
             return _link_to_video(below) if part.kind == "youtube" else ""
 
 
-def _link_to_git(part: SnapshotPart, below: str, ref: Ref) -> str:
+def _link_to_git(part: SnapshotPart, below: str, ref: DocumentRef) -> str:
     """GitHub and GitLab, and servers that look like them; others have no address that all share."""
     parts = urlsplit(part.location)
     host, path = parts.hostname or "", parts.path.removesuffix(".git").strip("/")

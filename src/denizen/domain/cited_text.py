@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from denizen.domain.agent import CitationFormat
-from denizen.domain.citation import Citation, Ref
+from denizen.domain.citation import Citation, DocumentRef
 from denizen.domain.source import is_plain_path
 
 UNPROVED = "[source not confirmed]"
@@ -40,14 +40,14 @@ _BLANK_PATH = re.compile(r"\A[A-Za-z0-9_.-]+(/[^/]+)+\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CitationMark:
     """Where a text names places. `quoted` are words in quotation marks right before it."""
 
-    refs: tuple[Ref, ...]
+    refs: tuple[DocumentRef, ...]
     quoted: str = ""
 
 
-class Unmarked:
+class UnmarkedText:
     """Text without the mark for what is unknown."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Unmarked:
         return held
 
 
-class MarkReader:
+class CitationReader:
     """A text as the marks in it and the text between them, in order. There are no marks in blocks of code. The link
     that is written behind a mark is part of it, and dropped.
     """
@@ -75,21 +75,21 @@ class MarkReader:
     def __init__(self) -> None:
         self._held = ""
         self._before = _Before()
-        self._mark: Mark | None = None
+        self._mark: CitationMark | None = None
         """Has been read; its link may follow."""
         self._has_begun = False
 
-    def feed(self, text: str) -> list[str | Mark]:
+    def feed(self, text: str) -> list[str | CitationMark]:
         if not self._has_begun:
             text = text.lstrip()
             self._has_begun = bool(text)
         return self._read(self._held + text)
 
-    def finish(self) -> list[str | Mark]:
+    def finish(self) -> list[str | CitationMark]:
         return self._read(self._held, is_end=True)
 
-    def _read(self, text: str, *, is_end: bool = False) -> list[str | Mark]:
-        pieces: list[str | Mark] = []
+    def _read(self, text: str, *, is_end: bool = False) -> list[str | CitationMark]:
+        pieces: list[str | CitationMark] = []
         at = 0
         while True:
             if self._mark is not None:
@@ -109,7 +109,7 @@ class MarkReader:
             pieces.append(self._before.take(text[at : found.start()]))
             refs = _read_refs(found["inside"])
             if refs and not self._before.is_code():
-                self._mark = Mark(refs, self._before.take_quoted())
+                self._mark = CitationMark(refs, self._before.take_quoted())
             else:
                 pieces.append(self._before.take(found[0]))
             at = found.end()
@@ -155,7 +155,7 @@ class _Before:
         return found[-1].group(1) if is_close else ""
 
 
-class MarkWriter:
+class CitationWriter:
     """The text as people see it, without white space around it: `text` and `mark` in order, then `finish`."""
 
     def __init__(self, style: CitationFormat) -> None:
@@ -220,16 +220,16 @@ def _linked(citation: Citation) -> str:
     return f"[{citation.ref}](<{citation.link}>)" if citation.link else f"[{citation.ref}]"
 
 
-def _read_refs(inside: str) -> tuple[Ref, ...]:
+def _read_refs(inside: str) -> tuple[DocumentRef, ...]:
     """Nothing unless all of it is places of documents."""
-    refs: list[Ref] = []
+    refs: list[DocumentRef] = []
     for piece in _BETWEEN.split(inside.strip()):
         found = _PLACE.fullmatch(piece.strip().removeprefix("./"))
         if found is None or not _is_path(found["path"]):
             return ()
         first = int(found["first"] or 0)
         last = int(found["last"] or first)
-        refs.append(Ref(found["path"], first, max(first, last)))
+        refs.append(DocumentRef(found["path"], first, max(first, last)))
     return tuple(refs)
 
 

@@ -66,7 +66,7 @@ class DataUri:
 
 
 @dataclass(frozen=True, slots=True)
-class WithoutUris:
+class ExtractedUris:
     """A text and what was taken out. `dropped` counts what was too large, `malformed` what could not be decoded."""
 
     text: str
@@ -76,14 +76,14 @@ class WithoutUris:
 
 
 @dataclass(frozen=True, slots=True)
-class Unmarked:
+class StrippedText:
     """A text without result markers, and the objects that stood behind them, in order."""
 
     text: str
     results: tuple[JsonObject, ...] = ()
 
 
-def extract_data_uris(text: str, *, max_bytes: int = MAX_BYTES) -> WithoutUris:
+def extract_data_uris(text: str, *, max_bytes: int = MAX_BYTES) -> ExtractedUris:
     """Takes out data URIs: markdown images and links, `<img>`, in quotes, and bare ones, also within code.
 
     Of an image or a link its own words stay, unless they say nothing (`image`). What is malformed or larger than
@@ -103,10 +103,10 @@ def extract_data_uris(text: str, *, max_bytes: int = MAX_BYTES) -> WithoutUris:
             malformed += 1
         else:
             uris.append(DataUri(media_type, data, _choose_name(words, media_type, names)))
-    return WithoutUris(replace_spans(text, edits), tuple(uris), dropped, malformed)
+    return ExtractedUris(replace_spans(text, edits), tuple(uris), dropped, malformed)
 
 
-def strip_markers(text: str) -> Unmarked:
+def strip_markers(text: str) -> StrippedText:
     """Takes out result markers, `🖼️NAME🖼️` and the JSON object behind each (inventory L9).
 
     Behind a marker whose object cannot be read, the rest of the line goes too.
@@ -120,7 +120,7 @@ def strip_markers(text: str) -> Unmarked:
             value, place = _read_object(text, place)
             results += [value] if value is not None else []
         edits.append(((marker.start(), place), ""))
-    return Unmarked(replace_spans(text, edits), tuple(results))
+    return StrippedText(replace_spans(text, edits), tuple(results))
 
 
 def _find_uris(text: str) -> Iterator[tuple[Span, str, str]]:

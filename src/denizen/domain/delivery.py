@@ -11,7 +11,7 @@ from denizen.domain.ids import AgentName, TurnId, derive
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class OutgoingFile:
     """Bytes with a name, sent along."""
 
     name: str
@@ -20,7 +20,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Embed:
+class EmbedCard:
     """A card below a text. `image` is an https URL, or `attachment://NAME` for a file that is sent along. `colour` is
     that of its edge, as 0xRRGGBB.
     """
@@ -34,7 +34,7 @@ class Embed:
 
 
 @dataclass(frozen=True, slots=True)
-class Button:
+class MessageButton:
     """Opens `url`, or says `value` to the agent as if the one who presses it had written that; or does `action`, which
     only Denizen itself gives to a button, never a model or a tool. `asks_why`: with a text by the one who presses it.
     """
@@ -47,13 +47,13 @@ class Button:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class MessageContent:
     """What one platform message holds. Nobody is pinged but the users and roles named here (inventory CW8)."""
 
     text: str = ""
-    embeds: tuple[Embed, ...] = ()
-    files: tuple[File, ...] = ()
-    buttons: tuple[Button, ...] = ()
+    embeds: tuple[EmbedCard, ...] = ()
+    files: tuple[OutgoingFile, ...] = ()
+    buttons: tuple[MessageButton, ...] = ()
     ping_users: frozenset[str] = field(default_factory=frozenset[str])
     ping_roles: frozenset[str] = field(default_factory=frozenset[str])
 
@@ -97,7 +97,7 @@ class Delivery:
     kind: DeliveryKind
     agent: AgentName
     place: Place
-    content: Content
+    content: MessageContent
     created_at: datetime
     reply_to: str = ""
     ticket: str = ""

@@ -31,7 +31,7 @@ def one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def quoted(text: str) -> str:
+def quote_yaml(text: str) -> str:
     """As a block quote, in which nothing can look like a heading of the document around it."""
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines()) or ">"
 

@@ -29,7 +29,7 @@ class GapKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class KnowledgeGap:
     """`asker` is a principal's key. `is_private`: it was not asked where others read along."""
 
     id: str
@@ -48,11 +48,11 @@ class Gap:
 class GapGroup:
     """Gaps of one matter, newest first; `words` are those that all share."""
 
-    gaps: list[Gap] = field(default_factory=list[Gap])
+    gaps: list[KnowledgeGap] = field(default_factory=list[KnowledgeGap])
     words: frozenset[str] = frozenset()
 
     @property
-    def newest(self) -> Gap:
+    def newest(self) -> KnowledgeGap:
         return self.gaps[0]
 
     @property
@@ -60,7 +60,7 @@ class GapGroup:
         return len({gap.asker for gap in self.gaps})
 
 
-def group_gaps(gaps: Sequence[Gap]) -> list[GapGroup]:
+def group_gaps(gaps: Sequence[KnowledgeGap]) -> list[GapGroup]:
     """`gaps` are newest first. What was asked most comes first, of equals what was asked last."""
     groups: list[GapGroup] = []
     for gap in gaps:

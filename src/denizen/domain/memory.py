@@ -47,7 +47,7 @@ class RecallPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class ToldAt:
+class MemoryOrigin:
     """Where a memory was told. An empty platform: nowhere, by the operator. `room` is the thread or channel."""
 
     platform: str = ""
@@ -63,7 +63,7 @@ class Memory:
     agent: AgentName
     owner: str
     text: str
-    told_at: ToldAt
+    told_at: MemoryOrigin
     told_by: str
     created_at: datetime
     updated_at: datetime
@@ -75,7 +75,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Hearing:
+class Audience:
     """Who reads what is said at a place. `private`: nobody but the one who asks. `rooms` are those of the platform
     that all readers may see now; the place's own room need not be among them.
     """
@@ -86,11 +86,11 @@ class Hearing:
     rooms: frozenset[str] = frozenset()
 
     @property
-    def told_at(self) -> ToldAt:
-        return ToldAt(self.platform, self.room, self.private)
+    def told_at(self) -> MemoryOrigin:
+        return MemoryOrigin(self.platform, self.room, self.private)
 
 
-def may_come_up(memory: Memory, hearing: Hearing) -> bool:
+def may_come_up(memory: Memory, hearing: Audience) -> bool:
     """Whether all who read there may hear of it."""
     told = memory.told_at
     if not told.platform or (told.platform, told.room) == (hearing.platform, hearing.room):
@@ -100,7 +100,7 @@ def may_come_up(memory: Memory, hearing: Hearing) -> bool:
     return told.platform == hearing.platform and told.room in hearing.rooms
 
 
-def needs_rooms(memories: Iterable[Memory], hearing: Hearing) -> bool:
+def needs_rooms(memories: Iterable[Memory], hearing: Audience) -> bool:
     """Whether it matters which rooms the readers may see, which is not free to ask."""
     return any(
         not memory.told_at.private and memory.told_at.platform == hearing.platform and not may_come_up(memory, hearing)
@@ -108,7 +108,7 @@ def needs_rooms(memories: Iterable[Memory], hearing: Hearing) -> bool:
     )
 
 
-def plan_told(memories: Iterable[Memory], *, max_items: int, max_tokens: int) -> list[Memory]:
+def plan_recall(memories: Iterable[Memory], *, max_items: int, max_tokens: int) -> list[Memory]:
     """The first of them within the bounds; one that is too large is passed over."""
     chosen: list[Memory] = []
     left = max_tokens

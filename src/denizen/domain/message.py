@@ -120,15 +120,15 @@ class Message:
 
     @property
     def text(self) -> str:
-        return text_of(self.parts)
+        return join_text(self.parts)
 
 
-def text_of(parts: Iterable[Part]) -> str:
+def join_text(parts: Iterable[Part]) -> str:
     """The words that people read: text parts only, joined by line breaks."""
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-def calls_of(parts: Iterable[Part]) -> tuple[ToolCallPart, ...]:
+def list_calls(parts: Iterable[Part]) -> tuple[ToolCallPart, ...]:
     """The tool calls among the parts, in order."""
     return tuple(part for part in parts if isinstance(part, ToolCallPart))
 

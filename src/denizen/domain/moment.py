@@ -20,7 +20,7 @@ _DAY = re.compile(r"(today|tomorrow)\s+(?:at\s+)?(\d{1,2})(?::(\d{2}))?\s*(am|pm
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}[t ]\d{2}:\d{2}.*")
 
 
-def read_moment(text: str, *, now: datetime, zone: tzinfo) -> datetime:
+def parse_moment(text: str, *, now: datetime, zone: tzinfo) -> datetime:
     """In UTC, and later than `now`. `zone` is that of days and times without an offset.
 
     Raises InvalidInput for what is none of `FORMS`, for what is over, and for a time that the clocks of the zone show

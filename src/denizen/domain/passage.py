@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from denizen.domain.ids import derive
-from denizen.domain.words import words_of
+from denizen.domain.words import split_words
 
 MAX_CHARS = 1200
 """About what a small embedding model reads (256 tokens), and what a search result can show."""
@@ -53,14 +53,14 @@ class Passage:
         return f"{self.title}\n{self.text}" if self.headings else self.text
 
 
-def key_of(source_id: str, passage: Passage) -> str:
+def passage_key(source_id: str, passage: Passage) -> str:
     """The same for the same words in one source, wherever they stand: what was made of them need not be made anew."""
     return derive("psg", CUT_AS, source_id, passage.described)
 
 
-def words_in(path: str, passage: Passage) -> str:
+def searchable_words(path: str, passage: Passage) -> str:
     """What is searched of a passage by words: those of its document's path are among them."""
-    return " ".join(words_of(f"{path} {passage.described}"))
+    return " ".join(split_words(f"{path} {passage.described}"))
 
 
 def split_passages(path: str, text: str) -> list[Passage]:

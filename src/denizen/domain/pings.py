@@ -1,7 +1,7 @@
 """Mentions: names that an agent writes become pings, pings become names for an agent to read, and its own are removed.
 
 Three pure functions over Discord's forms `<@id>`, `<@&id>`, `<#id>`. Who may be pinged at all is said by the allowed
-mentions of a message, which an adapter sets from `Pinged`. Inventory C12, C14, CW7, CW8, LW7.
+mentions of a message, which an adapter sets from `PingedText`. Inventory C12, C14, CW7, CW8, LW7.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Pinged:
+class PingedText:
     """A text with pings, and exactly the ids that it pings because a name in it was recognised."""
 
     text: str
@@ -48,7 +48,7 @@ class _Target:
     is_role: bool
 
 
-def link_pings(text: str, names: Mapping[str, str], *, roles: Mapping[str, str] = _NOBODY) -> Pinged:
+def link_pings(text: str, names: Mapping[str, str], *, roles: Mapping[str, str] = _NOBODY) -> PingedText:
     """`@Name` becomes `<@id>`, for a role `<@&id>`. `names` and `roles` lead from every name in use to its id.
 
     Case does not matter, and of several names that fit the longest wins; one that belongs to two ids is left alone.
@@ -68,7 +68,7 @@ def link_pings(text: str, names: Mapping[str, str], *, roles: Mapping[str, str] 
         at = match.start()
         if not is_code.find_around(at) and not taken.find_around(at, or_at_start=True):
             edits.append((match.span(), "%40" if _is_in_url(text, skipped.find_around(at)) else _DEFUSED))
-    return Pinged(
+    return PingedText(
         replace_spans(text, sorted(edits)),
         frozenset(target.id for target in found.values() if not target.is_role),
         frozenset(target.id for target in found.values() if target.is_role),

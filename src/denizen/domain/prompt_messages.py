@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from denizen.domain.agent import Agent, Storing, Timestamps
+from denizen.domain.agent import Agent, StoragePolicy, TimestampPolicy
 from denizen.domain.json import Json
 from denizen.domain.message import (
     FilePart,
@@ -26,14 +26,14 @@ from denizen.domain.message import (
     ToolResultPart,
 )
 from denizen.domain.prompt import PromptMessage, estimate_tokens
-from denizen.domain.taint import of_stored
+from denizen.domain.taint import find_message_taint
 
 MAX_NAME_CHARS = 80
 _BREAKS = frozenset({"Cc", "Cf", "Zl", "Zp"})
 """Controls, invisible formatting, and separators of lines: categories of Unicode."""
 
 
-def time_mark(rule: Timestamps, now: datetime, before: datetime | None) -> str:
+def time_mark(rule: TimestampPolicy, now: datetime, before: datetime | None) -> str:
     """The line that tells the time after a gap; empty when the last message is recent. The first names the zone."""
     if before is not None and (now - before).total_seconds() < rule.gap_s:
         return ""
@@ -41,7 +41,7 @@ def time_mark(rule: Timestamps, now: datetime, before: datetime | None) -> str:
     return f"[{now.astimezone(ZoneInfo(rule.zone)):%Y-%m-%d %H:%M}{zone}]"
 
 
-def zone_of(agent: Agent) -> str:
+def agent_timezone(agent: Agent) -> str:
     """In which the agent is told times and dates: an IANA name."""
     return agent.timestamps.zone if agent.timestamps else "UTC"
 
@@ -59,24 +59,24 @@ def date_mark(now: datetime, before: datetime | None, zone: str = "UTC") -> str:
     return "" if before is not None and line == f"[{date_line(before, zone)}]" else line
 
 
-def tells(message: PromptMessage, line: str) -> bool:
+def tells_date(message: PromptMessage, line: str) -> bool:
     """Whether a user message begins with that date."""
     first = message.parts[0] if message.role is Role.USER and message.parts else None
     return isinstance(first, TextPart) and first.text.startswith(f"[{line}]")
 
 
-def marked(message: Message) -> tuple[Part, ...]:
+def mark_message(message: Message) -> tuple[Part, ...]:
     """The parts of a stored message with its marks in front of its first text."""
     speaker, lines = message.meta.get("speaker"), [message.meta.get(mark) for mark in ("date", "time")]
     if not speaker and not any(lines):
         return message.parts
     head = "".join(f"{line}\n" for line in lines if line)
     if speaker:
-        head += f"{speaker_of(str(speaker))}: "
+        head += f"{format_speaker(str(speaker))}: "
     return _with_head(message.parts, head)
 
 
-def speaker_of(name: str) -> str:
+def format_speaker(name: str) -> str:
     """A name as it stands in front of what its owner says: on one line and short, since people choose it themselves."""
     words = "".join(" " if unicodedata.category(char) in _BREAKS else char for char in name[: 4 * MAX_NAME_CHARS])
     return " ".join(words.split())[:MAX_NAME_CHARS] or "somebody"
@@ -91,28 +91,28 @@ def _with_head(parts: Sequence[Part], head: str) -> tuple[Part, ...]:
 _ELLIPSIS = "…"
 
 
-def to_store(parts: Sequence[Part], role: Role, rule: Storing) -> tuple[Part, ...]:
+def shorten_to_store(parts: Sequence[Part], role: Role, rule: StoragePolicy) -> tuple[Part, ...]:
     """What is kept of a message, by who said it."""
     limit = {Role.USER: rule.user_chars, Role.ASSISTANT: rule.agent_chars, Role.TOOL: rule.tool_chars}.get(role, 0)
     return tuple(_cut(part, limit) for part in parts)
 
 
-def to_read(message: Message, rule: Storing) -> Message:
+def shorten_to_read(message: Message, rule: StoragePolicy) -> Message:
     """A stored message as the model of a later turn reads it."""
     if message.role is not Role.TOOL or not rule.prompt_tool_chars:
         return message
     return replace(message, parts=tuple(_cut(part, rule.prompt_tool_chars) for part in message.parts))
 
 
-def without_payloads(value: Json) -> Json:
+def omit_payloads(value: Json) -> Json:
     """What a result showed to people, without the pictures and files themselves (inventory L7)."""
     match value:
         case str():
             return f"{value.partition(',')[0][:80]},…" if value.startswith("data:") else value
         case Mapping():
-            return {key: without_payloads(each) for key, each in value.items()}
+            return {key: omit_payloads(each) for key, each in value.items()}
         case Sequence():
-            return [without_payloads(each) for each in value]
+            return [omit_payloads(each) for each in value]
         case _:
             return value
 
@@ -131,16 +131,18 @@ IMAGE_LIFE_S = 12 * 3600.0
 _REMARK = TextPart("[a picture was shown here]")
 
 
-def from_stored(messages: Iterable[Message], kind: str = "history") -> list[PromptMessage]:
+def to_prompt_messages(messages: Iterable[Message], kind: str = "history") -> list[PromptMessage]:
     """Stored messages as a model sees them."""
     return [
-        PromptMessage(message.role, marked(message), kind, taint=of_stored(message), author=message.author.id)
+        PromptMessage(
+            message.role, mark_message(message), kind, taint=find_message_taint(message), author=message.author.id
+        )
         for message in messages
         if message.parts
     ]
 
 
-def without_dead_images(message: Message, now: datetime) -> Message:
+def drop_dead_images(message: Message, now: datetime) -> Message:
     """Pictures of platforms stand behind addresses that expire; one dead address would fail every later request."""
     if not message.platform_id or (now - message.created_at).total_seconds() < IMAGE_LIFE_S:
         return message

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from denizen.domain.conversation import Place
-from denizen.domain.gap import Gap, asks_alike
+from denizen.domain.gap import KnowledgeGap, asks_alike
 from denizen.domain.ids import derive
 
 PROPOSED = "✅"
@@ -99,12 +99,22 @@ class Proposal:
     def withdrawn(self) -> Proposal:
         """As its author leaves it: that they said no is all that is known."""
         return replace(
-            self, status=ProposalStatus.WITHDRAWN, answer="", question="", asker="", gap_id="", link="",
-            author_name="", reason="", text="", file="", is_filed=False,
-        )  # fmt: skip
+            self,
+            status=ProposalStatus.WITHDRAWN,
+            answer="",
+            question="",
+            asker="",
+            gap_id="",
+            link="",
+            author_name="",
+            reason="",
+            text="",
+            file="",
+            is_filed=False,
+        )
 
 
-def with_id(proposal: Proposal) -> Proposal:
+def add_proposal_id(proposal: Proposal) -> Proposal:
     """Its id tells what exactly was proposed: with another text it is another proposal, and nobody accepts what they
     have not seen.
     """
@@ -117,7 +127,9 @@ def is_same_emoji(one: str, other: str) -> bool:
     return _bare(one) == _bare(other)
 
 
-def nearest_gap(gaps: Iterable[Gap], place: Place, at: datetime, *, asker: str = "", question: str = "") -> Gap | None:
+def nearest_gap(
+    gaps: Iterable[KnowledgeGap], place: Place, at: datetime, *, asker: str = "", question: str = ""
+) -> KnowledgeGap | None:
     """The gap to which a message of that place and time is an answer; with `asker` and `question` one that is theirs
     and asks the same. Never what was asked in private.
     """
@@ -133,7 +145,7 @@ def nearest_gap(gaps: Iterable[Gap], place: Place, at: datetime, *, asker: str =
     return min(near, key=lambda gap: abs(at - gap.created_at), default=None)
 
 
-def clean(text: str, limit: int) -> str:
+def clean_proposal_text(text: str, limit: int) -> str:
     """Without what nobody sees, and with one kind of line break."""
     seen = _UNSEEN.sub("", _BREAK.sub("\n", text))
     return _LONE_JOINER.sub("", _LONE_STYLE.sub("", seen)).strip()[:limit]
@@ -148,31 +160,49 @@ def name_file(proposal: Proposal, taken: Collection[str]) -> str:
     return f"{name}.md" if f"{name}.md" not in taken else f"{name}-{proposal.id.removeprefix('prop_')[:6]}.md"
 
 
-def credit(proposal: Proposal) -> str:
+def credit_authors(proposal: Proposal) -> str:
     """Who said it: anybody may call themselves like somebody else, but not by their id."""
     return f"{_line(proposal.author_name)[:_NAME_CHARS]} (id {proposal.author.split(':', 2)[-1]})".strip()
 
 
-def render(proposal: Proposal, accepted_by: str) -> str:
+def render_proposal(proposal: Proposal, accepted_by: str) -> str:
     """The whole file. What the reviewer made of the answer is told of as theirs."""
-    who, by = credit(proposal), _line(accepted_by)
+    who, by = credit_authors(proposal), _line(accepted_by)
     head = {
-        "question": proposal.question, "author": who, "link": proposal.link,
-        "accepted_by": by, **({"edited_by": by} if proposal.text else {}),
-    }  # fmt: skip
-    lines = [f"{name}: {json.dumps(clean(_line(text), 300), ensure_ascii=False)}" for name, text in head.items()]
+        "question": proposal.question,
+        "author": who,
+        "link": proposal.link,
+        "accepted_by": by,
+        **({"edited_by": by} if proposal.text else {}),
+    }
+    lines = [
+        f"{name}: {json.dumps(clean_proposal_text(_line(text), 300), ensure_ascii=False)}"
+        for name, text in head.items()
+    ]
     told = proposal.text or proposal.answer
-    quoted = [f"> {line}".rstrip() for line in clean(told, MAX_ANSWER_CHARS).split("\n")]
+    quoted = [f"> {line}".rstrip() for line in clean_proposal_text(told, MAX_ANSWER_CHARS).split("\n")]
     title = _line(proposal.question) or (f"After {who}" if proposal.text else f"What {who} said")
     said = f"After {who}, edited by {by}," if proposal.text else f"Said by {who}"
     said = f"{said} on {proposal.said_at:%Y-%m-%d}"
-    return "\n".join([
-        "---", f"id: {proposal.id}", f"date: {proposal.said_at:%Y-%m-%d}", *lines, "---", "",
-        f"# {_escaped(title)}", "", *quoted, "", f"{_escaped(said)}{f': {proposal.link}' if proposal.link else ''}", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "---",
+            f"id: {proposal.id}",
+            f"date: {proposal.said_at:%Y-%m-%d}",
+            *lines,
+            "---",
+            "",
+            f"# {_escaped(title)}",
+            "",
+            *quoted,
+            "",
+            f"{_escaped(said)}{f': {proposal.link}' if proposal.link else ''}",
+            "",
+        ]
+    )
 
 
-def id_in(text: str) -> str:
+def find_proposal_id(text: str) -> str:
     """The id of the proposal that a file was made of; empty for a file of somebody else."""
     lines = text.split("\n", _HEAD_LINES)[:_HEAD_LINES]
     if lines[0] != "---":
@@ -180,7 +210,7 @@ def id_in(text: str) -> str:
     return next((found[1] for line in lines[1:] if (found := _ID_LINE.fullmatch(line))), "")
 
 
-def diff(before: str, after: str, name: str) -> str:
+def diff_lines(before: str, after: str, name: str) -> str:
     """What accepting changes, as `diff -u` shows it."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     return "".join(difflib.unified_diff(old, new, name if before else "/dev/null", name))
@@ -192,7 +222,7 @@ def _bare(emoji: str) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(clean(text, MAX_ANSWER_CHARS).split())
+    return " ".join(clean_proposal_text(text, MAX_ANSWER_CHARS).split())
 
 
 def _escaped(line: str) -> str:

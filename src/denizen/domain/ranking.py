@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import log
 
-from denizen.domain.words import words_of
+from denizen.domain.words import split_words
 
 RANK_CONSTANT = 60
 """Of reciprocal rank fusion: how little the first places count more than the next."""
 
 STEM_CHARS = 5
 _COMMON = frozenset(
-    words_of(
+    split_words(
         "all and any are but can did does for get got had has have her him his how its let may not now off"
         " one our out put say see she the too two use was way who why yes you about also been could doing done"
         " from give going help here into just know like made make many more most much must need only other"
@@ -30,7 +30,7 @@ _COMMON = frozenset(
 
 def telling_words(question: str) -> list[str]:
     """The words that say what it is about; without any, those that may be names or numbers in another script."""
-    asked = list(dict.fromkeys(words_of(question)))
+    asked = list(dict.fromkeys(split_words(question)))
     telling = [word for word in asked if len(word) > 2 and word not in _COMMON]
     return telling or [word for word in asked if not word.isascii() or word.isdigit()]
 
@@ -39,7 +39,7 @@ def rank_by_words(question: str, texts: Mapping[str, str]) -> list[str]:
     """Keys of the texts that share words with the question, the best first. Words count by how rare they are, forms of
     one word as the same; short and common ones not at all, unless there are no others.
     """
-    stems = {key: _stems(words_of(text)) for key, text in texts.items()}
+    stems = {key: _stems(split_words(text)) for key, text in texts.items()}
     frequency = Counter(stem for each in stems.values() for stem in each)
     wanted = _stems(telling_words(question))
     weights = {stem: log(1 + len(texts) / frequency[stem]) for stem in wanted if frequency[stem]}

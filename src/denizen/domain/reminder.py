@@ -45,12 +45,12 @@ def reminder_id(key: str) -> str:
 def reminder_text(reminder: Reminder, *, now: datetime) -> str:
     """What is said when it is due. Calls the asker; whoever sends it keeps what the quoted text calls from pinging."""
     late = now - reminder.due_at
-    delay = f" ({span(late)} late: I was not connected when it was due)" if late >= LATE_AFTER else ""
+    delay = f" ({format_span(late)} late: I was not connected when it was due)" if late >= LATE_AFTER else ""
     quoted = "\n".join(f"> {line}" for line in reminder.text.splitlines() if line.strip())
     return f"<@{reminder.user_id}> Reminder{delay}:\n{quoted}"
 
 
-def span(time: timedelta) -> str:
+def format_span(time: timedelta) -> str:
     """The two largest units: `2 h 5 min`, `3 d`; `0 min` for less than a minute."""
     days, rest = divmod(max(round(time.total_seconds() / 60), 0), 24 * 60)
     hours, minutes = divmod(rest, 60)

@@ -76,7 +76,7 @@ FALLBACK = replace(Route.of(Complexity.MODERATE, FALLBACK_REASON), routed_by=Rou
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class PreviousRoute:
     """What the turn before in the same session was routed to, when it ended, and for how long its prompt stays in the
     provider's cache from then on.
     """
@@ -89,7 +89,7 @@ class Earlier:
         return now - self.ended_at <= timedelta(seconds=self.keep_s)
 
 
-def read_route(answer: Mapping[str, Any]) -> Route:
+def parse_route(answer: Mapping[str, Any]) -> Route:
     """A routing answer within its limits (inventory S2). Raises ValueError for any other."""
     steps, model, reason = answer.get("max_steps"), answer.get("model"), answer.get("reason")
     if isinstance(steps, bool) or not isinstance(steps, int) or not MIN_STEPS <= steps <= MAX_STEPS:
@@ -101,7 +101,7 @@ def read_route(answer: Mapping[str, Any]) -> Route:
     return Route(Complexity(answer.get("complexity")), steps, str(model), " ".join(reason.split()).rstrip("."))
 
 
-def is_follow_up(question: str, earlier: Earlier | None, now: datetime) -> bool:
+def is_follow_up(question: str, earlier: PreviousRoute | None, now: datetime) -> bool:
     """Whether a question as short as "yes, do that" belongs to the one before it, which was no small matter: then its
     own words tell nothing of the work that it takes.
     """
@@ -114,7 +114,7 @@ def is_follow_up(question: str, earlier: Earlier | None, now: datetime) -> bool:
 _SMALL = frozenset({Complexity.TRIVIAL, Complexity.SIMPLE})
 
 
-def keep_route(earlier: Earlier) -> Route:
+def keep_route(earlier: PreviousRoute) -> Route:
     """For a follow-up."""
     return replace(earlier.route, routed_by=RoutedBy.KEPT)
 
@@ -129,7 +129,7 @@ def max_calls(steps: int) -> int:
     return max(steps - 2, 1)
 
 
-def told_of_route(route: Route, *, with_reason: bool = True) -> str:
+def describe_route(route: Route, *, with_reason: bool = True) -> str:
     """One line for people. The reason is about what was asked."""
     reason = f": {route.reason}" if with_reason else ""
     told = f"{route.complexity}, so {route.model} with at most {route.max_steps} steps"
@@ -149,28 +149,31 @@ def route_to_json(route: Route) -> JsonObject:
 def route_from_json(row: Mapping[str, Any]) -> Route:
     """The inverse. Raises ValueError or KeyError for a row that is no route."""
     return Route(
-        Complexity(row["complexity"]), int(row["max_steps"]), str(row["model"]), str(row["reason"]),
+        Complexity(row["complexity"]),
+        int(row["max_steps"]),
+        str(row["model"]),
+        str(row["reason"]),
         RoutedBy(row["routed_by"]),
-    )  # fmt: skip
+    )
 
 
 ROUTE = "route"
 
 
-def kept_with(route: Route, keep_s: float) -> JsonObject:
+def route_meta(route: Route, keep_s: float) -> JsonObject:
     """A provider keeps the prompt for `keep_s`."""
     return {**route_to_json(route), "keep_s": keep_s}
 
 
-def find_earlier(message: Message) -> Earlier | None:
+def find_previous_route(message: Message) -> PreviousRoute | None:
     """None for an answer of a turn that was not routed."""
     if ROUTE not in message.meta:
         return None
     row = cast("Mapping[str, Any]", message.meta[ROUTE])
-    return Earlier(route_from_json(row), message.created_at, float(row["keep_s"]))
+    return PreviousRoute(route_from_json(row), message.created_at, float(row["keep_s"]))
 
 
-def turns_on(messages: Sequence[Message], route: Route | None) -> list[tuple[datetime, datetime]]:
+def list_turn_times(messages: Sequence[Message], route: Route | None) -> list[tuple[datetime, datetime]]:
     """When each question was asked, and when what came of it ended; the last is the one to answer. Of a routed turn
     only those on its model: each model has a cache of its own, whose rhythm is that of its own turns.
     """
@@ -179,7 +182,7 @@ def turns_on(messages: Sequence[Message], route: Route | None) -> list[tuple[dat
         began_at, model = message.created_at, ""
         if message.role is not Role.USER and turns:
             began_at, _, model = turns.pop()
-        earlier = find_earlier(message)
+        earlier = find_previous_route(message)
         turns.append((began_at, message.created_at, earlier.route.model if earlier else model))
     wanted = None if route is None else route.model
     return [(began_at, end) for began_at, end, model in turns[:-1] if wanted in (None, model)] + [

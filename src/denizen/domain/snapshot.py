@@ -51,7 +51,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class RemoteRepository:
     """The git repository that snapshots are pushed to. `location` is as `domain.source.read_location` gives it, empty
     where they are pushed nowhere; `allow_existing` lets the branch of a repository be replaced that is not marked as
     Denizen's (inventory S30).
@@ -62,7 +62,7 @@ class Remote:
     allow_existing: bool = False
 
 
-NOWHERE = Remote("")
+NOWHERE = RemoteRepository("")
 
 
 @dataclass(frozen=True, slots=True)

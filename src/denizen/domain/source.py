@@ -92,7 +92,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
+class SourceReading:
     """What was kept of one reading. `manifest` names the list of its files, `documents` counts those of Markdown,
     `skipped` files of a kept kind that could not be kept: too large, no text, a name that cannot be. `left_out` names
     the first of those, each with why.
@@ -115,7 +115,7 @@ class SourceState:
     source_id: str
     revision: str = ""
     fingerprint: str = ""
-    taken: Taken | None = None
+    taken: SourceReading | None = None
     synced_at: datetime | None = None
     tried_at: datetime | None = None
     error_code: str = ""
@@ -208,7 +208,7 @@ def is_kept(path: str) -> bool:
     return PurePosixPath(path).suffix.lower() in KEPT_SUFFIXES and not any(part.startswith(".") for part in parts)
 
 
-def describe_left_out(taken: Taken) -> str:
+def describe_left_out(taken: SourceReading) -> str:
     """Which files were not kept, and why, in one line; empty when all were."""
     if not taken.skipped:
         return ""

@@ -41,7 +41,7 @@ _EMPHASIS = re.compile(
 )
 
 
-def split(text: str, *, limit: int = DISCORD_LIMIT, collapse_blank_lines: bool = True) -> list[str]:
+def split_text(text: str, *, limit: int = DISCORD_LIMIT, collapse_blank_lines: bool = True) -> list[str]:
     """The text in pieces of at most `limit` code points, none of them blank.
 
     A piece ends, in its second half, at a blank line, else at a line end, else at a sentence's end; else, wherever, at

@@ -35,7 +35,7 @@ MAX_DURATION_MS = 7 * 86_400_000
 MAX_METADATA_CHARS = 4000
 
 
-class By(StrEnum):
+class UsageGrouping(StrEnum):
     """By what usage is told apart."""
 
     DAY = "day"
@@ -45,7 +45,7 @@ class By(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class UsageTotals:
     """`messages` are those that a model answered, each counted once, and the reports; `duration_ms` is the time that
     the requests took.
     """
@@ -54,28 +54,30 @@ class Used:
     usage: Usage = field(default_factory=Usage)
     duration_ms: int = 0
 
-    def __add__(self, other: Used) -> Used:
-        return Used(self.messages + other.messages, self.usage + other.usage, self.duration_ms + other.duration_ms)
+    def __add__(self, other: UsageTotals) -> UsageTotals:
+        return UsageTotals(
+            self.messages + other.messages, self.usage + other.usage, self.duration_ms + other.duration_ms
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DayRange:
     """Days, the last one included."""
 
     first: date
     last: date
 
     @classmethod
-    def of_last(cls, days: int, *, now: datetime) -> Span:
+    def last_days(cls, days: int, *, now: datetime) -> DayRange:
         """So many, with today."""
         today = now.astimezone(UTC).date()
         return cls(today - timedelta(days=days - 1), today)
 
     @property
-    def before(self) -> Span:
+    def before(self) -> DayRange:
         """As many days, just before."""
         length = self.last - self.first + timedelta(days=1)
-        return Span(self.first - length, self.last - length)
+        return DayRange(self.first - length, self.last - length)
 
     @property
     def days(self) -> Sequence[str]:
@@ -94,7 +96,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class UsageFilter:
     """What is summed. `user` is a principal's key, or EVERYBODY; an empty source or model is any."""
 
     user: str = EVERYBODY
@@ -103,7 +105,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class UsageReport:
     """What a program of somebody used, as it says itself. `reporter` is the key of who reported it."""
 
     id: str
@@ -131,7 +133,7 @@ class SideRequest:
     asked_at: datetime
 
 
-def check_report(report: Report) -> None:
+def check_report(report: UsageReport) -> None:
     """Raises InvalidInput for what cannot be kept, or would take too much room."""
     _check_text("source", report.source, 1, MAX_SOURCE_CHARS)
     _check_text("source_id", report.source_id, 0, MAX_NAME_CHARS)
@@ -185,43 +187,43 @@ def _check_count(name: str, number: int, most: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class UsageRanking:
     """What goes by one name: a model, a source, a user by their key with the `name` that people know."""
 
     key: str
-    used: Used
+    used: UsageTotals
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class UsageOverview:
     """The usage of some days. `before` is that of as many days just before them. `daily` has every day, `hourly` every
     hour of the day (UTC), in order. Those of one user tell neither `users` nor `hourly`.
     """
 
-    span: Span
-    total: Used
-    before: Used
-    models: Sequence[Ranked]
-    sources: Sequence[Ranked]
-    daily: Sequence[Ranked]
-    users: Sequence[Ranked] | None = None
-    hourly: Sequence[Ranked] | None = None
+    span: DayRange
+    total: UsageTotals
+    before: UsageTotals
+    models: Sequence[UsageRanking]
+    sources: Sequence[UsageRanking]
+    daily: Sequence[UsageRanking]
+    users: Sequence[UsageRanking] | None = None
+    hourly: Sequence[UsageRanking] | None = None
 
 
-def rank(sums: Mapping[str, Used], *, limit: int | None = None) -> list[Ranked]:
+def rank_usage(sums: Mapping[str, UsageTotals], *, limit: int | None = None) -> list[UsageRanking]:
     """Those with most messages first, then by tokens and name."""
 
-    def order(row: Ranked) -> tuple[int, int, str]:
+    def order(row: UsageRanking) -> tuple[int, int, str]:
         usage = row.used.usage
         return -row.used.messages, -(usage.input_tokens + usage.output_tokens), row.key
 
-    return sorted((Ranked(key, used) for key, used in sums.items()), key=order)[:limit]
+    return sorted((UsageRanking(key, used) for key, used in sums.items()), key=order)[:limit]
 
 
-def fill(keys: Sequence[str], sums: Mapping[str, Used]) -> list[Ranked]:
+def fill_days(keys: Sequence[str], sums: Mapping[str, UsageTotals]) -> list[UsageRanking]:
     """One for each key, in order, also where nothing was used."""
-    return [Ranked(key, sums.get(key, Used())) for key in keys]
+    return [UsageRanking(key, sums.get(key, UsageTotals())) for key in keys]
 
 
 def change_percent(now: int | Decimal | None, before: int | Decimal | None) -> float | None:
@@ -231,7 +233,7 @@ def change_percent(now: int | Decimal | None, before: int | Decimal | None) -> f
     return round(float((Decimal(now) - Decimal(before)) / Decimal(before) * 100), 1)
 
 
-def read_day(text: str) -> date:
+def parse_day(text: str) -> date:
     """As `2026-11-21`. Raises InvalidInput."""
     try:
         day = date.fromisoformat(text)
@@ -239,7 +241,10 @@ def read_day(text: str) -> date:
         day = None
     if day is None or day.isoformat() != text:
         raise InvalidInput(
-            f"'{text[:30]}' is no date.", code="field_invalid", why="a day is named by its date (UTC)",
-            fix="Send it as 2026-11-21.", field="date",
-        )  # fmt: skip
+            f"'{text[:30]}' is no date.",
+            code="field_invalid",
+            why="a day is named by its date (UTC)",
+            fix="Send it as 2026-11-21.",
+            field="date",
+        )
     return day

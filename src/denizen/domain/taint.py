@@ -46,11 +46,11 @@ def find_risk(spec: ToolSpec, tier: Tier, foreign: str) -> str:
     return "is of the highest risk" if tier is Tier.DANGEROUS else ""
 
 
-def in_words(taint: Iterable[Taint]) -> str:
+def describe_taint(taint: Iterable[Taint]) -> str:
     return ", ".join(_SOURCES[label] for label in sorted(taint))
 
 
-def of_parts(parts: Iterable[Part]) -> frozenset[Taint]:
+def find_part_taint(parts: Iterable[Part]) -> frozenset[Taint]:
     """Files and pictures were made by somebody, whoever attached them; what is quoted as data, by a program."""
     taint: set[Taint] = set()
     for part in parts:
@@ -61,32 +61,32 @@ def of_parts(parts: Iterable[Part]) -> frozenset[Taint]:
     return frozenset(taint)
 
 
-def of_stored(message: Message) -> frozenset[Taint]:
+def find_message_taint(message: Message) -> frozenset[Taint]:
     """Of a message of a session, whoever asks."""
-    return from_json(message.meta.get(META)) | of_parts(message.parts)
+    return taint_from_json(message.meta.get(META)) | find_part_taint(message.parts)
 
 
-def of_prompt(messages: Iterable[PromptMessage], asker: str) -> frozenset[Taint]:
+def find_prompt_taint(messages: Iterable[PromptMessage], asker: str) -> frozenset[Taint]:
     """Of what a model is to read. `asker` is the platform's id of the one who asks now; what others have said to the
     agent before is foreign too.
     """
     taint: frozenset[Taint] = frozenset()
     for message in messages:
-        taint |= message.taint | of_parts(message.parts)
+        taint |= message.taint | find_part_taint(message.parts)
         if message.role is Role.USER and message.author not in ("", asker):
             taint |= {Taint.OTHERS}
     return taint
 
 
-def tainted(message: PromptMessage, *labels: Taint) -> PromptMessage:
+def with_taint(message: PromptMessage, *labels: Taint) -> PromptMessage:
     return replace(message, taint=message.taint | frozenset(labels))
 
 
-def to_json(taint: Iterable[Taint]) -> list[Json]:
+def taint_to_json(taint: Iterable[Taint]) -> list[Json]:
     return [label.value for label in sorted(taint)]
 
 
-def from_json(value: Json) -> frozenset[Taint]:
+def taint_from_json(value: Json) -> frozenset[Taint]:
     """A label that is not known (any more) counts as the result of an outside tool."""
     if value is None:
         return frozenset()

@@ -35,7 +35,7 @@ class SegmentUse:
             segment.stability,
             len(segment.text),
             estimate_tokens(segment.text),
-            sha256_of(segment.text),
+            sha256_hex(segment.text),
             text,
         )
 
@@ -68,6 +68,6 @@ class PromptUse:
     memories: tuple[str, ...] = ()
 
 
-def sha256_of(text: str) -> str:
+def sha256_hex(text: str) -> str:
     """In hexadecimal; halves of surrogate pairs count as what they are."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -29,7 +29,7 @@ NO_TEXT = "(no text)"
 
 
 @dataclass(frozen=True, slots=True)
-class Archived:
+class ArchivedPost:
     """A post with its earlier texts, oldest first."""
 
     post: Post
@@ -41,7 +41,7 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TranscriptEvent:
     """What happened to a post of a closed block: its edit number `version`, or `DELETED`. It is told before the line
     of the post `before`; at the end when that is empty.
     """
@@ -52,7 +52,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TranscriptLine:
     """`post` is the id of the post, empty for an event. `answers` is the post that a bot answered with it."""
 
     post: str
@@ -61,7 +61,7 @@ class Line:
     at: datetime
     is_bot: bool = False
     answers: str = ""
-    event: Event | None = None
+    event: TranscriptEvent | None = None
 
     @property
     def tokens(self) -> int:
@@ -69,7 +69,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TranscriptBlock:
     """Where a closed block begins and ends, and which versions it shows. `number` counts those of a place from 1.
 
     `room` is where its posts are: in a thread's first blocks the parent. `posts` counts what lies in its range, deleted
@@ -86,11 +86,11 @@ class Block:
     posts: int
     versions: Mapping[str, int] = field(default_factory=dict[str, int])
     left_out: tuple[str, ...] = ()
-    events: tuple[Event, ...] = ()
+    events: tuple[TranscriptEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TranscriptBudget:
     """In tokens. `tail` is guaranteed to the tail even where the blocks leave less of `total`; `block` None derives the
     size of a block from `total`; `parent_share` is what a thread may use for its parent.
     """
@@ -110,15 +110,15 @@ class Budget:
         return int(self.total * self.parent_share)
 
 
-def line_of(post: Post, text: str | None = None) -> Line:
+def post_line(post: Post, text: str | None = None) -> TranscriptLine:
     """The line of a post; `text` is given for another version of it."""
-    name = name_of(post.author.name)
+    name = one_line_name(post.author.name)
     words = _words(post, post.text if text is None else text)
     is_bot = post.author.is_bot
-    return Line(post.id, name, f"{name}: {words}", post.created_at, is_bot, post.reply_to if is_bot else "")
+    return TranscriptLine(post.id, name, f"{name}: {words}", post.created_at, is_bot, post.reply_to if is_bot else "")
 
 
-def name_of(name: str) -> str:
+def one_line_name(name: str) -> str:
     """In one line; names come from outside."""
     return " ".join(name.split()) or "somebody"
 
@@ -131,27 +131,27 @@ def _words(post: Post, text: str) -> str:
     return " ".join(filter(None, (text.strip(), *files))) or NO_TEXT
 
 
-def event_line(archived: Archived, event: Event) -> Line:
+def event_line(archived: ArchivedPost, event: TranscriptEvent) -> TranscriptLine:
     """What happened to a post, in brackets, so that it reads as nobody's words."""
     post = archived.post
-    name = name_of(post.author.name)
+    name = one_line_name(post.author.name)
     if event.version == DELETED:
         text = f"[a message of {name} was deleted]"
     else:
         text = f"[{name} edited an earlier message: {_words(post, archived.text_at(event.version))}]"
     changed_at = post.deleted_at if event.version == DELETED else post.edited_at
-    return Line("", name, text, changed_at or post.created_at, event=event)
+    return TranscriptLine("", name, text, changed_at or post.created_at, event=event)
 
 
-def render(
-    block: Block, archived: Iterable[Archived], changed: Mapping[str, Archived] | None = None
-) -> tuple[Line, ...]:
+def render_lines(
+    block: TranscriptBlock, archived: Iterable[ArchivedPost], changed: Mapping[str, ArchivedPost] | None = None
+) -> tuple[TranscriptLine, ...]:
     """The lines of a block from what lies in its range, deleted posts too; `changed` has the posts of its events. What
     was forgotten is missing in both, and so in the lines.
     """
     left_out = set(block.left_out)
     lines = [
-        line_of(each.post, each.text_at(block.versions.get(each.post.id, 0)))
+        post_line(each.post, each.text_at(block.versions.get(each.post.id, 0)))
         for each in archived
         if each.post.id not in left_out
     ]
@@ -160,8 +160,8 @@ def render(
     return tuple(_put_events(lines, events))
 
 
-def _put_events(lines: Sequence[Line], events: Sequence[Line]) -> list[Line]:
-    before: dict[str, list[Line]] = {}
+def _put_events(lines: Sequence[TranscriptLine], events: Sequence[TranscriptLine]) -> list[TranscriptLine]:
+    before: dict[str, list[TranscriptLine]] = {}
     there = {line.post for line in lines}
     for event in events:
         place = event.event.before if event.event else ""
@@ -170,9 +170,9 @@ def _put_events(lines: Sequence[Line], events: Sequence[Line]) -> list[Line]:
     return [*woven, *before.get("", ())]
 
 
-def weave(lines: Sequence[Line], events: Sequence[Line]) -> list[Line]:
+def weave_events(lines: Sequence[TranscriptLine], events: Sequence[TranscriptLine]) -> list[TranscriptLine]:
     """Lines with the events that are new, each before the first line that was written after it."""
-    placed: list[Line] = []
+    placed: list[TranscriptLine] = []
     waiting = sorted(events, key=lambda line: (line.at, line.event.post if line.event else ""))
     for line in lines:
         while waiting and waiting[0].at < line.at:
@@ -181,15 +181,15 @@ def weave(lines: Sequence[Line], events: Sequence[Line]) -> list[Line]:
     return [*placed, *waiting]
 
 
-def _before(line: Line, post: str) -> Line:
+def _before(line: TranscriptLine, post: str) -> TranscriptLine:
     event = line.event
-    return replace(line, event=Event(event.post, event.version, post) if event else None)
+    return replace(line, event=TranscriptEvent(event.post, event.version, post) if event else None)
 
 
-def plan_events(changed: Iterable[Archived], blocks: Sequence[Block]) -> list[Line]:
+def plan_events(changed: Iterable[ArchivedPost], blocks: Sequence[TranscriptBlock]) -> list[TranscriptLine]:
     """What happened to posts of closed blocks and no block tells yet. Of several edits the last is told."""
     told = {(event.post, event.version) for block in blocks for event in block.events}
-    lines: list[Line] = []
+    lines: list[TranscriptLine] = []
     for each in changed:
         post = each.post
         block = next((b for b in blocks if b.room == post.room and _is_within(post.id, b)), None)
@@ -198,20 +198,22 @@ def plan_events(changed: Iterable[Archived], blocks: Sequence[Block]) -> list[Li
         version = DELETED if post.deleted_at else len(each.earlier)
         is_new = version == DELETED or version > block.versions.get(post.id, 0)
         if is_new and (post.id, version) not in told:
-            lines.append(event_line(each, Event(post.id, version)))
+            lines.append(event_line(each, TranscriptEvent(post.id, version)))
     return lines
 
 
-def _is_within(post_id: str, block: Block) -> bool:
+def _is_within(post_id: str, block: TranscriptBlock) -> bool:
     return not is_newer(block.first, post_id) and not is_newer(post_id, block.last)
 
 
-def plan_blocks(lines: Sequence[Line], size: int) -> tuple[list[tuple[Line, ...]], list[Line]]:
+def plan_blocks(
+    lines: Sequence[TranscriptLine], size: int
+) -> tuple[list[tuple[TranscriptLine, ...]], list[TranscriptLine]]:
     """The blocks that close, and what is left for the tail. What waits already counts (inventory C5, CW4). A block ends
     with the line of a post.
     """
-    closed: list[tuple[Line, ...]] = []
-    waiting: list[Line] = []
+    closed: list[tuple[TranscriptLine, ...]] = []
+    waiting: list[TranscriptLine] = []
     tokens = 0
     for line in lines:
         waiting.append(line)
@@ -222,7 +224,7 @@ def plan_blocks(lines: Sequence[Line], size: int) -> tuple[list[tuple[Line, ...]
     return closed, waiting
 
 
-def newest(tokens: Sequence[int], limit: int) -> int:
+def newest_version(tokens: Sequence[int], limit: int) -> int:
     """From which place on all fit the limit together: the newest part."""
     start, left = len(tokens), limit
     while start and tokens[start - 1] <= left:
@@ -232,7 +234,7 @@ def newest(tokens: Sequence[int], limit: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TranscriptView:
     """What an agent sees: of the parent's blocks, its own blocks and the tail, the places from which on."""
 
     parent: int
@@ -240,15 +242,17 @@ class View:
     line: int
 
 
-def plan_view(parent: Sequence[int], blocks: Sequence[int], tail: Sequence[int], budget: Budget) -> View:
+def plan_view(
+    parent: Sequence[int], blocks: Sequence[int], tail: Sequence[int], budget: TranscriptBudget
+) -> TranscriptView:
     """By tokens. The oldest blocks leave whole; only when none is left, the tail loses its oldest lines, down to what
     is guaranteed (inventory C7, C8, C10). The last line always stays.
     """
-    from_parent = newest(parent, budget.parent_tokens)
+    from_parent = newest_version(parent, budget.parent_tokens)
     left = budget.total - sum(parent[from_parent:])
     waiting = sum(tail)
-    from_block = newest(blocks, left - waiting)
+    from_block = newest_version(blocks, left - waiting)
     if from_block < len(blocks) or waiting <= left:
-        return View(from_parent, from_block, 0)
-    from_line = newest(tail, max(left, budget.tail))
-    return View(from_parent, from_block, min(from_line, max(len(tail) - 1, 0)))
+        return TranscriptView(from_parent, from_block, 0)
+    from_line = newest_version(tail, max(left, budget.tail))
+    return TranscriptView(from_parent, from_block, min(from_line, max(len(tail) - 1, 0)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from denizen.domain.approval import Reach
+from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, CallId, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
@@ -34,7 +34,7 @@ class TurnStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class ReplyTarget:
     """The reply is owed on a platform, and goes out through the outbox.
 
     `account` is the agent whose login sends it, `reply_to` the platform message that it answers, `ticket` a short-lived
@@ -55,7 +55,7 @@ class Owed:
 
 
 @dataclass(frozen=True, slots=True)
-class Inbound:
+class InboundMessage:
     """What a channel hands in: one message that may deserve a turn.
 
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `supplied` is history that
@@ -81,8 +81,8 @@ class Inbound:
     temperature: float | None = None
     session_place: Place | None = None
     shared: bool = False
-    owed: Owed | None = None
-    reach: Reach = Reach.NOBODY
+    owed: ReplyTarget | None = None
+    reach: AskerReach = AskerReach.NOBODY
     keyed: bool = False
     subject: Subject | None = None
 

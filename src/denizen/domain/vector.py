@@ -17,14 +17,14 @@ _SIGNS = bytes(ord("1") if 0 < value <= SCALE else ord("0") for value in range(2
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class VectorMatch:
     """`similarity` is the cosine: 1 for the same direction, about 0 for what has nothing to do with it."""
 
     key: str
     similarity: float
 
 
-def pack(vector: Sequence[float]) -> bytes:
+def pack_vector(vector: Sequence[float]) -> bytes:
     """The direction of a vector. A vector of zeros has none, and is near nothing."""
     length = sqrt(sum(value * value for value in vector))
     if length == 0:
@@ -32,12 +32,12 @@ def pack(vector: Sequence[float]) -> bytes:
     return bytes(round(value / length * SCALE) & 0xFF for value in vector)
 
 
-def unpack(data: bytes) -> list[int]:
+def unpack_vector(data: bytes) -> list[int]:
     """Each dimension from -SCALE to SCALE."""
     return memoryview(data).cast("b").tolist()
 
 
-def signs_of(data: bytes) -> bytes:
+def sign_bits(data: bytes) -> bytes:
     """One bit for each dimension, set where it is positive; of two vectors that have most of them in common the
     directions are alike.
     """
@@ -46,18 +46,18 @@ def signs_of(data: bytes) -> bytes:
     return int(data.translate(_SIGNS), 2).to_bytes((len(data) + 7) // 8)
 
 
-def find_nearest(query: bytes, rows: Iterable[tuple[str, bytes]], *, limit: int) -> list[Near]:
+def find_nearest(query: bytes, rows: Iterable[tuple[str, bytes]], *, limit: int) -> list[VectorMatch]:
     """The nearest first. Rows of another length are of another model, and are passed over."""
     wanted = memoryview(query).cast("b")
     size = _length(wanted)
-    found: list[Near] = []
+    found: list[VectorMatch] = []
     for key, data in rows:
         if len(data) != len(query) or not size:
             continue
         row = memoryview(data).cast("b")
         length = _length(row)
         if length:
-            found.append(Near(key, sum(map(mul, wanted, row)) / (size * length)))
+            found.append(VectorMatch(key, sum(map(mul, wanted, row)) / (size * length)))
     found.sort(key=lambda near: (-near.similarity, near.key))
     return found[: max(limit, 0)]
 

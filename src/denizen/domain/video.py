@@ -49,7 +49,7 @@ class Video:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class VideoTranscript:
     """What is said in a video: seconds from its beginning, and words. Without any, `missing` says why."""
 
     duration_s: int = 0
@@ -68,18 +68,24 @@ def read_duration(text: str) -> int:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-def write_video(video: Video, said: Transcript, channel: str) -> str:
+def write_video(video: Video, said: VideoTranscript, channel: str) -> str:
     """The document of one video."""
-    head = front_matter({
-        "title": one_line(video.title), "video_id": video.id, "url": video.url,
-        "published": video.published.date().isoformat(), "duration": clock_time(said.duration_s),
-        "channel": one_line(channel), "language": said.language,
-    })  # fmt: skip
+    head = front_matter(
+        {
+            "title": one_line(video.title),
+            "video_id": video.id,
+            "url": video.url,
+            "published": video.published.date().isoformat(),
+            "duration": clock_time(said.duration_s),
+            "channel": one_line(channel),
+            "language": said.language,
+        }
+    )
     how = "The words were recognised by a machine.\n\n" if said.is_generated else ""
     return f"{head}\n# {one_line(video.title)}\n\n{how}{_paragraphs(video, said)}\n"
 
 
-def write_index(channel: str, videos: Sequence[Video], said: Mapping[str, Transcript]) -> str:
+def write_index(channel: str, videos: Sequence[Video], said: Mapping[str, VideoTranscript]) -> str:
     """The list of a channel's videos, those without a transcript too."""
     spoken = [video for video in videos if not said[video.id].missing]
     silent = [video for video in videos if said[video.id].missing]
@@ -88,13 +94,14 @@ def write_index(channel: str, videos: Sequence[Video], said: Mapping[str, Transc
     if spoken:
         text += "\n" + "\n".join(_entry(video, said[video.id]) for video in spoken) + "\n"
     if silent:
-        lines = (f"- {video.published:%Y-%m-%d} [{_label(video)}]({video.url}): {said[video.id].missing}"
-                 for video in silent)  # fmt: skip
+        lines = (
+            f"- {video.published:%Y-%m-%d} [{_label(video)}]({video.url}): {said[video.id].missing}" for video in silent
+        )
         text += f"\n## Without a transcript: {len(silent)}\n\n" + "\n".join(lines) + "\n"
     return text
 
 
-def _entry(video: Video, said: Transcript) -> str:
+def _entry(video: Video, said: VideoTranscript) -> str:
     return f"- {video.published:%Y-%m-%d} [{_label(video)}]({video.file}) ({clock_time(said.duration_s)})"
 
 
@@ -102,7 +109,7 @@ def _label(video: Video) -> str:
     return one_line(video.title).replace("[", "(").replace("]", ")")
 
 
-def _paragraphs(video: Video, said: Transcript) -> str:
+def _paragraphs(video: Video, said: VideoTranscript) -> str:
     paragraphs: list[list[str]] = []
     begun_s = -PARAGRAPH_S
     for at_s, words in said.lines:

@@ -1,7 +1,7 @@
 """What search takes for a word, and the piece of a text that shows where the words are.
 
-Every store indexes `words_of` a message and is asked for `words_of` what somebody typed, so that no character that
-means something to a search engine ever reaches one, and all of them agree about case, accents and punctuation.
+Every store indexes the words of a message and is asked for the words that somebody typed. So no character that means
+something to a search engine ever reaches one, and all of them agree about case, accents and punctuation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Parts(dict[int, str]):
 _PARTS = _Parts()
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text in order: runs of letters, digits and the marks on them, without case and accents."""
     text = text[:SEARCHED_CHARS]
     if text.isascii():
@@ -49,10 +49,10 @@ def words_of(text: str) -> list[str]:
     return _cut_long(folded.translate(_PARTS).split())
 
 
-def excerpt_of(text: str, words: Iterable[str], *, limit_chars: int = 240) -> str:
+def make_excerpt(text: str, words: Iterable[str], *, limit_chars: int = 240) -> str:
     """About `limit_chars` of a text, on one line, around the first of the words; the beginning when none is in it.
 
-    `words` are as `words_of` gives them.
+    `words` are as `split_words` gives them.
     """
     line = " ".join(text[:SEARCHED_CHARS].split())
     if len(line) <= limit_chars:
@@ -95,7 +95,7 @@ def _find(line: str, wanted: Sequence[str]) -> int:
     stems = {word[:STEM_CHARS] for word in wanted if len(word) >= STEM_CHARS}
     similar = 0
     for run in _RUN.finditer(line):
-        found = words_of(run.group())
+        found = split_words(run.group())
         if not set(wanted).isdisjoint(found):
             return run.start()
         if not similar and any(word[:STEM_CHARS] in stems for word in found):

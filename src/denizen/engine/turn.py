@@ -31,25 +31,32 @@ from denizen.domain.ids import AgentName, ConversationId, TurnId, fresh
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.turn import Inbound, Turn, TurnStatus
-from denizen.engine.gate.approvals import Approvals, Ground
-from denizen.engine.intake.opening import Opened, key_of, lane, lane_of, load_turn, open_turn
-from denizen.engine.intake.turn_queue import Inbox, Pause
-from denizen.engine.knowledge.proof import Answer
+from denizen.domain.turn import InboundMessage, Turn, TurnStatus
+from denizen.engine.gate.approvals import ApprovalContext, ApprovalQueue
+from denizen.engine.intake.opening import OpenTurn, inbound_queue_key, inbound_turn_id, load_turn, open_turn, queue_key
+from denizen.engine.intake.turn_queue import TurnPause, TurnQueues
+from denizen.engine.knowledge.proof import ProvedAnswer
 from denizen.engine.loop.loop import run_loop
-from denizen.engine.loop.outcome import Outcome, failure_of, finished, keep_answer, open_proofs, report
+from denizen.engine.loop.outcome import (
+    TurnOutcome,
+    describe_failure,
+    finished_event,
+    keep_answer,
+    log_turn,
+    open_proofs,
+)
 from denizen.engine.loop.planning import plan_then_act
-from denizen.engine.loop.routing import Router
-from denizen.engine.loop.services import Services
-from denizen.engine.loop.step_record import Beside, load_beside
-from denizen.engine.loop.steps import Steps
-from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.prompt.gather import TurnContext, gather
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.loop.routing import ModelRouter
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.step_record import ReplyExtras, load_reply_extras
+from denizen.engine.loop.steps import TurnSteps
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.prompt.gather import TurnContext, gather_context
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.engine.runtime.live_events import Sign, Watch
 from denizen.engine.runtime.tool_policy import RateLimit, SlidingWindow
-from denizen.engine.summaries.background import Summaries
+from denizen.engine.summaries.background import BackgroundSummaries
 from denizen.engine.tools.toolbox import uses_planning
 
 WATCH_INTERVAL_S = 5.0
@@ -68,33 +75,37 @@ WORKFLOW = "turn"
 _log = logging.getLogger("denizen.turn")
 
 
-class Turns:
+class TurnRunner:
     """Takes messages in and sees them through."""
 
     def __init__(
-        self, runtime: Runtime, services: Services, inbox: Inbox | None = None, outbox: Outbox | None = None
+        self,
+        runtime: Runtime,
+        services: EngineServices,
+        inbox: TurnQueues | None = None,
+        outbox: DeliveryOutbox | None = None,
     ) -> None:
         self._runtime = runtime
         self._services = services
-        self._outbox = outbox or Outbox(runtime, services.store, services.clock, Channels())
-        self._inbox = inbox or Inbox()
+        self._outbox = outbox or DeliveryOutbox(runtime, services.store, services.clock, ConnectedAccounts())
+        self._inbox = inbox or TurnQueues()
         self._requests = SlidingWindow(services.clock)
-        self.approvals = Approvals(self._ground, services.store, services.clock, services.live, self._outbox.wake)
+        self.approvals = ApprovalQueue(self._ground, services.store, services.clock, services.live, self._outbox.wake)
         services.gate.attend(self.approvals)
         self._scopes: dict[TurnId, anyio.CancelScope] = {}
-        self._opened: dict[TurnId, Opened] = {}
+        self._opened: dict[TurnId, OpenTurn] = {}
         self._stopped: set[TurnId] = set()
-        self._summaries = Summaries(runtime, services)
-        self._router = Router(services)
+        self._summaries = BackgroundSummaries(runtime, services)
+        self._router = ModelRouter(services)
         services.durable.register(WORKFLOW, self._run, lambda run_id, why: services.live.publish(TurnId(run_id), why))
 
-    def _ground(self) -> Ground:
+    def _ground(self) -> ApprovalContext:
         current = self._runtime.current
-        return Ground(current.policy, tuple(current.manners))
+        return ApprovalContext(current.policy, tuple(current.manners))
 
     # --- 1 admit, 2 open ---------------------------------------------------------------------------------------------
 
-    async def submit(self, inbound: Inbound) -> Turn:
+    async def submit(self, inbound: InboundMessage) -> Turn:
         """Opens the turn that this message deserves and starts it. The same message again gives the same turn.
 
         Raises NotFound for an unknown agent, InvalidInput for an empty message, Exhausted when too many wait, Conflict
@@ -103,7 +114,7 @@ class Turns:
         agent = self._runtime.current.agent(inbound.agent)
         if not inbound.parts:
             raise InvalidInput("The message is empty.", code="message_empty", fix="Write something to answer.")
-        self._inbox.check_room(lane_of(agent.name, inbound))
+        self._inbox.check_room(inbound_queue_key(agent.name, inbound))
         self._check_rate(inbound.principal)
         is_new = False
         try:
@@ -150,15 +161,15 @@ class Turns:
         if opened.turn.status.is_final or key in pending:
             return opened.turn
         lost = Unavailable("This turn was interrupted and could not be finished.", code="turn_lost", fix="Ask again.")
-        return await self._close(opened, failure_of(lost), None)
+        return await self._close(opened, describe_failure(lost), None)
 
     # --- watching and stopping ---------------------------------------------------------------------------------------
 
-    async def stream(self, inbound: Inbound) -> AsyncGenerator[TurnEvent]:
+    async def stream(self, inbound: InboundMessage) -> AsyncGenerator[TurnEvent]:
         """Submits the message and yields what happens; the last event is `TurnFinished`. Raises what keeps the turn
         from ending here: a database that cannot be written, or Denizen shutting down.
         """
-        key = key_of(self._runtime.current.agent(inbound.agent), inbound)
+        key = inbound_turn_id(self._runtime.current.agent(inbound.agent), inbound)
         with self._services.live.watch(key) as events:
             turn = await self.submit(inbound)
             async with aclosing(self._follow(turn, events)) as signs:
@@ -188,9 +199,9 @@ class Turns:
             yield event
             if isinstance(event, TurnFinished):
                 return
-        yield finished(turn, await load_beside(self._services.store, turn, self._runtime.current))
+        yield finished_event(turn, await load_reply_extras(self._services.store, turn, self._runtime.current))
 
-    async def ask(self, inbound: Inbound) -> TurnFinished:
+    async def ask(self, inbound: InboundMessage) -> TurnFinished:
         """Submits the message and waits for the end of its turn."""
         async with aclosing(self.stream(inbound)) as events:
             async for event in events:
@@ -214,17 +225,17 @@ class Turns:
             return False
         return True
 
-    def cancel_message(self, inbound: Inbound) -> bool:
+    def cancel_message(self, inbound: InboundMessage) -> bool:
         """Stops the turn of a message that was handed in."""
         agent = self._runtime.current.agent(inbound.agent)
-        return self.cancel(key_of(agent, inbound))
+        return self.cancel(inbound_turn_id(agent, inbound))
 
     @asynccontextmanager
     async def hold(self, agent: AgentName, conversation_id: ConversationId) -> AsyncGenerator[None]:
         """Until the block ends no turn of the agent's session there runs; it begins when those before it have ended, or
         wait for people.
         """
-        async with self._inbox.turn(lane(agent, conversation_id)):
+        async with self._inbox.turn(queue_key(agent, conversation_id)):
             yield
 
     # --- the durable run ---------------------------------------------------------------------------------------------
@@ -246,22 +257,22 @@ class Turns:
                         return await self._live(opened, generation, pause)
             finally:
                 del self._scopes[key]
-        closed = await self._close(opened, Outcome(TurnStatus.CANCELLED, failure="Stopped."), None)
+        closed = await self._close(opened, TurnOutcome(TurnStatus.CANCELLED, failure="Stopped."), None)
         return {"status": closed.status}
 
-    async def _live(self, opened: Opened, generation: Generation, pause: Pause) -> Json:
+    async def _live(self, opened: OpenTurn, generation: Generation, pause: TurnPause) -> Json:
         started = self._services.clock.monotonic_s()
-        steps: Steps | None = None
+        steps: TurnSteps | None = None
         context: TurnContext | None = None
         try:
             generation = await self._services.configured(generation, opened.turn.agent)
             routed = await self._router.find_route(opened, generation)
             opened = replace(opened, turn=replace(opened.turn, route=routed.route, usage=routed.usage))
-            context, history = await gather(
+            context, history = await gather_context(
                 self._services.store, opened, generation, texts=self._services.texts, keeper=self._services.memories
             )
             proofs = open_proofs(self._services.prover, context, history)
-            steps = Steps(context, self._services, proofs=proofs)
+            steps = TurnSteps(context, self._services, proofs=proofs)
             if routed.asked:
                 steps.count(routed.asked)
             begun = TurnStarted(context.turn.id, context.turn.agent, context.model.name)
@@ -269,9 +280,9 @@ class Turns:
             with anyio.fail_after(context.agent.limits.turn_timeout_s) as limit, pause.limited(limit):
                 text = await find_answer(context, steps, history)
             answer = await proofs.prove(text)
-            outcome = Outcome(TurnStatus.DONE, reply=render(answer.text), answer=answer)
+            outcome = TurnOutcome(TurnStatus.DONE, reply=render(answer.text), answer=answer)
         except (DenizenError, TimeoutError) as error:
-            outcome = failure_of(error)
+            outcome = describe_failure(error)
         except anyio.get_cancelled_exc_class():
             await _settle(opened.turn, steps)
             raise
@@ -279,16 +290,16 @@ class Turns:
             reference = fresh("err")
             _log.exception("turn fault", extra={"turn": opened.turn.id, "reference": reference})
             text = f"Something went wrong inside. Reference: {reference}."
-            outcome = Outcome(TurnStatus.FAILED, failure=text, failure_code="bug")
+            outcome = TurnOutcome(TurnStatus.FAILED, failure=text, failure_code="bug")
         closed = await self._close_somehow(opened, outcome, steps)
-        report(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000), outcome.error)
+        log_turn(closed, steps, round((self._services.clock.monotonic_s() - started) * 1000), outcome.error)
         if context is not None and context.overdue:
             await self._summaries.submit(opened, context.agent, context.overdue)
         return {"status": closed.status}
 
     # 7 record, 8 deliver
 
-    async def _close_somehow(self, opened: Opened, outcome: Outcome, steps: Steps | None) -> Turn:
+    async def _close_somehow(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
         """A turn ends, even when what happened in it cannot be written down."""
         try:
             return await self._close(opened, outcome, steps)
@@ -296,27 +307,33 @@ class Turns:
             raise
         except Exception:  # noqa: BLE001 - the boundary of a turn
             _log.exception("turn could not be recorded", extra={"turn": opened.turn.id})
-            lost = Outcome(TurnStatus.FAILED, failure="What happened could not be recorded.", failure_code="bug")
+            lost = TurnOutcome(TurnStatus.FAILED, failure="What happened could not be recorded.", failure_code="bug")
             return await self._close(opened, lost, None)
 
-    async def _close(self, opened: Opened, outcome: Outcome, steps: Steps | None) -> Turn:
+    async def _close(self, opened: OpenTurn, outcome: TurnOutcome, steps: TurnSteps | None) -> Turn:
         closed = replace(
-            opened.turn, status=outcome.status, closed_at=self._services.clock.now(), reply=outcome.reply,
-            failure=outcome.failure, failure_code=outcome.failure_code, failure_family=outcome.failure_family,
-            failure_fix=outcome.failure_fix, model=steps.answered_by if steps else "",
+            opened.turn,
+            status=outcome.status,
+            closed_at=self._services.clock.now(),
+            reply=outcome.reply,
+            failure=outcome.failure,
+            failure_code=outcome.failure_code,
+            failure_family=outcome.failure_family,
+            failure_fix=outcome.failure_fix,
+            model=steps.answered_by if steps else "",
             usage=steps.usage if steps else opened.turn.usage,
-        )  # fmt: skip
-        beside = steps.beside if steps else Beside()
+        )
+        beside = steps.beside if steps else ReplyExtras()
         shown = (*steps.shown, *beside.rows) if steps else ()
         owed = await self._outbox.plan(replace(opened, turn=closed), shown)
         await self._write_end(closed, steps, owed, outcome.answer)
         if opened.owed:
             self._outbox.wake(opened.place.platform, opened.owed.account)
-        self._services.live.publish(closed.id, finished(closed, beside))
+        self._services.live.publish(closed.id, finished_event(closed, beside))
         return closed
 
     async def _write_end(
-        self, closed: Turn, steps: Steps | None, owed: Sequence[Delivery], answer: Answer | None
+        self, closed: Turn, steps: TurnSteps | None, owed: Sequence[Delivery], answer: ProvedAnswer | None
     ) -> None:
         clock = self._services.clock
         until_s = clock.monotonic_s() + CLOSE_PATIENCE_S
@@ -344,7 +361,7 @@ class Turns:
             await anyio.sleep(CLOSE_PAUSE_S)
 
 
-async def _settle(turn: Turn, steps: Steps | None) -> None:
+async def _settle(turn: Turn, steps: TurnSteps | None) -> None:
     """A turn that is stopped has cost what it has cost."""
     try:
         with anyio.CancelScope(shield=True):
@@ -357,7 +374,7 @@ async def _settle(turn: Turn, steps: Steps | None) -> None:
 # 5 loop, 6 render
 
 
-async def find_answer(context: TurnContext, steps: Steps, history: Sequence[PromptMessage]) -> str:
+async def find_answer(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:
     """What the model says in the end, by way of the tools. Raises what the model raises."""
     if uses_planning(context.agent.planning, context.model.capabilities):
         return await plan_then_act(context, steps, history)

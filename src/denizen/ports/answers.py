@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from denizen.domain.citation import Citation
-from denizen.domain.gap import Gap
+from denizen.domain.gap import KnowledgeGap
 from denizen.domain.ids import TurnId
 from denizen.domain.proposal import Proposal, ProposalStatus
 
@@ -23,13 +23,13 @@ class Citations(Protocol):
 
 
 class Gaps(Protocol):
-    async def add(self, gap: Gap) -> bool:
+    async def add(self, gap: KnowledgeGap) -> bool:
         """False, and nothing changes, when its id exists."""
         ...
 
     async def list_gaps(
         self, *, since: datetime | None = None, closed: bool = False, limit: int = 1000
-    ) -> Sequence[Gap]:
+    ) -> Sequence[KnowledgeGap]:
         """Newest first; those that are closed, or those that are not."""
         ...
 

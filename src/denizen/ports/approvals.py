@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from denizen.domain.approval import Approval, ApprovalStatus, Grant
+from denizen.domain.approval import Approval, ApprovalGrant, ApprovalStatus
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 
 
@@ -34,12 +34,12 @@ class Approvals(Protocol):
         """Newest first."""
         ...
 
-    async def add_grant(self, grant: Grant, *, now: datetime) -> None:
+    async def add_grant(self, grant: ApprovalGrant, *, now: datetime) -> None:
         """An id that exists is left as it is. Those that have expired are forgotten."""
         ...
 
     async def list_grants(
         self, agent: AgentName, requester: str, conversation_id: ConversationId, tool: str, *, now: datetime
-    ) -> Sequence[Grant]:
+    ) -> Sequence[ApprovalGrant]:
         """Those that hold now, in no certain order."""
         ...

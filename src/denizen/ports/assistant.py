@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from denizen.domain.assistant import SettingsSet
+from denizen.domain.agent_settings import SettingsSet
 from denizen.domain.ids import AgentName
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from denizen.domain.action import Action, Warrant
+from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Part
@@ -229,13 +229,15 @@ class Channel(Protocol):
         """The account's own id on the platform."""
         ...
 
-    async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
+    async def post(
+        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+    ) -> str:
         """Sends one message and returns its id. The same nonce soon after gives the earlier message again. A reply to
         a message that is gone becomes a plain message. With a ticket that still holds it answers the command.
         """
         ...
 
-    async def edit(self, place: Place, message_id: str, content: Content) -> None: ...
+    async def edit(self, place: Place, message_id: str, content: MessageContent) -> None: ...
 
     async def delete(self, place: Place, message_id: str) -> None:
         """Deleting what is gone is no error."""
@@ -281,7 +283,7 @@ class Channel(Protocol):
         """The role ids of these users there; those who are not known are missing."""
         ...
 
-    async def act(self, action: Action, warrant: Warrant) -> JsonObject:
+    async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
         """Does something on the platform within what both the asker and the account may do there at this moment, and
         returns what came of it. Raises NotAllowed for everything else, and InvalidInput for an unknown action.
         """

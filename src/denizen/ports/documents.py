@@ -11,15 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from denizen.domain.passage import Passage, key_of, split_passages, words_in
+from denizen.domain.passage import Passage, passage_key, searchable_words, split_passages
 
 PASSAGES = "passage"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file of the snapshot; `digest` stands for its content. `keys` are those of its passages (`passage.key_of`), and
-    `words` what is searched of them (`passage.words_in`).
+    """A file of the snapshot; `digest` stands for its content. `keys` are those of its passages
+    (`passage.passage_key`), and `words` are searched (`passage.searchable_words`).
     """
 
     path: str
@@ -33,8 +33,8 @@ class Document:
     def cut(cls, path: str, source_id: str, digest: str, text: str) -> Document:
         """With the passages of its text. Takes a while for a long one."""
         passages = split_passages(path, text)
-        keys = [key_of(source_id, each) for each in passages]
-        return cls(path, source_id, digest, passages, keys, [words_in(path, each) for each in passages])
+        keys = [passage_key(source_id, each) for each in passages]
+        return cls(path, source_id, digest, passages, keys, [searchable_words(path, each) for each in passages])
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,12 +46,7 @@ class Downloader(Protocol):
 
 class Fetcher(Protocol):
     async def fetch(
-        self,
-        url: str,
-        *,
-        timeout_s: float = 15.0,
-        max_bytes: int = 2_000_000,
-        headers: Mapping[str, str] = NO_HEADERS,
+        self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
     ) -> Fetched:
         """GET over http or https. Every address that a name resolves to is checked and the checked one is used; each
         redirect is checked again (VW5). `headers`, which may hold a secret, go to servers that the operator named and

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory
-from denizen.domain.vector import Near
+from denizen.domain.vector import VectorMatch
 
 MEMORIES = "memory"
 """The collection of vectors whose keys are ids of memories. It follows them: what is changed or removed there loses
@@ -68,7 +68,7 @@ class Vectors(Protocol):
 
     async def find_nearest(
         self, collection: str, shelves: Collection[str], model: str, query: bytes, *, limit: int
-    ) -> Sequence[Near]:
+    ) -> Sequence[VectorMatch]:
         """The nearest of that model on these shelves, nearest first. All of them are looked at."""
         ...
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal, Protocol
 
-from denizen.domain.agent import Sampling
+from denizen.domain.agent import SamplingSettings
 from denizen.domain.json import JsonObject
 from denizen.domain.message import Part
 from denizen.domain.prompt import PromptMessage, Segment
@@ -69,7 +69,7 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: ToolChoice = "auto"
     max_output_tokens: int = 4096
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
     output_schema: JsonObject | None = None
     output_name: str = "output"
     conversation_key: str = ""

@@ -13,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from denizen.domain.snapshot import Remote, Snapshot, SnapshotPart
-from denizen.domain.source import Source, SourceState, SyncRun, Taken
+from denizen.domain.snapshot import RemoteRepository, Snapshot, SnapshotPart
+from denizen.domain.source import Source, SourceReading, SourceState, SyncRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SourceReader(Protocol):
 class Library(Protocol):
     """What was read, on disk: files by their content, and snapshots that are made of them."""
 
-    async def take(self, files: Iterator[File], report: Report) -> Taken:
+    async def take(self, files: Iterator[File], report: Report) -> SourceReading:
         """Keeps all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
         ...
 
@@ -153,7 +153,7 @@ class Library(Protocol):
 class SnapshotRemote(Protocol):
     """Where snapshots are pushed to."""
 
-    async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
+    async def push(self, remote: RemoteRepository, snapshot: Snapshot, folder: Path) -> bool:
         """The files of the snapshot, which are in the folder. False when the remote has them already. Raises Conflict
         for a repository that is somebody else's, and as readers do.
         """

@@ -12,7 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Protocol
 
-from denizen.domain.budget import Scope, ScopeKind, Standing
+from denizen.domain.budget import BudgetScope, BudgetScopeKind, BudgetStatus
 from denizen.domain.usage import Usage
 
 
@@ -25,7 +25,7 @@ class Reservation:
 
     id: str
     usd: Decimal
-    scopes: tuple[Scope, ...]
+    scopes: tuple[BudgetScope, ...]
     expires_at: datetime
 
 
@@ -34,16 +34,18 @@ class SpendRow:
     """What one scope used on one UTC day."""
 
     day: str
-    scope: Scope
+    scope: BudgetScope
     usage: Usage
 
 
 class Spending(Protocol):
-    async def lock(self, scopes: Collection[Scope]) -> None:
+    async def lock(self, scopes: Collection[BudgetScope]) -> None:
         """Until this unit of work ends, nobody else who locks one of these decides about it."""
         ...
 
-    async def read(self, scopes: Collection[Scope], *, now: datetime, besides: str = "") -> Mapping[Scope, Standing]:
+    async def read(
+        self, scopes: Collection[BudgetScope], *, now: datetime, besides: str = ""
+    ) -> Mapping[BudgetScope, BudgetStatus]:
         """How each of them stands. Reservations that have expired do not count, nor does the one named `besides`."""
         ...
 
@@ -55,11 +57,11 @@ class Spending(Protocol):
         """Nothing happens when it is not there."""
         ...
 
-    async def add(self, scopes: Collection[Scope], usage: Usage, *, at: datetime) -> None:
+    async def add(self, scopes: Collection[BudgetScope], usage: Usage, *, at: datetime) -> None:
         """Counts it in each of the scopes, on the UTC day of that time."""
         ...
 
-    async def note_warning(self, scope: Scope, *, day: str) -> bool:
+    async def note_warning(self, scope: BudgetScope, *, day: str) -> bool:
         """False when the scope was warned on that day already."""
         ...
 
@@ -69,6 +71,6 @@ class Spending(Protocol):
         """
         ...
 
-    async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
+    async def list_spend(self, kind: BudgetScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         """From the UTC day of that time on, the newest day first, by key."""
         ...

@@ -12,15 +12,15 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import Protocol
 
-from denizen.domain.statistics import By, Chosen, Report, SideRequest, Span, Used
+from denizen.domain.statistics import DayRange, SideRequest, UsageFilter, UsageGrouping, UsageReport, UsageTotals
 
 
 class Statistics(Protocol):
-    async def add_report(self, report: Report) -> bool:
+    async def add_report(self, report: UsageReport) -> bool:
         """Repeating it (same id) changes nothing, and gives False."""
         ...
 
-    async def find_report(self, report_id: str) -> Report | None: ...
+    async def find_report(self, report_id: str) -> UsageReport | None: ...
 
     async def count_reports(self, reporter: str, *, since: datetime) -> int: ...
 
@@ -36,11 +36,13 @@ class Statistics(Protocol):
         """Days from the first record on that are not computed, oldest first."""
         ...
 
-    async def sum_up(self, span: Span, by: Sequence[By], chosen: Chosen) -> Mapping[tuple[str, ...], Used]:
+    async def sum_up(
+        self, span: DayRange, by: Sequence[UsageGrouping], chosen: UsageFilter
+    ) -> Mapping[tuple[str, ...], UsageTotals]:
         """By the given keys, in their order; only what there is. With By.USER of each user, else of the chosen one."""
         ...
 
-    async def sum_hours(self, span: Span, *, source: str = "", model: str = "") -> Mapping[str, Used]:
+    async def sum_hours(self, span: DayRange, *, source: str = "", model: str = "") -> Mapping[str, UsageTotals]:
         """Of everybody, by the hour of the day: `00` to `23`."""
         ...
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from denizen.domain.conversation import Place
-from denizen.domain.transcript import Archived, Block
+from denizen.domain.transcript import ArchivedPost, TranscriptBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +26,23 @@ class Stretch:
 
 
 class Transcripts(Protocol):
-    async def list_blocks(self, place: Place) -> Sequence[Block]:
+    async def list_blocks(self, place: Place) -> Sequence[TranscriptBlock]:
         """Oldest first."""
         ...
 
-    async def add_blocks(self, place: Place, closed: Sequence[Block]) -> int:
+    async def add_blocks(self, place: Place, closed: Sequence[TranscriptBlock]) -> int:
         """Returns how many were added: one whose number or first post is taken already (another process was faster)
         ends it.
         """
         ...
 
-    async def renew_block(self, place: Place, block: Block, *, digest: str) -> bool:
+    async def renew_block(self, place: Place, block: TranscriptBlock, *, digest: str) -> bool:
         """Replaces the block of that number, if it still has that digest."""
         ...
 
     async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None: ...
 
-    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[Archived]:
+    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[ArchivedPost]:
         """Its posts in order, deleted ones too; with `changed` only those that were edited or deleted."""
         ...
 
@@ -50,6 +50,6 @@ class Transcripts(Protocol):
         """How many posts lie in it, deleted ones too. Cheap."""
         ...
 
-    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[Archived]:
+    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[ArchivedPost]:
         """Those that are here, deleted ones too."""
         ...

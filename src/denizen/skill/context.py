@@ -51,12 +51,7 @@ class Fetch(Protocol):
     """The only way to the web (`ports/fetch`): private addresses are out of reach."""
 
     async def __call__(
-        self,
-        url: str,
-        *,
-        timeout_s: float = 15.0,
-        max_bytes: int = 2_000_000,
-        headers: Mapping[str, str] = NO_HEADERS,
+        self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
     ) -> Fetched:
         """`headers` go only to servers whose address stands in the skill's settings. Raises NotAllowed, InvalidInput or
         Unavailable; left alone, they become the tool's error result.

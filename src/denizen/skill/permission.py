@@ -85,12 +85,7 @@ class _Denied:
         self._skill = skill
 
     async def fetch(
-        self,
-        url: str,
-        *,
-        timeout_s: float = 15.0,
-        max_bytes: int = 2_000_000,
-        headers: Mapping[str, str] = NO_HEADERS,
+        self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
     ) -> Fetched:
         raise self._refusal(Permission.NETWORK)
 

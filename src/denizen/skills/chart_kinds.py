@@ -11,9 +11,19 @@ Axes = Any
 """Matplotlib's, whose types are as dynamic as its arguments."""
 
 COLOURS = (
-    "#3b6fb6", "#e08a1e", "#3f9e6a", "#c8453b", "#7f62b3", "#8c6d4f", "#d66fae", "#6b7785", "#b5a62b", "#2fa8b8",
-    "#27496d", "#a83279",
-)  # fmt: skip
+    "#3b6fb6",
+    "#e08a1e",
+    "#3f9e6a",
+    "#c8453b",
+    "#7f62b3",
+    "#8c6d4f",
+    "#d66fae",
+    "#6b7785",
+    "#b5a62b",
+    "#2fa8b8",
+    "#27496d",
+    "#a83279",
+)
 _UP, _DOWN, _TOTAL = COLOURS[2], COLOURS[3], COLOURS[0]
 _MANY = 12
 """With more labels than that they are drawn slanted."""
@@ -124,9 +134,14 @@ def _bubble(axes: Axes, chart: Chart) -> None:
     for at, (name, values) in enumerate(chart.series):
         sizes = [60 + 1500 * abs(size) / largest for size in chart.sizes[at]] or [300.0] * len(values)
         axes.scatter(
-            chart.xs[at] or range(len(values)), values, s=sizes, color=_colour(at), alpha=0.55, edgecolor="white",
+            chart.xs[at] or range(len(values)),
+            values,
+            s=sizes,
+            color=_colour(at),
+            alpha=0.55,
+            edgecolor="white",
             label=name,
-        )  # fmt: skip
+        )
     axes.margins(0.15)
     _finish(axes, chart, ticks=False)
 
@@ -168,9 +183,15 @@ def _ring(axes: Axes, chart: Chart, *, width: float | None) -> None:
     if width:
         wedge |= {"width": width}
     axes.pie(
-        values, labels=chart.labels, colors=[_colour(at) for at in range(len(values))], autopct="%1.0f%%",
-        startangle=90, counterclock=False, wedgeprops=wedge, pctdistance=0.79 if width else 0.62,
-    )  # fmt: skip
+        values,
+        labels=chart.labels,
+        colors=[_colour(at) for at in range(len(values))],
+        autopct="%1.0f%%",
+        startangle=90,
+        counterclock=False,
+        wedgeprops=wedge,
+        pctdistance=0.79 if width else 0.62,
+    )
 
 
 def _radar(axes: Axes, chart: Chart) -> None:

@@ -16,9 +16,27 @@ from denizen.skills.lettering import without_emoji
 skill = Skill("charts", description="Charts drawn as pictures.")
 
 Kind = Literal[
-    "line", "step", "area", "stacked_area", "bar", "horizontal_bar", "stacked_bar", "lollipop", "scatter", "bubble",
-    "histogram", "box", "violin", "pie", "donut", "radar", "rose", "heatmap", "waterfall", "funnel",
-]  # fmt: skip
+    "line",
+    "step",
+    "area",
+    "stacked_area",
+    "bar",
+    "horizontal_bar",
+    "stacked_bar",
+    "lollipop",
+    "scatter",
+    "bubble",
+    "histogram",
+    "box",
+    "violin",
+    "pie",
+    "donut",
+    "radar",
+    "rose",
+    "heatmap",
+    "waterfall",
+    "funnel",
+]
 MAX_SERIES = 12
 MAX_VALUES = 1000
 _drawing = Lock()
@@ -53,8 +71,10 @@ def draw_chart(
         tuple(_plain(label) for label in labels) or tuple(str(n + 1) for n in range(len(series[0].values))),
         tuple(tuple(each.x) for each in series),
         tuple(tuple(each.sizes) for each in series),
-        _plain(title), _plain(names[0]), _plain(names[1]),
-    )  # fmt: skip
+        _plain(title),
+        _plain(names[0]),
+        _plain(names[1]),
+    )
     with _drawing:
         picture = _draw(kind, chart)
     shown: JsonObject = {"url": f"data:image/png;base64,{base64.b64encode(picture).decode()}", "title": title}

@@ -9,18 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
-from denizen.skill import (
-    Effect,
-    Json,
-    JsonObject,
-    NotAllowed,
-    Param,
-    Skill,
-    Taint,
-    Tier,
-    ToolContext,
-    quote_untrusted,
-)
+from denizen.skill import Effect, Json, JsonObject, NotAllowed, Param, Skill, Taint, Tier, ToolContext, quote_untrusted
 
 skill = Skill("discord", description="Messages, reactions, polls, threads and forum posts on Discord.")
 

@@ -10,17 +10,7 @@ import json
 from datetime import timedelta
 from typing import Annotated, Any
 
-from denizen.skill import (
-    Effect,
-    Param,
-    Skill,
-    Taint,
-    Tier,
-    ToolContext,
-    ToolError,
-    quote_untrusted,
-    run_in_thread,
-)
+from denizen.skill import Effect, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted, run_in_thread
 from denizen.skills.discord import act
 from denizen.skills.members import who
 from denizen.skills.tries import act_away, keep, recall

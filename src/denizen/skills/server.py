@@ -79,9 +79,15 @@ async def create_channel(
 ) -> str:
     """Makes a channel or category."""
     made = await act(
-        context, "create_channel", name=name, kind=kind, category=category, topic=topic,
-        private_to=_texts(private_to), since=await since_first_try(context),
-    )  # fmt: skip
+        context,
+        "create_channel",
+        name=name,
+        kind=kind,
+        category=category,
+        topic=topic,
+        private_to=_texts(private_to),
+        since=await since_first_try(context),
+    )
     return f"Made <#{made['id']}>."
 
 
@@ -95,9 +101,7 @@ async def edit_channel(
     nsfw: bool | None = None,  # noqa: FBT001 - tools are called by name
 ) -> str:
     """Changes a channel; what is not given stays."""
-    done = await act(
-        context, "edit_channel", channel=channel, name=name, topic=topic, category=category, nsfw=nsfw
-    )  # fmt: skip
+    done = await act(context, "edit_channel", channel=channel, name=name, topic=topic, category=category, nsfw=nsfw)
     return f"Changed <#{done['id']}>."
 
 
@@ -118,9 +122,14 @@ async def set_channel_permission(
 ) -> str:
     """Sets what a role or member may in a channel."""
     done = await act(
-        context, "set_channel_permission", channel=channel, who=who,
-        allow=_texts(allow), deny=_texts(deny), clear=_texts(clear),
-    )  # fmt: skip
+        context,
+        "set_channel_permission",
+        channel=channel,
+        who=who,
+        allow=_texts(allow),
+        deny=_texts(deny),
+        clear=_texts(clear),
+    )
     return f"Changed who may what in <#{done['id']}>."
 
 
@@ -135,9 +144,15 @@ async def create_role(
 ) -> str:
     """Makes a role."""
     made = await act(
-        context, "create_role", name=name, permissions=_texts(permissions), color=color, hoist=hoist,
-        mentionable=mentionable, since=await since_first_try(context),
-    )  # fmt: skip
+        context,
+        "create_role",
+        name=name,
+        permissions=_texts(permissions),
+        color=color,
+        hoist=hoist,
+        mentionable=mentionable,
+        since=await since_first_try(context),
+    )
     return f"Made the role <@&{made['id']}>."
 
 
@@ -154,9 +169,16 @@ async def edit_role(  # noqa: PLR0913, PLR0917 - as Discord's own form
 ) -> str:
     """Changes a role; what is not given stays."""
     done = await act(
-        context, "edit_role", role=role, name=name, allow=_texts(allow), forbid=_texts(forbid), color=color,
-        hoist=hoist, mentionable=mentionable,
-    )  # fmt: skip
+        context,
+        "edit_role",
+        role=role,
+        name=name,
+        allow=_texts(allow),
+        forbid=_texts(forbid),
+        color=color,
+        hoist=hoist,
+        mentionable=mentionable,
+    )
     return f"Changed the role <@&{done['id']}>."
 
 
@@ -168,9 +190,7 @@ async def delete_role(context: ToolContext, role: str, reason: Reason = "") -> s
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
 async def create_emoji(
-    context: ToolContext,
-    name: Annotated[str, Param(pattern=r"^\w{2,32}$")],
-    url: Annotated[str, "of a picture"],
+    context: ToolContext, name: Annotated[str, Param(pattern=r"^\w{2,32}$")], url: Annotated[str, "of a picture"]
 ) -> str:
     """Makes an emoji from a picture of at most 256 KB."""
     if context.download is None:
@@ -234,9 +254,16 @@ async def create_event(
 ) -> str:
     """Plans an event at a location or in a channel."""
     made = await act(
-        context, "create_event", name=name, start=_time(start), end=_time(end) if end.strip() else "",
-        location=location, channel=channel, description=description, since=await since_first_try(context),
-    )  # fmt: skip
+        context,
+        "create_event",
+        name=name,
+        start=_time(start),
+        end=_time(end) if end.strip() else "",
+        location=location,
+        channel=channel,
+        description=description,
+        since=await since_first_try(context),
+    )
     return f"Planned: {made['url']}"
 
 
@@ -263,9 +290,7 @@ async def create_webhook(
     context: ToolContext, name: Annotated[str, Param(min_length=1, max_length=80)], channel: Here = ""
 ) -> str:
     """Makes a webhook, whose secret address the asker gets by direct message."""
-    made = await act(
-        context, "create_webhook", name=name, channel=channel, since=await since_first_try(context)
-    )  # fmt: skip
+    made = await act(context, "create_webhook", name=name, channel=channel, since=await since_first_try(context))
     return f"Made the webhook {made['id']} of <#{made['channel']}>. Its address went to the asker by direct message."
 
 

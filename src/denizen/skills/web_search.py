@@ -14,16 +14,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlencode
 
-from denizen.skill import (
-    Fetched,
-    Param,
-    Skill,
-    Taint,
-    Tier,
-    ToolContext,
-    ToolError,
-    quote_untrusted,
-)
+from denizen.skill import Fetched, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted
 
 RESULTS = 5
 MAX_SNIPPET_CHARS = 400

@@ -8,13 +8,7 @@ from functools import partial
 
 import anyio
 
-from denizen.domain.errors import (
-    Conflict,
-    DenizenError,
-    InvalidInput,
-    NotFound,
-    Unavailable,
-)
+from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
 from denizen.testing.durable_processes import Hold, Processes, failure, result, returning, started
 

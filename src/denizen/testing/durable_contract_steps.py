@@ -7,15 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from denizen.domain.errors import (
-    Conflict,
-    DenizenError,
-    Exhausted,
-    InvalidInput,
-    NeedsAttention,
-    NotAllowed,
-    NotFound,
-)
+from denizen.domain.errors import Conflict, DenizenError, Exhausted, InvalidInput, NeedsAttention, NotAllowed, NotFound
 from denizen.domain.json import Json, JsonObject
 from denizen.testing.durable_processes import Hold, Processes, failure, result, returning, started
 

@@ -6,10 +6,7 @@ import asyncio
 
 import anyio
 
-from denizen.domain.errors import (
-    DenizenError,
-    Unavailable,
-)
+from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.json import Json, JsonObject
 from denizen.testing.durable_processes import Hold, Processes, failure, result, returning, started
 

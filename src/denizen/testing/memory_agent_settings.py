@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from denizen.domain.assistant import SettingsSet
+from denizen.domain.agent_settings import SettingsSet
 from denizen.domain.ids import AgentName
 from denizen.testing.memory_unit import Unit, in_utc
 

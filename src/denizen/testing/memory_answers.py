@@ -8,7 +8,7 @@ from datetime import datetime
 
 from denizen.domain.citation import Citation
 from denizen.domain.errors import NotFound
-from denizen.domain.gap import Gap
+from denizen.domain.gap import KnowledgeGap
 from denizen.domain.ids import TurnId
 from denizen.testing.memory_unit import Unit, in_utc
 
@@ -38,7 +38,7 @@ class MemoryGaps:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def add(self, gap: Gap) -> bool:
+    async def add(self, gap: KnowledgeGap) -> bool:
         self._unit.check_writes()
         rows = self._unit.tables.gaps
         if gap.id in rows:
@@ -48,7 +48,7 @@ class MemoryGaps:
 
     async def list_gaps(
         self, *, since: datetime | None = None, closed: bool = False, limit: int = 1000
-    ) -> Sequence[Gap]:
+    ) -> Sequence[KnowledgeGap]:
         rows = [
             gap
             for gap in reversed(list(self._unit.tables.gaps.values()))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from denizen.domain.approval import Approval, ApprovalStatus, Grant
+from denizen.domain.approval import Approval, ApprovalGrant, ApprovalStatus
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.testing.memory_unit import Unit, get_row, in_utc, through_json
 
@@ -53,7 +53,7 @@ class MemoryApprovals:
         ]
         return rows[: max(limit, 0)]
 
-    async def add_grant(self, grant: Grant, *, now: datetime) -> None:
+    async def add_grant(self, grant: ApprovalGrant, *, now: datetime) -> None:
         self._unit.check_writes()
         rows = self._unit.tables.grants
         self._unit.remove(rows, *[key for key, row in rows.items() if row.expires_at <= now])
@@ -62,7 +62,7 @@ class MemoryApprovals:
 
     async def list_grants(
         self, agent: AgentName, requester: str, conversation_id: ConversationId, tool: str, *, now: datetime
-    ) -> Sequence[Grant]:
+    ) -> Sequence[ApprovalGrant]:
         wanted = (agent, requester, conversation_id, tool)
         return [
             row

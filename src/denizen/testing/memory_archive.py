@@ -10,7 +10,7 @@ from datetime import datetime
 from denizen.domain.message import Message
 from denizen.domain.mirror import FORGOTTEN, loses_meaning, plan_renewal, renew_room
 from denizen.domain.room import Post, PostVersion, Room, is_newer
-from denizen.domain.words import excerpt_of, words_of
+from denizen.domain.words import make_excerpt, split_words
 from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit, PostQuery
 from denizen.testing.memory_post_meanings import drop_vectors
 from denizen.testing.memory_talk import forget_messages
@@ -77,17 +77,17 @@ class MemoryArchive:
         return list(self._unit.tables.versions.get((platform, post_id), ()))
 
     async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
-        words = words_of(wanted.words)
+        words = split_words(wanted.words)
         found = [
             post
             for post in (self._visible(wanted.platform, wanted.rooms) if words else ())
             if wanted.author in {"", post.author.id}
             and (wanted.since is None or post.created_at >= wanted.since)
             and (wanted.until is None or post.created_at < wanted.until)
-            and set(words) <= set(words_of(post.text))
+            and set(words) <= set(split_words(post.text))
         ]
         newest = sorted(found, key=lambda post: _order(post.id), reverse=True)[: max(wanted.limit, 0)]
-        return [PostHit(post, excerpt_of(post.text, words)) for post in newest]
+        return [PostHit(post, make_excerpt(post.text, words)) for post in newest]
 
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20
@@ -107,9 +107,10 @@ class MemoryArchive:
         said = [
             message
             for message in self._unit.tables.messages.values()
-            if message.author.id == author_id != "" and message.parts != FORGOTTEN
+            if message.author.id == author_id != ""
+            and message.parts != FORGOTTEN
             and places[message.conversation_id].place.platform == platform
-        ]  # fmt: skip
+        ]
         return AuthorCount(len(theirs), len(said))
 
     async def total(self, platform: str) -> int:

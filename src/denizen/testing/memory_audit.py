@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, chain, head_of
+from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, append_to_chain, chain_head
 from denizen.testing.memory_unit import Unit, in_utc, through_json
 
 
@@ -19,14 +19,14 @@ class MemoryAudit:
         rows = self._unit.tables.audit
         head = await self.head()
         for event in events:
-            entry = chain(head, _stored(event))
-            head = head_of(entry)
+            entry = append_to_chain(head, _stored(event))
+            head = chain_head(entry)
             self._unit.put(rows, entry.number, entry)
         return head
 
     async def head(self) -> AuditHead:
         rows = self._unit.tables.audit
-        return head_of(rows[len(rows)]) if rows else AuditHead()
+        return chain_head(rows[len(rows)]) if rows else AuditHead()
 
     async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
         rows = self._unit.tables.audit

@@ -23,9 +23,9 @@ import anyio
 from anyio.abc import TaskStatus
 from anyio.streams.memory import MemoryObjectSendStream
 
-from denizen.domain.action import Action, Warrant
+from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
@@ -38,10 +38,22 @@ from denizen.testing.memory_platform import MemoryPlatform, Person, Written, pag
 MAX_CHARS = 2000
 MAX_PAGE = 100
 
-Operation = Literal["act",
-    "post", "edit", "delete", "react", "open_thread", "list_posts", "list_arrivals", "find_deleted",
-    "find_names", "visible_rooms", "may_moderate", "may_write", "is_open",
-]  # fmt: skip
+Operation = Literal[
+    "act",
+    "post",
+    "edit",
+    "delete",
+    "react",
+    "open_thread",
+    "list_posts",
+    "list_arrivals",
+    "find_deleted",
+    "find_names",
+    "visible_rooms",
+    "may_moderate",
+    "may_write",
+    "is_open",
+]
 _Event = Callable[[Listener], Awaitable[None]]
 
 
@@ -51,7 +63,7 @@ class Sent:
 
     id: str
     place: Place
-    content: Content
+    content: MessageContent
     nonce: str
     reply_to: str = ""
     ticket: str = ""
@@ -156,7 +168,9 @@ class MemoryChannel:
     def user_id(self) -> str:
         return self._user_id
 
-    async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
+    async def post(
+        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+    ) -> str:
         async with self._asking("post"):
             room = self._enter(place)
             _check(content)
@@ -170,7 +184,7 @@ class MemoryChannel:
             self.sent.append(Sent(post.id, place, content, nonce, replied, answered))
         return post.id
 
-    async def edit(self, place: Place, message_id: str, content: Content) -> None:
+    async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
         async with self._asking("edit"):
             self._own(place, message_id)
             _check(content)
@@ -242,7 +256,7 @@ class MemoryChannel:
                 readers |= {self._user_of(principal)}
         return frozenset(key for key in self._platform.rooms if readers <= self._platform.readers(key))
 
-    async def act(self, action: Action, warrant: Warrant) -> JsonObject:
+    async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
         """The platform in memory has no actions."""
         async with self._asking("act"):
             raise InvalidInput(f"There is no action '{action.name}' here.", code="memory_no_action")
@@ -363,7 +377,7 @@ async def _load(question: str, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return (TextPart(question), *parts) if question else parts
 
 
-def _check(content: Content) -> None:
+def _check(content: MessageContent) -> None:
     if len(content.text) > MAX_CHARS:
         raise InvalidInput(f"The text is longer than {MAX_CHARS} characters.", code="too_long")
     if not (content.text or content.embeds or content.files):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from denizen.domain.words import words_of
+from denizen.domain.words import split_words
 from denizen.ports.documents import PASSAGES, Document, IndexedPassage, IndexSize
 from denizen.testing.memory_unit import Unit
 
@@ -40,11 +40,11 @@ class MemoryDocuments:
         return len(there)
 
     async def find_by_words(self, words: str, *, sources: Collection[str] = (), limit: int) -> Sequence[str]:
-        wanted = set(words_of(words))
+        wanted = set(split_words(words))
         scores: Counter[str] = Counter()
         for each in self._passages():
             if not sources or each.source_id in sources:
-                text = words_of(f"{each.path} {each.passage.described}")
+                text = split_words(f"{each.path} {each.passage.described}")
                 scores[each.key] = sum(word in wanted for word in text)
         return [key for key, score in scores.most_common() if score][: max(limit, 0)]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory
-from denizen.domain.vector import Near, find_nearest
+from denizen.domain.vector import VectorMatch, find_nearest
 from denizen.ports.memory import MEMORIES, Vector
 from denizen.testing.memory_unit import Unit, in_utc
 
@@ -89,7 +89,7 @@ class MemoryVectors:
 
     async def find_nearest(
         self, collection: str, shelves: Collection[str], model: str, query: bytes, *, limit: int
-    ) -> Sequence[Near]:
+    ) -> Sequence[VectorMatch]:
         rows = self._unit.tables.vectors.values()
         those = [row for row in rows if (row.collection, row.model) == (collection, model) and row.shelf in shelves]
         return find_nearest(query, ((row.key, row.data) for row in those), limit=limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent
 from denizen.domain.ids import AgentName, TurnId
 from denizen.testing.memory_unit import Unit, get_row, in_utc
 
@@ -72,6 +72,6 @@ class MemoryOutbox:
         return [row for row in self._unit.tables.deliveries.values() if which(row)]
 
 
-def _kept(delivery: Delivery) -> Content:
+def _kept(delivery: Delivery) -> MessageContent:
     """The content as it is stored; a final delivery needs no files any more."""
     return delivery.content if delivery.state in _DUE else replace(delivery.content, files=())

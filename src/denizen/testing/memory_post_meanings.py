@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from denizen.domain.mirror import loses_meaning, says_something
 from denizen.domain.room import Post
-from denizen.domain.words import words_of
+from denizen.domain.words import split_words
 from denizen.ports.archive import POSTS, MissingMeanings, key_of, shelf_of
 from denizen.ports.memory import Vector
 from denizen.testing.memory_unit import Unit
@@ -30,7 +30,7 @@ class MemoryPostMeanings:
             post
             for post in self._unit.tables.posts.values()
             if post.deleted_at is None
-            and says_something(words_of(post.text))
+            and says_something(split_words(post.text))
             and (POSTS, key_of(post.platform, post.id), model) not in rows
         ]
         return MissingMeanings(model, missing[: max(limit, 0)], 0, is_end=not missing)

@@ -42,10 +42,16 @@ class MemoryProposals:
             return False
         self._put(
             replace(
-                known, status=proposal.status, decided_by=proposal.decided_by, decided_at=proposal.decided_at,
-                reason=proposal.reason, text=proposal.text, file=proposal.file, is_filed=False,
+                known,
+                status=proposal.status,
+                decided_by=proposal.decided_by,
+                decided_at=proposal.decided_at,
+                reason=proposal.reason,
+                text=proposal.text,
+                file=proposal.file,
+                is_filed=False,
             )
-        )  # fmt: skip
+        )
         return True
 
     async def withdraw(self, proposal_id: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
-from denizen.domain.budget import SERVER, Scope, ScopeKind, Standing, first_of_month, utc_day
+from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind, BudgetStatus, month_start, utc_day
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
 from denizen.ports.spending import Reservation, SpendRow
@@ -20,15 +20,17 @@ class MemorySpending:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def lock(self, scopes: Collection[Scope]) -> None:
+    async def lock(self, scopes: Collection[BudgetScope]) -> None:
         """One unit of work runs at a time."""
         self._unit.check_writes()
 
-    async def read(self, scopes: Collection[Scope], *, now: datetime, besides: str = "") -> Mapping[Scope, Standing]:
+    async def read(
+        self, scopes: Collection[BudgetScope], *, now: datetime, besides: str = ""
+    ) -> Mapping[BudgetScope, BudgetStatus]:
         return {scope: self._standing(scope, now, besides) for scope in scopes}
 
-    def _standing(self, scope: Scope, now: datetime, besides: str) -> Standing:
-        tables, first, today = self._unit.tables, first_of_month(now), utc_day(now)
+    def _standing(self, scope: BudgetScope, now: datetime, besides: str) -> BudgetStatus:
+        tables, first, today = self._unit.tables, month_start(now), utc_day(now)
         used = {day: used for (whose, day), used in tables.spend.items() if whose == scope and day >= first}
         month, day = sum(used.values(), Usage()), used.get(today, Usage())
         reserved = (
@@ -36,7 +38,7 @@ class MemorySpending:
             for each in tables.reservations.values()
             if each.expires_at > now and each.id != besides and scope in {SERVER, *each.scopes}
         )
-        return Standing(
+        return BudgetStatus(
             day.cost_usd or Decimal(0),
             month.cost_usd or Decimal(0),
             sum(reserved, Decimal(0)),
@@ -55,13 +57,13 @@ class MemorySpending:
         self._unit.check_writes()
         self._unit.remove(self._unit.tables.reservations, reservation_id)
 
-    async def add(self, scopes: Collection[Scope], usage: Usage, *, at: datetime) -> None:
+    async def add(self, scopes: Collection[BudgetScope], usage: Usage, *, at: datetime) -> None:
         self._unit.check_writes()
         table, day = self._unit.tables.spend, utc_day(at)
         for scope in scopes:
             self._unit.put(table, (scope, day), table.get((scope, day), Usage()) + usage)
 
-    async def note_warning(self, scope: Scope, *, day: str) -> bool:
+    async def note_warning(self, scope: BudgetScope, *, day: str) -> bool:
         self._unit.check_writes()
         table = self._unit.tables.warnings
         if table.get(scope) == day:
@@ -71,18 +73,18 @@ class MemorySpending:
 
     async def forget_users(self, *users: str, now: datetime) -> None:
         self._unit.check_writes()
-        tables, first = self._unit.tables, first_of_month(now)
+        tables, first = self._unit.tables, month_start(now)
         for user in users:
             self._unit.put(tables.leaving, user, utc_day(now))
         for (scope, day), used in list(tables.spend.items()):
-            until = tables.leaving.get(scope.key, "") if scope.kind is ScopeKind.USER else ""
+            until = tables.leaving.get(scope.key, "") if scope.kind is BudgetScopeKind.USER else ""
             if day < first and day <= until and scope.key != FORGOTTEN:
                 self._unit.remove(tables.spend, (scope, day))
-                nobodys = (Scope(ScopeKind.USER, FORGOTTEN), day)
+                nobodys = (BudgetScope(BudgetScopeKind.USER, FORGOTTEN), day)
                 self._unit.put(tables.spend, nobodys, tables.spend.get(nobodys, Usage()) + used)
         self._unit.remove(tables.leaving, *[user for user, day in tables.leaving.items() if day < first])
 
-    async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
+    async def list_spend(self, kind: BudgetScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         first = utc_day(since)
         rows = [
             SpendRow(day, scope, used)

@@ -6,7 +6,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 
-from denizen.domain.statistics import EVERYBODY, FORGOTTEN, By, Chosen, Report, SideRequest, Span, Used
+from denizen.domain.statistics import (
+    EVERYBODY,
+    FORGOTTEN,
+    DayRange,
+    SideRequest,
+    UsageFilter,
+    UsageGrouping,
+    UsageReport,
+    UsageTotals,
+)
 from denizen.domain.turn import Step
 from denizen.testing.memory_unit import Unit, in_utc, through_json
 
@@ -20,9 +29,9 @@ class _Entry:
     user: str
     source: str
     model: str
-    used: Used
+    used: UsageTotals
 
-    def key(self, by: Sequence[By]) -> tuple[str, ...]:
+    def key(self, by: Sequence[UsageGrouping]) -> tuple[str, ...]:
         return tuple(getattr(self, each.value) for each in by)
 
 
@@ -32,7 +41,7 @@ class MemoryStatistics:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def add_report(self, report: Report) -> bool:
+    async def add_report(self, report: UsageReport) -> bool:
         self._unit.check_writes()
         reports = self._unit.tables.reports
         if report.id in reports:
@@ -42,7 +51,7 @@ class MemoryStatistics:
         reopen_day(self._unit, report.reported_at)
         return True
 
-    async def find_report(self, report_id: str) -> Report | None:
+    async def find_report(self, report_id: str) -> UsageReport | None:
         return self._unit.tables.reports.get(report_id)
 
     async def count_reports(self, reporter: str, *, since: datetime) -> int:
@@ -63,35 +72,37 @@ class MemoryStatistics:
             for user in (entry.user, EVERYBODY):
                 self._add((name, user, entry.source, entry.model), entry.used)
             at = (name, entry.hour, entry.source, entry.model)
-            self._unit.put(tables.used_hours, at, tables.used_hours.get(at, Used()) + entry.used)
+            self._unit.put(tables.used_hours, at, tables.used_hours.get(at, UsageTotals()) + entry.used)
         self._unit.put(tables.computed, name, in_utc(now))
         return sum(key[0] == name for key in tables.used_days)
 
     async def list_due(self, *, before: date) -> Sequence[date]:
         first = min((entry.day for entry in self._records()), default=before.isoformat())
-        span = Span(date.fromisoformat(first), before - timedelta(days=1))
+        span = DayRange(date.fromisoformat(first), before - timedelta(days=1))
         return [date.fromisoformat(day) for day in span.days if day not in self._unit.tables.computed]
 
-    async def sum_up(self, span: Span, by: Sequence[By], chosen: Chosen) -> Mapping[tuple[str, ...], Used]:
+    async def sum_up(
+        self, span: DayRange, by: Sequence[UsageGrouping], chosen: UsageFilter
+    ) -> Mapping[tuple[str, ...], UsageTotals]:
         rows = [
             _Entry(day, "", user, source, model, used)
             for (day, user, source, model), used in self._unit.tables.used_days.items()
         ]
-        if By.USER in by or chosen.user:
+        if UsageGrouping.USER in by or chosen.user:
             entries = [*self._computed(rows), *self._open()]
             entries = [entry for entry in entries if entry.user != EVERYBODY and chosen.user in {"", entry.user}]
         else:
             entries = [*(row for row in self._computed(rows) if row.user == EVERYBODY), *self._open()]
         return _sums(entries, span, by, chosen)
 
-    async def sum_hours(self, span: Span, *, source: str = "", model: str = "") -> Mapping[str, Used]:
+    async def sum_hours(self, span: DayRange, *, source: str = "", model: str = "") -> Mapping[str, UsageTotals]:
         rows = [
             _Entry(day, hour, "", its_source, its_model, used)
             for (day, hour, its_source, its_model), used in self._unit.tables.used_hours.items()
         ]
-        chosen, found = Chosen(source=source, model=model), dict[str, Used]()
+        chosen, found = UsageFilter(source=source, model=model), dict[str, UsageTotals]()
         for entry in _fitting([*self._computed(rows), *self._open()], span, chosen):
-            found[entry.hour] = found.get(entry.hour, Used()) + entry.used
+            found[entry.hour] = found.get(entry.hour, UsageTotals()) + entry.used
         return found
 
     async def find_names(self, users: Collection[str]) -> Mapping[str, str]:
@@ -117,9 +128,9 @@ class MemoryStatistics:
         for (day, _, source, model), used in theirs.items():
             self._add((day, FORGOTTEN, source, model), used)
 
-    def _add(self, key: tuple[str, str, str, str], used: Used) -> None:
+    def _add(self, key: tuple[str, str, str, str], used: UsageTotals) -> None:
         table = self._unit.tables.used_days
-        self._unit.put(table, key, table.get(key, Used()) + used)
+        self._unit.put(table, key, table.get(key, UsageTotals()) + used)
 
     def _computed(self, rows: Sequence[_Entry]) -> Iterator[_Entry]:
         return (row for row in rows if row.day in self._unit.tables.computed)
@@ -132,12 +143,14 @@ class MemoryStatistics:
         firsts = {turn: min(number for its, number in tables.steps if its == turn) for turn, _ in tables.steps}
         for (turn_id, number), step in tables.steps.items():
             platform = tables.conversations[tables.turns[turn_id].conversation_id].place.platform
-            used = Used(int(number == firsts[turn_id]), step.usage, step.duration_ms)
+            used = UsageTotals(int(number == firsts[turn_id]), step.usage, step.duration_ms)
             yield _entry(step.created_at, self._user_of(step), platform, step.model, used)
         for request in tables.side_requests:
-            yield _entry(request.asked_at, request.user, request.source, request.model, Used(usage=request.usage))
+            yield _entry(
+                request.asked_at, request.user, request.source, request.model, UsageTotals(usage=request.usage)
+            )
         for report in tables.reports.values():
-            used = Used(1, report.usage, report.duration_ms)
+            used = UsageTotals(1, report.usage, report.duration_ms)
             yield _entry(report.reported_at, report.reporter, report.source, report.model, used)
 
     def _user_of(self, step: Step) -> str:
@@ -156,12 +169,12 @@ def reopen_day(unit: Unit, moment: datetime) -> None:
     unit.remove(unit.tables.computed, in_utc(moment).date().isoformat())
 
 
-def _entry(moment: datetime, user: str, source: str, model: str, used: Used) -> _Entry:
+def _entry(moment: datetime, user: str, source: str, model: str, used: UsageTotals) -> _Entry:
     at = moment.astimezone(UTC)
     return _Entry(at.date().isoformat(), f"{at.hour:02d}", user, source, model, used)
 
 
-def _fitting(entries: Sequence[_Entry], span: Span, chosen: Chosen) -> Iterator[_Entry]:
+def _fitting(entries: Sequence[_Entry], span: DayRange, chosen: UsageFilter) -> Iterator[_Entry]:
     days = set(span.days)
     return (
         entry
@@ -170,9 +183,11 @@ def _fitting(entries: Sequence[_Entry], span: Span, chosen: Chosen) -> Iterator[
     )
 
 
-def _sums(entries: Sequence[_Entry], span: Span, by: Sequence[By], chosen: Chosen) -> dict[tuple[str, ...], Used]:
-    found: dict[tuple[str, ...], Used] = {}
+def _sums(
+    entries: Sequence[_Entry], span: DayRange, by: Sequence[UsageGrouping], chosen: UsageFilter
+) -> dict[tuple[str, ...], UsageTotals]:
+    found: dict[tuple[str, ...], UsageTotals] = {}
     for entry in _fitting(entries, span, chosen):
         key = entry.key(by)
-        found[key] = found.get(key, Used()) + entry.used
+        found[key] = found.get(key, UsageTotals()) + entry.used
     return found

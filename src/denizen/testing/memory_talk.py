@@ -11,7 +11,7 @@ from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId, fresh
 from denizen.domain.message import Message, Role, parts_from_json, parts_to_json
 from denizen.domain.mirror import FORGOTTEN
-from denizen.domain.words import excerpt_of, words_of
+from denizen.domain.words import make_excerpt, split_words
 from denizen.ports.store import Hit, RecentSession
 from denizen.testing.memory_summaries import drop_summaries
 from denizen.testing.memory_unit import Unit, get_row, in_utc, newest_first, refer, through_json
@@ -147,17 +147,17 @@ class MemoryMessages:
         self._unit.put(tables.tails, session_id, tail[-max(limit, 1) :])
 
     async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
-        wanted, chosen = words_of(words), set(conversation_ids)
+        wanted, chosen = split_words(words), set(conversation_ids)
         found = [
             message
             for message in (self._unit.tables.messages.values() if wanted else ())
             if message.conversation_id in chosen
             and message.id not in self._unit.tables.hidden
             and message.role in {Role.USER, Role.ASSISTANT}
-            and set(wanted) <= set(words_of(message.text))
+            and set(wanted) <= set(split_words(message.text))
         ]
         newest = newest_first(found, lambda message: message.created_at, limit)
-        return [Hit(message, excerpt_of(message.text, wanted)) for message in newest]
+        return [Hit(message, make_excerpt(message.text, wanted)) for message in newest]
 
 
 def forget_messages(unit: Unit, platform: str, which: Callable[[Message], bool]) -> None:

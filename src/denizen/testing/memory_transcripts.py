@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from denizen.domain.conversation import Place
 from denizen.domain.room import Post, is_newer
-from denizen.domain.transcript import Archived, Block
+from denizen.domain.transcript import ArchivedPost, TranscriptBlock
 from denizen.ports.transcripts import Stretch
 from denizen.testing.memory_unit import Unit
 
@@ -17,11 +17,11 @@ class MemoryTranscripts:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def list_blocks(self, place: Place) -> Sequence[Block]:
+    async def list_blocks(self, place: Place) -> Sequence[TranscriptBlock]:
         rows = self._unit.tables.blocks.items()
         return sorted((block for (at, _), block in rows if at == place), key=lambda block: block.number)
 
-    async def add_blocks(self, place: Place, closed: Sequence[Block]) -> int:
+    async def add_blocks(self, place: Place, closed: Sequence[TranscriptBlock]) -> int:
         self._unit.check_writes()
         for added, block in enumerate(closed):
             known = await self.list_blocks(place)
@@ -30,7 +30,7 @@ class MemoryTranscripts:
             self._unit.put(self._unit.tables.blocks, (place, block.number), block)
         return len(closed)
 
-    async def renew_block(self, place: Place, block: Block, *, digest: str) -> bool:
+    async def renew_block(self, place: Place, block: TranscriptBlock, *, digest: str) -> bool:
         self._unit.check_writes()
         rows, key = self._unit.tables.blocks, (place, block.number)
         if key not in rows or rows[key].digest != digest:
@@ -42,14 +42,14 @@ class MemoryTranscripts:
         self._unit.check_writes()
         self._unit.remove(self._unit.tables.blocks, *((place, number) for number in numbers))
 
-    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[Archived]:
+    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[ArchivedPost]:
         found = [self._archived(post) for post in self._within(stretch)]
         return [each for each in found if not changed or each.post.edited_at or each.post.deleted_at]
 
     async def count_stretch(self, stretch: Stretch) -> int:
         return len(self._within(stretch))
 
-    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[Archived]:
+    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[ArchivedPost]:
         rows = self._unit.tables.posts
         found = [rows[platform, key] for key in set(post_ids) if (platform, key) in rows]
         return [self._archived(post) for post in _in_order(found)]
@@ -64,9 +64,9 @@ class MemoryTranscripts:
             and not is_newer(post.id, stretch.last)
         )
 
-    def _archived(self, post: Post) -> Archived:
+    def _archived(self, post: Post) -> ArchivedPost:
         versions = self._unit.tables.versions.get((post.platform, post.id), ())
-        return Archived(post, tuple(version.text for version in versions))
+        return ArchivedPost(post, tuple(version.text for version in versions))
 
 
 def _in_order(posts: Iterable[Post]) -> list[Post]:

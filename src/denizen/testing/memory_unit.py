@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from denizen.domain.approval import Approval, Grant
-from denizen.domain.assistant import SettingsSet
+from denizen.domain.agent_settings import SettingsSet
+from denizen.domain.approval import Approval, ApprovalGrant
 from denizen.domain.audit import AuditEntry
-from denizen.domain.budget import Scope
+from denizen.domain.budget import BudgetScope
 from denizen.domain.citation import Citation
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.delivery import Delivery
 from denizen.domain.errors import NotFound
-from denizen.domain.gap import Gap
+from denizen.domain.gap import KnowledgeGap
 from denizen.domain.memory import Memory
 from denizen.domain.message import Message
 from denizen.domain.proposal import Proposal
 from denizen.domain.reminder import Reminder
 from denizen.domain.room import Post, PostVersion, Room
 from denizen.domain.source import Source, SourceState, SyncRun
-from denizen.domain.statistics import Report, SideRequest, Used
+from denizen.domain.statistics import SideRequest, UsageReport, UsageTotals
 from denizen.domain.summary import Summary
 from denizen.domain.trace import PromptUse
-from denizen.domain.transcript import Block
+from denizen.domain.transcript import TranscriptBlock
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.domain.usage import Usage
 from denizen.ports.archive import Backfill
@@ -77,29 +77,29 @@ class Tables:
     allowed: dict[tuple[str, str, str, str], str] = field(default_factory=dict[tuple[str, str, str, str], str])
     exchanges: dict[Pair, int] = field(default_factory=dict[Pair, int])
     deliveries: dict[str, Delivery] = field(default_factory=dict[str, Delivery])
-    blocks: dict[tuple[Place, int], Block] = field(default_factory=dict[tuple[Place, int], Block])
-    spend: dict[tuple[Scope, str], Usage] = field(default_factory=dict[tuple[Scope, str], Usage])
+    blocks: dict[tuple[Place, int], TranscriptBlock] = field(default_factory=dict[tuple[Place, int], TranscriptBlock])
+    spend: dict[tuple[BudgetScope, str], Usage] = field(default_factory=dict[tuple[BudgetScope, str], Usage])
     reservations: dict[str, Reservation] = field(default_factory=dict[str, Reservation])
-    warnings: dict[Scope, str] = field(default_factory=dict[Scope, str])
+    warnings: dict[BudgetScope, str] = field(default_factory=dict[BudgetScope, str])
     leaving: dict[str, str] = field(default_factory=dict[str, str])
     approvals: dict[str, Approval] = field(default_factory=dict[str, Approval])
-    grants: dict[str, Grant] = field(default_factory=dict[str, Grant])
+    grants: dict[str, ApprovalGrant] = field(default_factory=dict[str, ApprovalGrant])
     audit: dict[int, AuditEntry] = field(default_factory=dict[int, AuditEntry])
     memories: dict[str, Memory] = field(default_factory=dict[str, Memory])
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
     source_states: dict[str, SourceState] = field(default_factory=dict[str, SourceState])
     syncs: dict[str, SyncRun] = field(default_factory=dict[str, SyncRun])
     citations: dict[str, tuple[Citation, ...]] = field(default_factory=dict[str, tuple[Citation, ...]])
-    gaps: dict[str, Gap] = field(default_factory=dict[str, Gap])
+    gaps: dict[str, KnowledgeGap] = field(default_factory=dict[str, KnowledgeGap])
     proposals: dict[str, Proposal] = field(default_factory=dict[str, Proposal])
     documents: dict[str, Document] = field(default_factory=dict[str, Document])
     indexed: dict[str, str] = field(default_factory=dict[str, str])
     vectors: dict[Triple, Vector] = field(default_factory=dict[Triple, Vector])
     reminders: dict[str, Reminder] = field(default_factory=dict[str, Reminder])
-    reports: dict[str, Report] = field(default_factory=dict[str, Report])
+    reports: dict[str, UsageReport] = field(default_factory=dict[str, UsageReport])
     side_requests: list[SideRequest] = field(default_factory=list[SideRequest])
-    used_days: dict[Cell, Used] = field(default_factory=dict[Cell, Used])
-    used_hours: dict[Cell, Used] = field(default_factory=dict[Cell, Used])
+    used_days: dict[Cell, UsageTotals] = field(default_factory=dict[Cell, UsageTotals])
+    used_hours: dict[Cell, UsageTotals] = field(default_factory=dict[Cell, UsageTotals])
     computed: dict[str, datetime] = field(default_factory=dict[str, datetime])
     disowned: dict[tuple[str, int], bool] = field(default_factory=dict[tuple[str, int], bool])
 

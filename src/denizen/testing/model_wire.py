@@ -126,11 +126,7 @@ def _chat_usage(tokens: Tokens, *, openrouter: bool) -> Body:
 
 def _chat_calls(answer: Answer) -> list[dict[str, Any]]:
     return [
-        {
-            "id": answer.call_id(place),
-            "type": "function",
-            "function": {"name": call.tool, "arguments": call.written},
-        }
+        {"id": answer.call_id(place), "type": "function", "function": {"name": call.tool, "arguments": call.written}}
         for place, call in enumerate(answer.calls)
     ]
 

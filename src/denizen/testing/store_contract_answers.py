@@ -6,24 +6,31 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.citation import Citation, Doubt, Ref
+from denizen.domain.citation import Citation, CitationFault, DocumentRef
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotFound
-from denizen.domain.gap import Gap, GapKind
+from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import TurnId
 from denizen.ports.store import Store
 from denizen.testing.store_records import AGENT, at, open_talk, turn_of
 
 ANA, BOB = "platform_user:discord:1", "platform_user:discord:2"
-PROVED = Citation(Ref("docs/\x00 a.md", 3, 9), "guide", "c0ffee", "https://example.org/a\ud800")
-DOUBTED = Citation(Ref("docs/b.md"), doubt=Doubt.NOT_READ)
+PROVED = Citation(DocumentRef("docs/\x00 a.md", 3, 9), "guide", "c0ffee", "https://example.org/a\ud800")
+DOUBTED = Citation(DocumentRef("docs/b.md"), doubt=CitationFault.NOT_READ)
 
 
-def gap_of(key: str, *, hours: float = 0, asker: str = ANA) -> Gap:
-    return Gap(
-        id=key, agent=AGENT, question=f"what is {key}? \x00", asker=asker, place=Place("discord", "1", "2"),
-        is_private=key == "private", kind=GapKind.UNKNOWN, turn_id=TurnId("t"), created_at=at(hours),
-    )  # fmt: skip
+def gap_of(key: str, *, hours: float = 0, asker: str = ANA) -> KnowledgeGap:
+    return KnowledgeGap(
+        id=key,
+        agent=AGENT,
+        question=f"what is {key}? \x00",
+        asker=asker,
+        place=Place("discord", "1", "2"),
+        is_private=key == "private",
+        kind=GapKind.UNKNOWN,
+        turn_id=TurnId("t"),
+        created_at=at(hours),
+    )
 
 
 @pytest.mark.anyio
@@ -49,8 +56,11 @@ class AnswerContract:
         old, new, private = gap_of("old", hours=-9), gap_of("new"), gap_of("private", hours=-1)
         async with store.work() as work:
             assert [await work.gaps.add(each) for each in (new, old, private, replace(old, asker=BOB))] == [
-                True, True, True, False,
-            ]  # fmt: skip
+                True,
+                True,
+                True,
+                False,
+            ]
         async with store.work() as work:
             assert await work.gaps.list_gaps() == [new, private, old]
             assert await work.gaps.list_gaps(since=at(-1)) == [new, private]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Deciders, Grant
+from denizen.domain.approval import Approval, ApprovalGrant, ApprovalRule, ApprovalStatus, Deciders
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, TurnId
@@ -21,13 +21,25 @@ FULL_RULE = ApprovalRule(Deciders.QUORUM, ODD, 3, frozenset({"b", ODD}), 0.5, gr
 
 def approval_of(key: str, *, turn: str = "t1", hours: float = 0) -> Approval:
     return Approval(
-        key, TurnId(turn), AGENT, "platform_user:discord:1", PLACE, PLACE.conversation_id, "erase", {"name": "list"},
-        Tier.DANGEROUS, "it destroys", "erases the list", ApprovalRule(), at(hours), at(hours + 1),
-    )  # fmt: skip
+        key,
+        TurnId(turn),
+        AGENT,
+        "platform_user:discord:1",
+        PLACE,
+        PLACE.conversation_id,
+        "erase",
+        {"name": "list"},
+        Tier.DANGEROUS,
+        "it destroys",
+        "erases the list",
+        ApprovalRule(),
+        at(hours),
+        at(hours + 1),
+    )
 
 
-def grant_of(key: str, *, hours: float, tool: str = "erase", args: str = "") -> Grant:
-    return Grant(key, AGENT, "platform_user:discord:1", PLACE.conversation_id, tool, args, ODD, at(hours))
+def grant_of(key: str, *, hours: float, tool: str = "erase", args: str = "") -> ApprovalGrant:
+    return ApprovalGrant(key, AGENT, "platform_user:discord:1", PLACE.conversation_id, tool, args, ODD, at(hours))
 
 
 async def add(store: Store, *approvals: Approval) -> None:
@@ -46,11 +58,26 @@ class ApprovalContract:
     async def test_an_approval_comes_back_as_it_was(self, store: Store) -> None:
         plain = approval_of("a1")
         full = replace(
-            approval_of("a2"), agent=AgentName(ODD), requester=ODD, place=Place(ODD, ODD, ODD), tool=ODD,
-            args={ODD: [ODD, 1, None]}, tier=Tier.LIMITED, reason=ODD, preview=ODD, rule=FULL_RULE, expires_at=None,
-            status=ApprovalStatus.DENIED, voices=(ODD, "x"), decided_by=ODD, decided_at=at(2), note=ODD,
-            requester_name=ODD, decider_name=ODD, is_exact=True,
-        )  # fmt: skip
+            approval_of("a2"),
+            agent=AgentName(ODD),
+            requester=ODD,
+            place=Place(ODD, ODD, ODD),
+            tool=ODD,
+            args={ODD: [ODD, 1, None]},
+            tier=Tier.LIMITED,
+            reason=ODD,
+            preview=ODD,
+            rule=FULL_RULE,
+            expires_at=None,
+            status=ApprovalStatus.DENIED,
+            voices=(ODD, "x"),
+            decided_by=ODD,
+            decided_at=at(2),
+            note=ODD,
+            requester_name=ODD,
+            decider_name=ODD,
+            is_exact=True,
+        )
         await add(store, plain, full)
         assert await find(store, "a1") == plain
         assert await find(store, "a2") == full
@@ -64,9 +91,14 @@ class ApprovalContract:
     async def test_what_a_decision_changes_is_written_and_the_rest_stays(self, store: Store) -> None:
         await add(store, approval_of("a1"))
         decided = replace(
-            approval_of("a1"), status=ApprovalStatus.APPROVED, voices=("x",), decided_by="x", decider_name="X",
-            decided_at=at(0.5), note="fine",
-        )  # fmt: skip
+            approval_of("a1"),
+            status=ApprovalStatus.APPROVED,
+            voices=("x",),
+            decided_by="x",
+            decider_name="X",
+            decided_at=at(0.5),
+            note="fine",
+        )
         async with store.work() as work:
             await work.approvals.update(replace(decided, tool="other", args={}, preview="other"))
         assert await find(store, "a1") == decided

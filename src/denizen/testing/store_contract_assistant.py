@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from denizen.domain.agent import CitationFormat, ResponseStyle
-from denizen.domain.assistant import Chosen, SettingsSet
+from denizen.domain.agent_settings import AgentOverrides, SettingsSet
 from denizen.domain.ids import AgentName
 from denizen.ports.store import Store
 from denizen.testing.store_records import AGENT, at
 
-EVERYTHING = Chosen(
+EVERYTHING = AgentOverrides(
     "Be kind.\x00 \ud800", ResponseStyle.TECHNICAL, "de", "quality", 1.5, 0.25, "Search twice.", CitationFormat.NONE
 )
 USUAL = SettingsSet(AGENT, "usual", at(0), at(0), EVERYTHING, is_active=True)
-EXAM = SettingsSet(AGENT, "exam", at(1), at(1), Chosen(temperature=0.0))
+EXAM = SettingsSet(AGENT, "exam", at(1), at(1), AgentOverrides(temperature=0.0))
 OTHERS = SettingsSet(AgentName("ada"), "usual", at(1), at(1), is_active=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from denizen.domain.audit import AuditEvent, AuditHead, AuditKind, find_fault
+from denizen.domain.audit import AuditEvent, AuditHead, AuditKind, find_chain_fault
 from denizen.ports.store import Store
 from denizen.testing.store_records import at
 
@@ -31,7 +31,7 @@ class AuditContract:
         assert [entry.number for entry in entries] == [1, 2, 3]
         assert [entry.event for entry in entries] == [called("ban"), called("kick", 1), odd]
         assert (first.number, first.digest) == (2, entries[1].digest)
-        assert find_fault(entries) == ""
+        assert find_chain_fault(entries) == ""
 
     async def test_entries_are_read_in_pages(self, store: Store) -> None:
         async with store.work() as work:
@@ -49,7 +49,7 @@ class AuditContract:
             await fail()
         async with store.work() as work:
             assert (await work.audit.add([called("kick")])).number == 1
-            assert find_fault(await work.audit.list_entries()) == ""
+            assert find_chain_fault(await work.audit.list_entries()) == ""
 
     async def test_nothing_added_moves_nothing(self, store: Store) -> None:
         async with store.work() as work:
@@ -67,4 +67,4 @@ class AuditContract:
         async with store.work(write=False) as work:
             entries = await work.audit.list_entries()
         assert len(entries) == 15
-        assert find_fault(entries) == ""
+        assert find_chain_fault(entries) == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from denizen.domain.vector import pack
+from denizen.domain.vector import pack_vector
 from denizen.ports.documents import PASSAGES, Document, IndexSize
 from denizen.ports.memory import MEMORIES, Vector
 from denizen.ports.store import Store
@@ -108,16 +108,16 @@ class DocumentContract:
         document = document_of("a.md", "tea")
         await fill(store, document)
         async with store.work() as work:
-            rows = [Vector(PASSAGES, "guide", key, "m", pack([1, 0])) for key in (document.keys[0], "gone")]
-            await work.vectors.put([*rows, Vector(MEMORIES, "s", "gone", "m", pack([1, 0]))])
+            rows = [Vector(PASSAGES, "guide", key, "m", pack_vector([1, 0])) for key in (document.keys[0], "gone")]
+            await work.vectors.put([*rows, Vector(MEMORIES, "s", "gone", "m", pack_vector([1, 0]))])
             assert await work.documents.sweep_vectors() == 1
         async with store.work(write=False) as work:
             assert await work.documents.list_without_vector("m", limit=9) == []
             assert await work.documents.count_without_vector("m") == 0
             assert await work.documents.count_without_vector("other") == 1
             assert len(await work.documents.list_without_vector("other", limit=9)) == 1
-            assert len(await work.vectors.find_nearest(PASSAGES, ["guide"], "m", pack([1, 0]), limit=9)) == 1
-            assert len(await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack([1, 0]), limit=9)) == 1
+            assert len(await work.vectors.find_nearest(PASSAGES, ["guide"], "m", pack_vector([1, 0]), limit=9)) == 1
+            assert len(await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack_vector([1, 0]), limit=9)) == 1
 
     async def test_what_the_index_is_of_is_remembered(self, store: Store) -> None:
         async with store.work() as work:
@@ -130,17 +130,17 @@ class DocumentContract:
     @pytest.mark.proves("V5-search")
     async def test_the_nearest_of_many_vectors_are_found_and_no_removed_ones(self, store: Store) -> None:
         """More than any store looks at in full."""
-        rows = [Vector("many", f"s{n % 3}", str(n), "m", pack(_direction(n))) for n in range(1500)]
+        rows = [Vector("many", f"s{n % 3}", str(n), "m", pack_vector(_direction(n))) for n in range(1500)]
         async with store.work() as work:
             await work.vectors.put(rows)
-        query = pack(_direction(700.2))
+        query = pack_vector(_direction(700.2))
         async with store.work(write=False) as work:
             near = await work.vectors.find_nearest("many", ["s0", "s1", "s2"], "m", query, limit=3)
             shelf = await work.vectors.find_nearest("many", ["s0"], "m", query, limit=2)
         assert [each.key for each in near] == ["700", "701", "699"]
         assert [each.key for each in shelf] == ["699", "702"]
         async with store.work() as work:
-            await work.vectors.put([Vector("many", "s0", "700", "m", pack(_direction(20)))])
+            await work.vectors.put([Vector("many", "s0", "700", "m", pack_vector(_direction(20)))])
             await work.vectors.put([Vector("many", "s1", "new", "m", query)])
         async with store.work(write=False) as work:
             near = await work.vectors.find_nearest("many", ["s0", "s1", "s2"], "m", query, limit=3)

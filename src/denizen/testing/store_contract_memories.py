@@ -8,15 +8,15 @@ import pytest
 
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.memory import CORE, Memory, ToldAt
-from denizen.domain.vector import pack
+from denizen.domain.memory import CORE, Memory, MemoryOrigin
+from denizen.domain.vector import pack_vector
 from denizen.ports.memory import MEMORIES, Vector
 from denizen.ports.store import Store
 from denizen.testing.store_records import AGENT, PLACE, PLATFORM, at, call_of, open_talk, turn_of
 
 ANA, BOB = "platform_user:discord:1", "platform_user:discord:2"
 OTHER = AgentName("other")
-ROOM = ToldAt(PLATFORM, "general")
+ROOM = MemoryOrigin(PLATFORM, "general")
 
 
 def memory_of(key: str, text: str = "", *, owner: str = ANA, agent: AgentName = AGENT, hours: float = 0) -> Memory:
@@ -37,16 +37,16 @@ async def ids(store: Store) -> list[str]:
 
 
 def vector_of(key: str, *values: float, shelf: str = "s", model: str = "m", collection: str = MEMORIES) -> Vector:
-    return Vector(collection, shelf, key, model, pack(values))
+    return Vector(collection, shelf, key, model, pack_vector(values))
 
 
 @pytest.mark.anyio
 class MemoriesContract:
     @pytest.mark.proves("V27")
     async def test_memories_come_back_as_they_were_told_newest_first(self, store: Store) -> None:
-        first = replace(memory_of("a", "likes tea \x00 \ud800"), told_at=ToldAt(PLATFORM, "dm", private=True))
+        first = replace(memory_of("a", "likes tea \x00 \ud800"), told_at=MemoryOrigin(PLATFORM, "dm", private=True))
         second = memory_of("b", owner=CORE, hours=-1)
-        third = replace(memory_of("c", owner=BOB, agent=OTHER), told_at=ToldAt(), turn_id=TurnId(""))
+        third = replace(memory_of("c", owner=BOB, agent=OTHER), told_at=MemoryOrigin(), turn_id=TurnId(""))
         await fill(store, first, second, third)
         async with store.work(write=False) as work:
             assert await work.memories.list_memories() == [third, second, first]
@@ -68,12 +68,12 @@ class MemoriesContract:
         await fill(store, memory_of("a"), memory_of("b"))
         async with store.work() as work:
             await work.vectors.put([vector_of("a", 1, 0), vector_of("b", 0, 1)])
-            new = replace(memory_of("a", "new"), told_at=ToldAt(PLATFORM, "r", private=True), updated_at=at(5))
+            new = replace(memory_of("a", "new"), told_at=MemoryOrigin(PLATFORM, "r", private=True), updated_at=at(5))
             new = replace(new, told_by=BOB, turn_id=TurnId("t2"))
             assert await work.memories.change(replace(new, owner=BOB, agent=OTHER, created_at=at(9)))
             assert not await work.memories.change(replace(new, id="none"))
             assert await work.memories.find("a") == new
-            near = await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack([1, 0]), limit=9)
+            near = await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack_vector([1, 0]), limit=9)
             assert [each.key for each in near] == ["b"]
 
     async def test_removed_memories_are_gone_with_their_vectors(self, store: Store) -> None:
@@ -82,21 +82,25 @@ class MemoriesContract:
             await work.vectors.put([vector_of(key, 1, 0) for key in "abc"])
             assert await work.memories.remove(["a", "c", "none"]) == 2
             assert await work.memories.remove([]) == 0
-            near = await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack([1, 0]), limit=9)
+            near = await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack_vector([1, 0]), limit=9)
             assert [each.key for each in near] == ["b"]
         assert await ids(store) == ["b"]
 
     async def test_who_is_forgotten_leaves_no_memory_behind(self, store: Store) -> None:
         """With every agent; what they told to all, too."""
         await fill(
-            store, memory_of("a"), memory_of("b", agent=OTHER), memory_of("c", owner=CORE), memory_of("d", owner=BOB),
+            store,
+            memory_of("a"),
+            memory_of("b", agent=OTHER),
+            memory_of("c", owner=CORE),
+            memory_of("d", owner=BOB),
             replace(memory_of("e"), told_by="local:operator"),
-        )  # fmt: skip
+        )
         async with store.work() as work:
             await work.vectors.put([vector_of(key, 1, 0) for key in "ad"])
             assert await work.memories.forget_teller(ANA) == 4
             assert await work.memories.forget_teller(ANA) == 0
-            near = await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack([1, 0]), limit=9)
+            near = await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack_vector([1, 0]), limit=9)
         assert (await ids(store), [each.key for each in near]) == (["d"], ["d"])
 
     async def test_memories_without_a_vector_of_a_model_are_found_oldest_first(self, store: Store) -> None:
@@ -110,17 +114,22 @@ class MemoriesContract:
 
     async def test_the_nearest_vectors_of_the_shelves_come_first(self, store: Store) -> None:
         rows = [
-            vector_of("same", 3, 0), vector_of("close", 1, 1), vector_of("across", 0, 1), vector_of("against", -1, 0),
-            vector_of("two", 1, 0.1, shelf="s2"), vector_of("hidden", 1, 0, shelf="s3"),
-            vector_of("old", 1, 0, model="old"), vector_of("foreign", 1, 0, collection="documents"),
-        ]  # fmt: skip
+            vector_of("same", 3, 0),
+            vector_of("close", 1, 1),
+            vector_of("across", 0, 1),
+            vector_of("against", -1, 0),
+            vector_of("two", 1, 0.1, shelf="s2"),
+            vector_of("hidden", 1, 0, shelf="s3"),
+            vector_of("old", 1, 0, model="old"),
+            vector_of("foreign", 1, 0, collection="documents"),
+        ]
         async with store.work() as work:
             await work.vectors.put(rows)
             await work.vectors.put([vector_of("close", 1, 1.1)])
             await work.vectors.put([])
         async with store.work(write=False) as work:
-            near = await work.vectors.find_nearest(MEMORIES, ["s", "s2"], "m", pack([1, 0]), limit=4)
-            none = await work.vectors.find_nearest(MEMORIES, [], "m", pack([1, 0]), limit=4)
+            near = await work.vectors.find_nearest(MEMORIES, ["s", "s2"], "m", pack_vector([1, 0]), limit=4)
+            none = await work.vectors.find_nearest(MEMORIES, [], "m", pack_vector([1, 0]), limit=4)
         assert [each.key for each in near] == ["same", "two", "close", "across"]
         assert [round(each.similarity, 2) for each in near] == [1.0, 0.99, 0.67, 0.0]
         assert none == []
@@ -131,7 +140,7 @@ class MemoriesContract:
             await work.vectors.put([vector_of("a", 1, 0, model="old", collection="documents")])
             assert await work.vectors.remove_other_models(MEMORIES, "m") == 1
             assert await work.vectors.remove_other_models(MEMORIES, "m") == 0
-            kept = await work.vectors.find_nearest("documents", ["s"], "old", pack([1, 0]), limit=9)
+            kept = await work.vectors.find_nearest("documents", ["s"], "old", pack_vector([1, 0]), limit=9)
         assert [each.key for each in kept] == ["a"]
 
     async def test_an_agents_calls_are_listed_by_room_newest_first(self, store: Store) -> None:

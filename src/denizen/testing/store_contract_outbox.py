@@ -7,22 +7,30 @@ from dataclasses import replace
 import pytest
 
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Button, Content, Delivery, DeliveryKind, DeliveryState, Embed, File
+from denizen.domain.delivery import (
+    Delivery,
+    DeliveryKind,
+    DeliveryState,
+    EmbedCard,
+    MessageButton,
+    MessageContent,
+    OutgoingFile,
+)
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, TurnId
 from denizen.ports.store import Store
 from denizen.testing.store_contract_texts import ODD
 from denizen.testing.store_records import AGENT, PLATFORM, at, delivery_of
 
-FILES = (File(ODD, "image/png", bytes(range(256)) * 3), File("empty", "text/plain", b""))
-FULL = Content(
+FILES = (OutgoingFile(ODD, "image/png", bytes(range(256)) * 3), OutgoingFile("empty", "text/plain", b""))
+FULL = MessageContent(
     ODD,
     (
-        Embed(ODD, "text", "https://example.org", "attachment://a", (("a", ODD), ("b", ""))),
-        Embed(image="https://x", colour=0),
+        EmbedCard(ODD, "text", "https://example.org", "attachment://a", (("a", ODD), ("b", ""))),
+        EmbedCard(image="https://x", colour=0),
     ),
     FILES,
-    (Button("Docs", url="https://example.org"), Button("Yes", value=ODD)),
+    (MessageButton("Docs", url="https://example.org"), MessageButton("Yes", value=ODD)),
     frozenset({"1", "2"}),
     frozenset({"3"}),
 )
@@ -74,7 +82,9 @@ class OutboxContract:
         first = delivery_of("t1", content=FULL)
         sent = replace(delivery_of("t1", 1), state=DeliveryState.SENT, platform_id="77")
         await add(store, first, sent)
-        again = replace(first, content=Content("other", files=(File("x", "y", b"z"),)), state=DeliveryState.FAILED)
+        again = replace(
+            first, content=MessageContent("other", files=(OutgoingFile("x", "y", b"z"),)), state=DeliveryState.FAILED
+        )
         await add(store, again, replace(sent, state=DeliveryState.PENDING), delivery_of("t1", 2), again)
         assert await get(store, first) == first
         assert await get(store, sent) == sent
@@ -86,7 +96,7 @@ class OutboxContract:
         sending = replace(first, state=DeliveryState.SENDING, attempts=1, failure="slow", platform_id="5")
         await update(store, replace(sending, place=Place(PLATFORM, "elsewhere"), reply_to="no", created_at=at(9)))
         assert await get(store, first) == sending
-        other = replace(sending, content=Content("other text", files=(File("n", "m", b"new"), FILES[0])))
+        other = replace(sending, content=MessageContent("other text", files=(OutgoingFile("n", "m", b"new"), FILES[0])))
         await update(store, other)
         assert await get(store, first) == other
         with pytest.raises(NotFound):

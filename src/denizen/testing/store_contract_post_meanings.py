@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from denizen.domain.room import Post
-from denizen.domain.vector import pack
+from denizen.domain.vector import pack_vector
 from denizen.ports.archive import POSTS, MissingMeanings, key_of, shelf_of
 from denizen.ports.memory import Vector
 from denizen.ports.store import Store, Work
@@ -16,7 +16,7 @@ from denizen.testing.store_records import PLATFORM, at, post_of
 
 ODD = "m \ud800\x00"
 """The name of a model."""
-DATA = pack([1, 0])
+DATA = pack_vector([1, 0])
 
 
 def talk(key: str, text: str = "we open at nine", *, room: str = "10", author: str = "1") -> Post:

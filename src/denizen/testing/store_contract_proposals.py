@@ -17,16 +17,26 @@ OPEN, ACCEPTED = ProposalStatus.OPEN, ProposalStatus.ACCEPTED
 
 def proposal_of(key: str, *, hours: float = 0, author: str = ANA, asker: str = BOB, thread: str = "2") -> Proposal:
     return Proposal(
-        id=key, place=Place("discord", "1", thread), post=f"p{key}", answer="Ten \x00 euros.", author=author,
-        author_name="Ana\ud800", proposer=BOB, link="https://example.org/1", said_at=at(hours), created_at=at(hours),
-        question="How much? \x00", asker=asker, gap_id="gap_1",
-    )  # fmt: skip
+        id=key,
+        place=Place("discord", "1", thread),
+        post=f"p{key}",
+        answer="Ten \x00 euros.",
+        author=author,
+        author_name="Ana\ud800",
+        proposer=BOB,
+        link="https://example.org/1",
+        said_at=at(hours),
+        created_at=at(hours),
+        question="How much? \x00",
+        asker=asker,
+        gap_id="gap_1",
+    )
 
 
 def accepted(proposal: Proposal) -> Proposal:
     return replace(
         proposal, status=ACCEPTED, decided_by="local:operator", decided_at=at(3), text="Twelve.", file="a.md"
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.anyio
@@ -35,8 +45,10 @@ class ProposalContract:
         old, new = proposal_of("a", hours=-2), proposal_of("b")
         async with store.work() as work:
             assert [await work.proposals.add(each) for each in (new, old, replace(old, answer="Else."))] == [
-                True, True, False,
-            ]  # fmt: skip
+                True,
+                True,
+                False,
+            ]
         async with store.work(write=False) as work:
             assert await work.proposals.find("a") == old
             assert await work.proposals.find("none") is None

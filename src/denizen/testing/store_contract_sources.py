@@ -6,21 +6,35 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.source import Source, SourceKind, SourceState, SyncRun, SyncStatus, Taken
+from denizen.domain.source import Source, SourceKind, SourceReading, SourceState, SyncRun, SyncStatus
 from denizen.ports.store import Store
 from denizen.testing.store_records import at
 
 DOCS = Source(
-    id="docs", kind=SourceKind.GIT, location="https://git.example/docs.git", label="The docs \ufdd0", branch="main",
-    content_path="docs/en", output_path="manual", readme_only=True, sync_every_minutes=30, created_at=at(0),
+    id="docs",
+    kind=SourceKind.GIT,
+    location="https://git.example/docs.git",
+    label="The docs \ufdd0",
+    branch="main",
+    content_path="docs/en",
+    output_path="manual",
+    readme_only=True,
+    sync_every_minutes=30,
+    created_at=at(0),
     updated_at=at(0),
-)  # fmt: skip
+)
 NOTES = Source(id="a-notes", kind=SourceKind.FOLDER, location="/srv/notes", created_at=at(1), updated_at=at(1))
 TALKS = Source(
-    id="talks", kind=SourceKind.YOUTUBE, location="https://www.youtube.com/@talks", max_videos=7, created_at=at(0),
+    id="talks",
+    kind=SourceKind.YOUTUBE,
+    location="https://www.youtube.com/@talks",
+    max_videos=7,
+    created_at=at(0),
     updated_at=at(0),
-)  # fmt: skip
-TAKEN = Taken(manifest="ab" * 32, files=3, documents=2, size_bytes=4096, skipped=1, left_out=("a.md (no text)",))
+)
+TAKEN = SourceReading(
+    manifest="ab" * 32, files=3, documents=2, size_bytes=4096, skipped=1, left_out=("a.md (no text)",)
+)
 READ = SourceState(
     source_id="docs", revision="c0ffee", fingerprint="read_1", taken=TAKEN, synced_at=at(2), tried_at=at(2)
 )
@@ -63,9 +77,14 @@ class SourceContract:
     async def test_syncs_are_kept_with_their_end_newest_first(self, store: Store) -> None:
         first = SyncRun(id="sync_1", sources=("docs", "a-notes"), started_at=at(1))
         ended = replace(
-            first, ended_at=at(2), status=SyncStatus.PARTIAL, snapshot="snap_1", changed=("docs",),
-            failed={"a-notes": "Gone."}, skipped={"talks": "No key."},
-        )  # fmt: skip
+            first,
+            ended_at=at(2),
+            status=SyncStatus.PARTIAL,
+            snapshot="snap_1",
+            changed=("docs",),
+            failed={"a-notes": "Gone."},
+            skipped={"talks": "No key."},
+        )
         second = SyncRun(id="sync_2", sources=("docs",), started_at=at(3))
         async with store.work() as work:
             await work.sources.put_sync(first)

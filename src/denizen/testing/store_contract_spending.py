@@ -10,18 +10,26 @@ from decimal import Decimal
 import anyio
 import pytest
 
-from denizen.domain.budget import SERVER, Limit, Period, Scope, ScopeKind, Standing, decide_request
+from denizen.domain.budget import (
+    SERVER,
+    BudgetLimit,
+    BudgetPeriod,
+    BudgetScope,
+    BudgetScopeKind,
+    BudgetStatus,
+    decide_request,
+)
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
 from denizen.ports.spending import Reservation, SpendRow
 from denizen.ports.store import Store
 from denizen.testing.store_records import USAGE, at, open_talk, step_of, turn_of
 
-ANA = Scope(ScopeKind.USER, "platform_user:discord:1")
-BEN = Scope(ScopeKind.USER, "platform_user:discord:2")
-ADA = Scope(ScopeKind.AGENT, "ada")
-GENERAL = Scope(ScopeKind.CHANNEL, "discord:10")
-HARBOUR = Scope(ScopeKind.GUILD, "discord:7")
+ANA = BudgetScope(BudgetScopeKind.USER, "platform_user:discord:1")
+BEN = BudgetScope(BudgetScopeKind.USER, "platform_user:discord:2")
+ADA = BudgetScope(BudgetScopeKind.AGENT, "ada")
+GENERAL = BudgetScope(BudgetScopeKind.CHANNEL, "discord:10")
+HARBOUR = BudgetScope(BudgetScopeKind.GUILD, "discord:7")
 MINE = (SERVER, ADA, ANA, GENERAL, HARBOUR)
 
 
@@ -29,11 +37,11 @@ def cents(amount: int, *, requests: int = 1) -> Usage:
     return Usage(10, 5, cost_usd=Decimal(amount) / 100, requests=requests)
 
 
-def hold(key: str, amount: int, *, scopes: tuple[Scope, ...] = MINE, hours: float = 1) -> Reservation:
+def hold(key: str, amount: int, *, scopes: tuple[BudgetScope, ...] = MINE, hours: float = 1) -> Reservation:
     return Reservation(key, Decimal(amount) / 100, scopes, at(hours))
 
 
-async def reserve(store: Store, reservation: Reservation, limits: Sequence[Limit]) -> bool:
+async def reserve(store: Store, reservation: Reservation, limits: Sequence[BudgetLimit]) -> bool:
     """As the engine does it: lock, look, decide, reserve, in one unit of work."""
     scopes = list(dict.fromkeys(limit.scope for limit in limits))
     async with store.work() as work:
@@ -56,9 +64,9 @@ class SpendingContract:
         async with store.work(write=False) as work:
             found = await work.spending.read([ADA, ANA, BEN], now=at(2))
         assert found == {
-            ADA: Standing(Decimal("0.12"), Decimal("1.12"), day_requests=3, month_requests=4),
-            ANA: Standing(Decimal("0.05"), Decimal("0.05"), day_requests=1, month_requests=1),
-            BEN: Standing(),
+            ADA: BudgetStatus(Decimal("0.12"), Decimal("1.12"), day_requests=3, month_requests=4),
+            ANA: BudgetStatus(Decimal("0.05"), Decimal("0.05"), day_requests=1, month_requests=1),
+            BEN: BudgetStatus(),
         }
 
     async def test_money_of_requests_is_added_exactly_and_an_unknown_cost_stays_unknown(self, store: Store) -> None:
@@ -69,10 +77,10 @@ class SpendingContract:
             await work.spending.add([BEN], Usage(1, requests=1), at=at(0))
             await work.spending.add([BEN], Usage(1, requests=1), at=at(0))
         async with store.work(write=False) as work:
-            assert await work.spending.list_spend(ScopeKind.AGENT, since=at(0)) == [
+            assert await work.spending.list_spend(BudgetScopeKind.AGENT, since=at(0)) == [
                 SpendRow("2026-11-21", ADA, Usage(11, 20, 30, 40, Decimal("0.00000000001"), 11))
             ]
-            assert await work.spending.list_spend(ScopeKind.USER, since=at(0)) == [
+            assert await work.spending.list_spend(BudgetScopeKind.USER, since=at(0)) == [
                 SpendRow("2026-11-21", BEN, Usage(2, requests=2))
             ]
 
@@ -81,10 +89,13 @@ class SpendingContract:
             for hours in (0, -24, -48):
                 await work.spending.add([BEN, ANA, ADA], cents(1), at=at(hours))
         async with store.work(write=False) as work:
-            rows = await work.spending.list_spend(ScopeKind.USER, since=at(-24))
+            rows = await work.spending.list_spend(BudgetScopeKind.USER, since=at(-24))
         assert [(row.day, row.scope) for row in rows] == [
-            ("2026-11-21", ANA), ("2026-11-21", BEN), ("2026-11-20", ANA), ("2026-11-20", BEN),
-        ]  # fmt: skip
+            ("2026-11-21", ANA),
+            ("2026-11-21", BEN),
+            ("2026-11-20", ANA),
+            ("2026-11-20", BEN),
+        ]
 
     async def test_a_reservation_counts_in_all_its_scopes_until_it_is_released(self, store: Store) -> None:
         async with store.work() as work:
@@ -94,8 +105,13 @@ class SpendingContract:
             found = await work.spending.read([*MINE, BEN], now=at(0))
             apart = await work.spending.read([ADA], now=at(0), besides="t1:1")
         assert {scope: int(100 * found[scope].reserved_usd) for scope in found} == {
-            SERVER: 8, ADA: 8, ANA: 5, GENERAL: 5, HARBOUR: 5, BEN: 3,
-        }  # fmt: skip
+            SERVER: 8,
+            ADA: 8,
+            ANA: 5,
+            GENERAL: 5,
+            HARBOUR: 5,
+            BEN: 3,
+        }
         assert apart[ADA].reserved_usd == Decimal("0.03")
         async with store.work() as work:
             await work.spending.release("t1:1")
@@ -117,7 +133,10 @@ class SpendingContract:
             assert (await work.spending.read([ADA], now=at(0)))[ADA].reserved_usd == Decimal("0.01")
 
     async def test_of_many_who_reserve_at_once_only_as_many_get_through_as_fit(self, store: Store) -> None:
-        limits = [Limit(SERVER, Period.DAY, Decimal("0.30")), Limit(ADA, Period.MONTH, Decimal(1))]
+        limits = [
+            BudgetLimit(SERVER, BudgetPeriod.DAY, Decimal("0.30")),
+            BudgetLimit(ADA, BudgetPeriod.MONTH, Decimal(1)),
+        ]
         async with store.work() as work:
             await work.spending.add([SERVER], cents(5), at=at(0))
         passed: list[bool] = []
@@ -142,7 +161,7 @@ class SpendingContract:
         with pytest.raises(LookupError):
             await fail()
         async with store.work() as work:
-            assert await work.spending.read([ADA], now=at(0)) == {ADA: Standing()}
+            assert await work.spending.read([ADA], now=at(0)) == {ADA: BudgetStatus()}
             assert await work.spending.note_warning(ADA, day="2026-11-21")
 
     async def test_a_scope_is_warned_once_a_day(self, store: Store) -> None:
@@ -153,12 +172,12 @@ class SpendingContract:
         assert told == [True, False, True]
 
     async def test_what_somebody_spent_who_is_forgotten_is_nobodys_once_the_month_is_over(self, store: Store) -> None:
-        bo, ana = (Scope(ScopeKind.USER, f"platform_user:{number}") for number in (1, 2))
+        bo, ana = (BudgetScope(BudgetScopeKind.USER, f"platform_user:{number}") for number in (1, 2))
         november, december = at(0), at(24 * 15)
 
         async def rows() -> dict[tuple[str, str], Decimal | None]:
             async with store.work(write=False) as work:
-                found = await work.spending.list_spend(ScopeKind.USER, since=at(-24 * 90))
+                found = await work.spending.list_spend(BudgetScopeKind.USER, since=at(-24 * 90))
             return {(row.scope.key, row.day): row.usage.cost_usd for row in found}
 
         async with store.work() as work:
@@ -169,19 +188,22 @@ class SpendingContract:
             await work.spending.forget_users(ana.key, FORGOTTEN, now=november)
             await work.spending.add([bo], cents(1), at=at(24))
         assert await rows() == {
-            (FORGOTTEN, "2026-10-21"): Decimal("0.1"), (FORGOTTEN, "2026-10-22"): Decimal("0.1"),
-            (bo.key, "2026-11-21"): Decimal("0.02"), (bo.key, "2026-11-22"): Decimal("0.01"),
+            (FORGOTTEN, "2026-10-21"): Decimal("0.1"),
+            (FORGOTTEN, "2026-10-22"): Decimal("0.1"),
+            (bo.key, "2026-11-21"): Decimal("0.02"),
+            (bo.key, "2026-11-22"): Decimal("0.01"),
             (ana.key, "2026-11-21"): Decimal("0.02"),
-        }  # fmt: skip
+        }
         async with store.work() as work:
             assert (await work.spending.read([bo], now=at(24)))[bo].month_usd == Decimal("0.03")
             await work.spending.add([bo], cents(4), at=december)
             await work.spending.forget_users(now=december)
             await work.spending.forget_users(now=at(24 * 80))
         assert (await rows()).items() >= {
-            (FORGOTTEN, "2026-11-21"): Decimal("0.04"), (bo.key, "2026-11-22"): Decimal("0.01"),
+            (FORGOTTEN, "2026-11-21"): Decimal("0.04"),
+            (bo.key, "2026-11-22"): Decimal("0.01"),
             (bo.key, "2026-12-06"): Decimal("0.04"),
-        }.items()  # fmt: skip
+        }.items()
         assert (ana.key, "2026-11-21") not in await rows()
 
     async def test_a_step_that_is_written_again_says_that_it_is_not_new(self, store: Store) -> None:
@@ -196,13 +218,13 @@ class SpendingContract:
             assert await work.turns.add_step(step_of(turn_of(session, "t1"), 2, usage=USAGE))
 
     async def test_texts_of_any_kind_are_keys_of_scopes(self, store: Store) -> None:
-        odd = Scope(ScopeKind.USER, "api_key:\x00 \ud83d ё'\"")
+        odd = BudgetScope(BudgetScopeKind.USER, "api_key:\x00 \ud83d ё'\"")
         async with store.work() as work:
             await work.spending.lock([odd])
             await work.spending.add([odd], cents(5), at=at(0))
             await work.spending.reserve(hold("t1:1", 2, scopes=(odd,)), now=at(0) - timedelta(hours=1))
         async with store.work(write=False) as work:
             found = await work.spending.read([odd], now=at(0))
-            (row,) = await work.spending.list_spend(ScopeKind.USER, since=at(0))
+            (row,) = await work.spending.list_spend(BudgetScopeKind.USER, since=at(0))
         assert (found[odd].day_usd, found[odd].reserved_usd) == (Decimal("0.05"), Decimal("0.02"))
         assert row.scope == odd

@@ -11,21 +11,43 @@ import pytest
 
 from denizen.domain.conversation import Place
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.statistics import FORGOTTEN, By, Chosen, Report, SideRequest, Span, Used
+from denizen.domain.statistics import (
+    FORGOTTEN,
+    DayRange,
+    SideRequest,
+    UsageFilter,
+    UsageGrouping,
+    UsageReport,
+    UsageTotals,
+)
 from denizen.domain.usage import Usage
 from denizen.ports.store import Store, Work
 from denizen.testing.store_records import ANA, NOON, at, open_talk, step_of, turn_of
 
 BO = Principal(PrincipalKind.API_KEY, "\ufdd0bo", "Bo \x00")
 FRIDAY, SATURDAY, SUNDAY = date(2026, 11, 20), date(2026, 11, 21), date(2026, 11, 22)
-DAYS = Span(FRIDAY, SUNDAY)
+DAYS = DayRange(FRIDAY, SUNDAY)
 ONE = Usage(100, 10, 40, 5, Decimal("0.5"), 1)
-REPORT = Report(
-    id="use_1", reporter=BO.key, source="github-bot", reported_at=at(1), source_id="issue 7 \ufdd0", model="m2",
-    usage=Usage(7, 3, requests=1), duration_ms=250, metadata={"repo": "a/b", "deep": [1, {"x": None}]},
-)  # fmt: skip
+REPORT = UsageReport(
+    id="use_1",
+    reporter=BO.key,
+    source="github-bot",
+    reported_at=at(1),
+    source_id="issue 7 \ufdd0",
+    model="m2",
+    usage=Usage(7, 3, requests=1),
+    duration_ms=250,
+    metadata={"repo": "a/b", "deep": [1, {"x": None}]},
+)
 ASIDE = SideRequest("denizen", ANA.key, "discord", "m3", Usage(11, 1, requests=1), at(2))
-WAYS: Sequence[Sequence[By]] = [[By.DAY], [By.USER], [By.SOURCE], [By.MODEL], [By.DAY, By.SOURCE], list(By)]
+WAYS: Sequence[Sequence[UsageGrouping]] = [
+    [UsageGrouping.DAY],
+    [UsageGrouping.USER],
+    [UsageGrouping.SOURCE],
+    [UsageGrouping.MODEL],
+    [UsageGrouping.DAY, UsageGrouping.SOURCE],
+    list(UsageGrouping),
+]
 
 
 async def fill(store: Store) -> None:
@@ -48,13 +70,17 @@ async def fill(store: Store) -> None:
         await work.statistics.add_side_request(ASIDE)
 
 
-async def sums(store: Store, *by: By, chosen: Chosen | None = None, span: Span = DAYS) -> Mapping[str, Used]:
+async def sums(
+    store: Store, *by: UsageGrouping, chosen: UsageFilter | None = None, span: DayRange = DAYS
+) -> Mapping[str, UsageTotals]:
     async with store.work(write=False) as work:
-        found = await work.statistics.sum_up(span, by, chosen or Chosen())
+        found = await work.statistics.sum_up(span, by, chosen or UsageFilter())
     return {" ".join(key): used for key, used in found.items()}
 
 
-async def messages(store: Store, *by: By, chosen: Chosen | None = None, span: Span = DAYS) -> dict[str, int]:
+async def messages(
+    store: Store, *by: UsageGrouping, chosen: UsageFilter | None = None, span: DayRange = DAYS
+) -> dict[str, int]:
     return {key: used.messages for key, used in (await sums(store, *by, chosen=chosen, span=span)).items()}
 
 
@@ -80,25 +106,32 @@ class StatisticsContract:
 
     async def test_usage_is_summed_by_every_key_and_a_message_counts_once(self, store: Store) -> None:
         await fill(store)
-        assert await messages(store, By.DAY) == {"2026-11-20": 1, "2026-11-21": 3}
-        assert await messages(store, By.USER) == {ANA.key: 2, BO.key: 2}
-        assert await messages(store, By.SOURCE) == {"discord": 2, "web": 1, "github-bot": 1}
-        assert await messages(store, By.MODEL) == {"m1": 2, "m2": 2, "m3": 0}
-        of_model = await sums(store, By.MODEL)
-        assert of_model["m1"] == Used(2, ONE + ONE, 2468)
-        assert of_model["m2"] == Used(2, ONE + REPORT.usage + Usage(1, requests=1), 2718)
-        assert of_model["m3"] == Used(0, ASIDE.usage)
+        assert await messages(store, UsageGrouping.DAY) == {"2026-11-20": 1, "2026-11-21": 3}
+        assert await messages(store, UsageGrouping.USER) == {ANA.key: 2, BO.key: 2}
+        assert await messages(store, UsageGrouping.SOURCE) == {"discord": 2, "web": 1, "github-bot": 1}
+        assert await messages(store, UsageGrouping.MODEL) == {"m1": 2, "m2": 2, "m3": 0}
+        of_model = await sums(store, UsageGrouping.MODEL)
+        assert of_model["m1"] == UsageTotals(2, ONE + ONE, 2468)
+        assert of_model["m2"] == UsageTotals(2, ONE + REPORT.usage + Usage(1, requests=1), 2718)
+        assert of_model["m3"] == UsageTotals(0, ASIDE.usage)
 
     async def test_sums_can_be_those_of_a_user_a_source_a_model_and_of_few_days(self, store: Store) -> None:
         await fill(store)
         for computed in ((), (FRIDAY, SATURDAY)):
             await compute(store, *computed)
-            assert await messages(store, By.SOURCE, chosen=Chosen(user=ANA.key)) == {"discord": 1, "web": 1}
-            assert await messages(store, By.USER, chosen=Chosen(user=BO.key)) == {BO.key: 2}
-            assert await messages(store, By.MODEL, chosen=Chosen(source="discord")) == {"m1": 1, "m2": 1, "m3": 0}
-            assert await messages(store, By.DAY, chosen=Chosen(source="web", model="m2")) == {}
-            assert await messages(store, By.DAY, span=Span(SATURDAY, SATURDAY)) == {"2026-11-21": 3}
-            assert await messages(store, By.DAY, span=Span(SUNDAY, SUNDAY)) == {}
+            assert await messages(store, UsageGrouping.SOURCE, chosen=UsageFilter(user=ANA.key)) == {
+                "discord": 1,
+                "web": 1,
+            }
+            assert await messages(store, UsageGrouping.USER, chosen=UsageFilter(user=BO.key)) == {BO.key: 2}
+            assert await messages(store, UsageGrouping.MODEL, chosen=UsageFilter(source="discord")) == {
+                "m1": 1,
+                "m2": 1,
+                "m3": 0,
+            }
+            assert await messages(store, UsageGrouping.DAY, chosen=UsageFilter(source="web", model="m2")) == {}
+            assert await messages(store, UsageGrouping.DAY, span=DayRange(SATURDAY, SATURDAY)) == {"2026-11-21": 3}
+            assert await messages(store, UsageGrouping.DAY, span=DayRange(SUNDAY, SUNDAY)) == {}
 
     @pytest.mark.proves("S-data-usage-stats")
     async def test_computing_days_changes_no_sum(self, store: Store) -> None:
@@ -139,16 +172,16 @@ class StatisticsContract:
                 assert list(await work.statistics.list_due(before=SUNDAY)) == []
                 await add(work)
                 assert list(await work.statistics.list_due(before=SUNDAY)) == [FRIDAY]
-            requests = (await sums(store, By.DAY))["2026-11-20"].usage.requests
+            requests = (await sums(store, UsageGrouping.DAY))["2026-11-20"].usage.requests
             assert requests == 1 + number
             await compute(store, FRIDAY)
-            assert (await sums(store, By.DAY))["2026-11-20"].usage.requests == requests
+            assert (await sums(store, UsageGrouping.DAY))["2026-11-20"].usage.requests == requests
 
     async def test_nothing_is_due_where_nothing_was_used(self, store: Store) -> None:
         async with store.work() as work:
             assert list(await work.statistics.list_due(before=SUNDAY)) == []
         assert await compute(store, SATURDAY) == [0]
-        assert await sums(store, By.DAY) == {}
+        assert await sums(store, UsageGrouping.DAY) == {}
 
     async def test_usage_is_summed_by_the_hour_of_the_day(self, store: Store) -> None:
         await fill(store)
@@ -158,7 +191,7 @@ class StatisticsContract:
                 hours = await work.statistics.sum_hours(DAYS)
                 of_web = await work.statistics.sum_hours(DAYS, source="web", model="m1")
             assert {hour: used.messages for hour, used in hours.items()} == {"12": 2, "13": 1, "14": 0, "23": 1}
-            assert of_web == {"23": Used(1, ONE, 1234)}
+            assert of_web == {"23": UsageTotals(1, ONE, 1234)}
 
     async def test_users_are_named_as_they_were_called_last(self, store: Store) -> None:
         await fill(store)
@@ -173,14 +206,17 @@ class StatisticsContract:
             mine = await work.ledger.list_usage(since=NOON, agent="denizen", principal=ANA.key)
             others = await work.ledger.list_usage(since=NOON, agent="scribe")
         assert [(row.day, row.model, row.usage.requests) for row in rows] == [
-            ("2026-11-21", "m1", 2), ("2026-11-21", "m2", 1), ("2026-11-21", "m3", 1), ("2026-11-20", "m2", 1),
-        ]  # fmt: skip
+            ("2026-11-21", "m1", 2),
+            ("2026-11-21", "m2", 1),
+            ("2026-11-21", "m3", 1),
+            ("2026-11-20", "m2", 1),
+        ]
         assert [row.model for row in mine] == ["m1", "m2", "m3"]
         assert others == []
 
     async def test_what_somebody_used_who_is_forgotten_counts_and_tells_of_nobody(self, store: Store) -> None:
         await fill(store)
-        total = sum((await sums(store, By.DAY)).values(), Used())
+        total = sum((await sums(store, UsageGrouping.DAY)).values(), UsageTotals())
         await compute(store, FRIDAY)
         async with store.work() as work:
             await work.statistics.forget_user(BO.key)
@@ -190,10 +226,10 @@ class StatisticsContract:
             await work.statistics.forget_user(FORGOTTEN)
         for computed in ((), (FRIDAY, SATURDAY)):
             await compute(store, *computed)
-            assert await messages(store, By.USER) == {FORGOTTEN: 4}
-            assert await sums(store, By.DAY, chosen=Chosen(user=ANA.key)) == {}
-            assert await messages(store, By.SOURCE) == {"discord": 2, "web": 1, "github-bot": 1}
-            assert sum((await sums(store, By.USER)).values(), Used()) == total
+            assert await messages(store, UsageGrouping.USER) == {FORGOTTEN: 4}
+            assert await sums(store, UsageGrouping.DAY, chosen=UsageFilter(user=ANA.key)) == {}
+            assert await messages(store, UsageGrouping.SOURCE) == {"discord": 2, "web": 1, "github-bot": 1}
+            assert sum((await sums(store, UsageGrouping.USER)).values(), UsageTotals()) == total
         async with store.work(write=False) as work:
             assert await work.statistics.find_names([ANA.key, BO.key, FORGOTTEN]) == {}
             assert await work.statistics.count_reports(BO.key, since=at(0)) == 0

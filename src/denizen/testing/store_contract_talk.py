@@ -115,8 +115,9 @@ class TalkContract:
             assert await work.sessions.list_recent(agent="scribe") == []
             assert await work.sessions.list_recent(limit=1) == recent[:1]
         assert recent == [
-            RecentSession(web, Place("web", "\ufdd0", "1"), 1, at(3)), RecentSession(talk, PLACE, 2, at(2)),
-        ]  # fmt: skip
+            RecentSession(web, Place("web", "\ufdd0", "1"), 1, at(3)),
+            RecentSession(talk, PLACE, 2, at(2)),
+        ]
         assert of_discord == recent[1:]
 
     async def test_many_who_ask_at_once_get_the_same_open_session(self, store: Store) -> None:

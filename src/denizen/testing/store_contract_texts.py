@@ -21,7 +21,7 @@ from denizen.domain.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from denizen.domain.words import words_of
+from denizen.domain.words import split_words
 from denizen.ports.store import Store
 from denizen.testing.store_records import NOON, open_talk, said
 
@@ -41,10 +41,40 @@ PARTS: tuple[Part, ...] = (
 
 # What a search engine would take for its own language.
 SYNTAX = (
-    '"', "'", "*", "NEAR(alpha beta)", "words:alpha", "alpha AND", "OR", "NOT alpha", "-alpha", "alpha*", "^alpha",
-    "(alpha", "alpha)", '"alpha', "alpha:*", "alpha & !beta", "alpha | beta", "<->", "alpha <2> beta", "!", "\\", "%",
-    "_", ";", "' OR 1=1 --", "{alpha}", "+", "\x00alpha", "\ud83dalpha", "alpha\ufdd0", "🙂", "", " \n\t",
-)  # fmt: skip
+    '"',
+    "'",
+    "*",
+    "NEAR(alpha beta)",
+    "words:alpha",
+    "alpha AND",
+    "OR",
+    "NOT alpha",
+    "-alpha",
+    "alpha*",
+    "^alpha",
+    "(alpha",
+    "alpha)",
+    '"alpha',
+    "alpha:*",
+    "alpha & !beta",
+    "alpha | beta",
+    "<->",
+    "alpha <2> beta",
+    "!",
+    "\\",
+    "%",
+    "_",
+    ";",
+    "' OR 1=1 --",
+    "{alpha}",
+    "+",
+    "\x00alpha",
+    "\ud83dalpha",
+    "alpha\ufdd0",
+    "🙂",
+    "",
+    " \n\t",
+)
 
 anything = st.text(st.characters(codec=None), max_size=40)
 
@@ -148,7 +178,7 @@ class TextContract:
         async with store.work(write=False) as work:
             for typed in SYNTAX:
                 hits = await work.messages.search(typed, conversation_ids=[conversation.id])
-                expected = ["m2"] if words_of(typed) else []
+                expected = ["m2"] if split_words(typed) else []
                 assert [hit.message.id for hit in hits] == expected, typed
 
     @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -161,10 +191,10 @@ class TextContract:
         async with store.work() as work:
             await work.messages.add(said(session, key, said_text))
         async with store.work(write=False) as work:
-            for words in (said_text, "* ".join(words_of(said_text)), typed):
+            for words in (said_text, "* ".join(split_words(said_text)), typed):
                 hits = await work.messages.search(words, conversation_ids=[conversation.id])
-                wanted = set(words_of(words))
-                if wanted and wanted <= set(words_of(said_text)):
+                wanted = set(split_words(words))
+                if wanted and wanted <= set(split_words(said_text)):
                     assert [hit.message.id for hit in hits] == [key], words
-                elif not {word[:3] for word in wanted} <= {word[:3] for word in words_of(said_text)}:
+                elif not {word[:3] for word in wanted} <= {word[:3] for word in split_words(said_text)}:
                     assert hits == [], words

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from denizen.domain.conversation import Place
-from denizen.domain.transcript import DELETED, Block, Event
+from denizen.domain.transcript import DELETED, TranscriptBlock, TranscriptEvent
 from denizen.ports.store import Store
 from denizen.ports.transcripts import Stretch
 from denizen.testing.store_records import PLACE, PLATFORM, at, post_of
@@ -15,11 +15,19 @@ from denizen.testing.store_records import PLACE, PLATFORM, at, post_of
 THREAD = Place(PLACE.platform, PLACE.channel, "t1")
 
 
-def block_of(number: int, first: str, last: str) -> Block:
-    return Block(
-        number, "10", first, last, 100 * number, f"digest {number}", 3, {"7": 2}, ("8",),
-        (Event("5", DELETED, first), Event("6", 1)),
-    )  # fmt: skip
+def block_of(number: int, first: str, last: str) -> TranscriptBlock:
+    return TranscriptBlock(
+        number,
+        "10",
+        first,
+        last,
+        100 * number,
+        f"digest {number}",
+        3,
+        {"7": 2},
+        ("8",),
+        (TranscriptEvent("5", DELETED, first), TranscriptEvent("6", 1)),
+    )
 
 
 @pytest.mark.anyio
@@ -85,8 +93,11 @@ class TranscriptContract:
         assert [(each.post.id, each.post.text) for each in changed] == [("99", "newest"), ("101", "post 101")]
         assert chosen == changed
         assert [each.text_at(number) for each in changed[:1] for number in range(4)] == [
-            "post 99", "new", "newest", "newest",
-        ]  # fmt: skip
+            "post 99",
+            "new",
+            "newest",
+            "newest",
+        ]
         assert count == len(found)
         assert none == []
 

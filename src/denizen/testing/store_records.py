@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from denizen.domain.conversation import Conversation, Place, Session
-from denizen.domain.delivery import Content, Delivery, DeliveryKind, delivery_id
+from denizen.domain.delivery import Delivery, DeliveryKind, MessageContent, delivery_id
 from denizen.domain.ids import AgentName, CallId, MessageId, TurnId
 from denizen.domain.message import Author, Message, Part, Role, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
@@ -102,9 +102,11 @@ def post_of(key: str, text: str = "", *, room: str = "10", author: str = "1", ho
 
 
 def delivery_of(
-    turn: str, position: int = 0, *, kind: DeliveryKind = DeliveryKind.ANSWER, content: Content | None = None
+    turn: str, position: int = 0, *, kind: DeliveryKind = DeliveryKind.ANSWER, content: MessageContent | None = None
 ) -> Delivery:
     """One that is pending, at `PLACE`."""
     key = TurnId(turn)
     text = f"{turn} {kind} {position}"
-    return Delivery(delivery_id(key, kind, position), key, position, kind, AGENT, PLACE, content or Content(text), NOON)
+    return Delivery(
+        delivery_id(key, kind, position), key, position, kind, AGENT, PLACE, content or MessageContent(text), NOON
+    )

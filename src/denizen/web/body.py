@@ -33,7 +33,7 @@ async def read_object(request: Request) -> Body:
             "The body must be JSON.",
             code="media_type",
             why=f"its Content-Type is '{media_type or 'missing'}'",
-            fix="Send `Content-Type: application/json`.",
+            fix="Send `MessageContent-Type: application/json`.",
         )
     raw = await read_bytes(request, limit=MAX_BODY_BYTES)
     try:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp
 
 from denizen.domain.clock import Clock
-from denizen.domain.snapshot import Remote
+from denizen.domain.snapshot import RemoteRepository
 from denizen.engine.external.requests import DirectCalls
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.inspection.statistics import UsageStatistics
-from denizen.engine.knowledge.coverage import GapReport, Learning
-from denizen.engine.knowledge.snapshots import Snapshots
-from denizen.engine.knowledge.sources import Catalog
-from denizen.engine.knowledge.sync import FindProgress, Sync
-from denizen.engine.runtime.agent_settings import Assistant
+from denizen.engine.knowledge.coverage import GapReport, ProposalReviews
+from denizen.engine.knowledge.snapshots import SnapshotPublisher
+from denizen.engine.knowledge.sources import SourceCatalog
+from denizen.engine.knowledge.sync import FindProgress, KnowledgeSync
+from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.turn import Turns
+from denizen.engine.turn import TurnRunner
 from denizen.ports.hosting import Hosting, NoHosting
 from denizen.web.auth import ApiKey, Logins
 
@@ -60,11 +60,11 @@ class KnowledgeParts:
     how far the search index is.
     """
 
-    catalog: Catalog
-    sync: Sync
-    snapshots: Snapshots
-    remote: Callable[[], Remote]
-    change_remote: Callable[[Remote], Awaitable[None]]
+    catalog: SourceCatalog
+    sync: KnowledgeSync
+    snapshots: SnapshotPublisher
+    remote: Callable[[], RemoteRepository]
+    change_remote: Callable[[RemoteRepository], Awaitable[None]]
     webhooks: Callable[[], Mapping[str, str]]
     indexing: FindProgress
 
@@ -74,7 +74,7 @@ class GapParts:
     """What no document answers, and the review of what people proposed as an answer."""
 
     report: GapReport
-    learning: Learning
+    learning: ProposalReviews
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class WebDependencies:
     `mcp` is the MCP server, which is called behind the guard.
     """
 
-    turns: Turns
+    turns: TurnRunner
     queries: Queries
     statistics: UsageStatistics
     runtime: Runtime
@@ -101,5 +101,5 @@ class WebDependencies:
     gaps: GapParts | None = None
     calls: DirectCalls | None = None
     mcp: ASGIApp | None = None
-    assistant: Assistant | None = None
+    assistant: AgentSettingsOverlay | None = None
     hosting: Hosting = field(default_factory=NoHosting)

@@ -32,9 +32,14 @@ class UsageCalls(Calls):
         """
         tokens = tokens_of(finished)
         body = {
-            "source": self.source, "sourceId": self.source_id, "model": model, "inputTokens": tokens.input_tokens,
-            "outputTokens": tokens.output_tokens, "durationMs": duration_ms, "metadata": dict(metadata or {}),
-        }  # fmt: skip
+            "source": self.source,
+            "sourceId": self.source_id,
+            "model": model,
+            "inputTokens": tokens.input_tokens,
+            "outputTokens": tokens.output_tokens,
+            "durationMs": duration_ms,
+            "metadata": dict(metadata or {}),
+        }
         headers = idempotent(idempotency_key)
         return from_json(
             UsageRecorded, await self._connection.request("POST", "/api/stats/usage", body=body, headers=headers)

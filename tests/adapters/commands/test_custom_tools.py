@@ -20,9 +20,13 @@ from denizen.ports.toolset import CallScope
 pytestmark = pytest.mark.anyio
 
 SCOPE = CallScope(
-    AgentName("ada"), Principal(PrincipalKind.LOCAL, "1", "Ana"), Place("chat", "10"), ConversationId("c"),
-    SessionId("s"), TurnId("t"),
-)  # fmt: skip
+    AgentName("ada"),
+    Principal(PrincipalKind.LOCAL, "1", "Ana"),
+    Place("chat", "10"),
+    ConversationId("c"),
+    SessionId("s"),
+    TurnId("t"),
+)
 TEXT: JsonObject = {"type": "string"}
 
 

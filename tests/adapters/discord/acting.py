@@ -13,7 +13,7 @@ from itertools import count
 from typing import Protocol
 
 from denizen.adapters.discord.account import DiscordAccount
-from denizen.domain.action import Action, Warrant
+from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.conversation import Place
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
@@ -36,14 +36,14 @@ class Act(Protocol):
     def __call__(self, who: User | Asked, name: str, /, **details: Json) -> Awaitable[JsonObject]: ...
 
 
-def warrant_of(harbour: Harbour, who: User, where: Channel | None = None, key: str = "") -> Warrant:
+def warrant_of(harbour: Harbour, who: User, where: Channel | None = None, key: str = "") -> OnBehalfOf:
     """Each has a key of its own unless one is given."""
     asker = Principal(PrincipalKind.PLATFORM_USER, f"discord:{who.id}", who.display_name)
     room = where or harbour.general
     place = Place("discord", str(room.parent.id if room.parent and room.is_thread else room.id))
     if room.is_thread:
         place = Place("discord", place.channel, str(room.id))
-    return Warrant(asker, place, key or f"call-{next(_numbers)}")
+    return OnBehalfOf(asker, place, key or f"call-{next(_numbers)}")
 
 
 @asynccontextmanager
@@ -62,7 +62,7 @@ async def deck_heard(harbour: Harbour) -> AsyncGenerator[tuple[Act, Heard]]:
 def acting(harbour: Harbour, account: DiscordAccount) -> Act:
     async def act(who: User | Asked, name: str, /, **details: Json) -> JsonObject:
         asked = who if isinstance(who, Asked) else Asked(who)
-        return await account.act(Action(name, details), warrant_of(harbour, asked.who, asked.where, asked.key))
+        return await account.act(PlatformAction(name, details), warrant_of(harbour, asked.who, asked.where, asked.key))
 
     return act
 

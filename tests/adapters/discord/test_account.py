@@ -10,7 +10,7 @@ import pytest
 from denizen.adapters.discord.account import DiscordAccount
 from denizen.adapters.discord.settings import AccountSettings, DiscordEndpoints
 from denizen.domain.clock import SystemClock
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.ports.channel import Names
@@ -80,7 +80,7 @@ async def test_several_accounts_live_in_one_process(harbour: Harbour) -> None:
         harbour.say("to both")
         await ada_heard.until(lambda: ada_heard.arrivals)
         await bea_heard.until(lambda: bea_heard.arrivals)
-        await bea_account.post(harbour.place(), Content("I am Bea"), nonce="n1")
+        await bea_account.post(harbour.place(), MessageContent("I am Bea"), nonce="n1")
         await ada_heard.until(lambda: "I am Bea" in ada_heard.texts())
     assert ada_heard.arrivals[-1].post.author.is_bot
 
@@ -171,7 +171,7 @@ async def test_an_account_runs_once_at_a_time(harbour: Harbour) -> None:
 async def test_an_account_that_is_not_connected_says_so(harbour: Harbour) -> None:
     account = DiscordAccount(settings_for(harbour), SystemClock())
     with pytest.raises(Unavailable) as caught:
-        await account.post(harbour.place(), Content("hello"), nonce="n")
+        await account.post(harbour.place(), MessageContent("hello"), nonce="n")
     assert caught.value.code == "discord_not_connected"
     with pytest.raises(Unavailable):
         await account.sync_commands()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.domain.action import Action
-from denizen.domain.delivery import Button, Content
+from denizen.domain.action import PlatformAction
+from denizen.domain.delivery import MessageButton, MessageContent
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.testing.discord import Permission, User
 from denizen.testing.discord.state.channels import Overwrite
@@ -168,12 +168,12 @@ async def test_an_own_message_for_somebody_else_takes_the_right_to_manage_messag
 
 @pytest.mark.proves("P2")
 async def test_a_card_that_asks_for_a_decision_is_not_changed_by_anybody(harbour: Harbour) -> None:
-    buttons = (Button("Approve", action="once:1"), Button("Deny", action="no:1", asks_why=True))
+    buttons = (MessageButton("Approve", action="once:1"), MessageButton("Deny", action="no:1", asks_why=True))
     async with running(harbour) as (account, _):
-        card = await account.post(harbour.place(), Content("Delete everything?", buttons=buttons), nonce="card")
+        card = await account.post(harbour.place(), MessageContent("Delete everything?", buttons=buttons), nonce="card")
         for name, more in (("edit_message", {"text": "Say hello?"}), ("delete_message", {})):
             with pytest.raises(NotAllowed, match="it stays as it is"):
-                await account.act(Action(name, {"message": card, **more}), warrant_of(harbour, harbour.ana))
+                await account.act(PlatformAction(name, {"message": card, **more}), warrant_of(harbour, harbour.ana))
     assert [each.content for each in harbour.mine()] == ["Delete everything?"]
 
 

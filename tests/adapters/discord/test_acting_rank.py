@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from denizen.adapters.discord.acting.hand import Hand
 from denizen.adapters.discord.acting.powers import require_held
-from denizen.domain.action import Warrant
+from denizen.domain.action import OnBehalfOf
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind
@@ -45,7 +45,7 @@ def random_ranks(chance: Random) -> dict[str, Any]:
 def hands(guild: discord.Guild, client: discord.Client) -> list[Hand]:
     """One for each member who may ask."""
     here = guild.text_channels[0] if guild.text_channels else guild.channels[0]
-    warrant = Warrant(Principal(PrincipalKind.PLATFORM_USER, "discord:2", "x"), Place("discord", str(here.id)), "k")
+    warrant = OnBehalfOf(Principal(PrincipalKind.PLATFORM_USER, "discord:2", "x"), Place("discord", str(here.id)), "k")
     return [Hand(client, guild, each, guild.me, here, "k", warrant) for each in guild.members if each.id != ME]
 
 

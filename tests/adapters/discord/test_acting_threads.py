@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.domain.action import Action
+from denizen.domain.action import PlatformAction
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
 from denizen.domain.json import Json
 from denizen.testing.discord import Permission, PollDraft
@@ -189,7 +189,7 @@ async def test_somebody_is_added_to_a_thread_who_can_see_its_channel(harbour: Ha
 async def test_without_the_members_intent_somebody_is_found_by_name_too(harbour: Harbour) -> None:
     thread = harbour.world.open_thread(harbour.ana, harbour.general, "talk", text="hi")
     async with running(harbour, members_intent=False) as (account, _):
-        action = Action("add_to_thread", {"thread": str(thread.id), "member": "ben"})
+        action = PlatformAction("add_to_thread", {"thread": str(thread.id), "member": "ben"})
         await account.act(action, warrant_of(harbour, harbour.ana))
     assert thread.thread is not None
     assert harbour.ben.id in thread.thread.members

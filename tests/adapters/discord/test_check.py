@@ -10,14 +10,14 @@ import pytest
 from denizen.adapters.discord.application import Application
 from denizen.adapters.discord.check import check_account, describe_missing
 from denizen.adapters.discord.permissions import NEEDED, invite_url
-from denizen.domain.finding import Finding, Severity
+from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.testing.discord import Intent, Permission
 from tests.adapters.discord.listening import Harbour, running, settings_for
 
 pytestmark = pytest.mark.anyio
 
 
-async def check(harbour: Harbour, *, token: str = "") -> tuple[list[Finding], list[Finding]]:
+async def check(harbour: Harbour, *, token: str = "") -> tuple[list[Diagnosis], list[Diagnosis]]:
     """What is right, and what is not."""
     findings = await check_account(settings_for(harbour, token=token or harbour.ada.token))
     return (

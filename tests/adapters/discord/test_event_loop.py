@@ -27,7 +27,7 @@ from denizen.app.build import Denizen, open_denizen
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import Inbound, TurnStatus
+from denizen.domain.turn import InboundMessage, TurnStatus
 from denizen.engine.archive.backfill import Backfiller
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.receiver import Desk
@@ -221,15 +221,23 @@ class Household:
         """With an account that is connected, as `app/accounts` makes it, but for the politeness of the backfill."""
         denizen, discord = self.denizen, self.town.server
         settings = AccountSettings(
-            AgentName("ada"), self.town.ada.token, DiscordEndpoints(discord.api_url, discord.gateway_url),
-            ready_wait_s=0.05, identify_pause_s=0.0,
-        )  # fmt: skip
+            AgentName("ada"),
+            self.town.ada.token,
+            DiscordEndpoints(discord.api_url, discord.gateway_url),
+            ready_wait_s=0.05,
+            identify_pause_s=0.0,
+        )
         services, community = denizen.services, denizen.community
         account = DiscordAccount(settings, services.clock)
         desk = Desk(
-            account, denizen.runtime, services.store, services.clock, denizen.turns, community.outbox,
+            account,
+            denizen.runtime,
+            services.store,
+            services.clock,
+            denizen.turns,
+            community.outbox,
             Exchanges(services.store),
-        )  # fmt: skip
+        )
         hasty = Backfiller(services.store, community.mirror, services.clock, sleep=_no_pause)
         resident = Resident(desk, replace(community.household, backfiller=hasty))
         async with anyio.create_task_group() as group:
@@ -265,7 +273,7 @@ async def warm(home: Household) -> AsyncGenerator[None]:
     home.model.script(Answer(text="Hello."))
     ana, place = Author("ana", "Ana"), Place("terminal", "warm")
     await home.denizen.turns.ask(
-        Inbound(AgentName("ada"), place, home.denizen.operator, ana, (TextPart("hello"),), platform_id="warm")
+        InboundMessage(AgentName("ada"), place, home.denizen.operator, ana, (TextPart("hello"),), platform_id="warm")
     )
     gc.collect()
     gc.freeze()

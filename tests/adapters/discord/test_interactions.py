@@ -9,7 +9,7 @@ import discord
 import pytest
 
 from denizen.adapters.discord.interactions import find_room
-from denizen.domain.delivery import Button, Content
+from denizen.domain.delivery import MessageButton, MessageContent
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from tests.adapters.discord.listening import Harbour, Heard, running, waiting_for
@@ -143,7 +143,7 @@ async def test_a_turn_that_was_opened_answers_with_the_ticket(harbour: Harbour) 
         interaction = await harbour.world.run_command(harbour.ana, harbour.general, "ask", {"text": "why?"})
         await heard.until(lambda: heard.calls)
         assert interaction.text is None
-        await account.post(harbour.place(), Content("because"), nonce="n1", ticket=heard.calls[0].ticket)
+        await account.post(harbour.place(), MessageContent("because"), nonce="n1", ticket=heard.calls[0].ticket)
         assert interaction.text == "because"
         await heard.until(lambda: "because" in heard.texts())
     answer = next(each for each in heard.arrivals if each.post.text == "because")
@@ -183,7 +183,9 @@ async def test_completions_that_fail_are_none(harbour: Harbour) -> None:
 
 async def test_a_button_says_its_value_also_after_a_restart(harbour: Harbour) -> None:
     long = "tell me everything about " + "boats " * 30
-    content = Content("More?", buttons=(Button("Yes", value="yes, more"), Button("All", value=long)))
+    content = MessageContent(
+        "More?", buttons=(MessageButton("Yes", value="yes, more"), MessageButton("All", value=long))
+    )
     async with running(harbour) as (account, _):
         await account.post(harbour.place(), content, nonce="n1")
     message = harbour.mine()[0]
@@ -239,9 +241,15 @@ async def test_talks_of_people_among_themselves_are_no_rooms_although_commands_c
     user = {"id": "5", "username": "eve", "discriminator": "0", "avatar": None, "global_name": None}
     channel = {"id": "7", "type": kind.value, "recipients": [user], "last_message_id": None, "name": "us", "icon": None}
     data: dict[str, Any] = {
-        "id": "1", "type": 2, "token": "t", "version": 1, "application_id": "2", "attachment_size_limit": 1,
-        "channel": channel, "user": user,
-    }  # fmt: skip
+        "id": "1",
+        "type": 2,
+        "token": "t",
+        "version": 1,
+        "application_id": "2",
+        "attachment_size_limit": 1,
+        "channel": channel,
+        "user": user,
+    }
     if context is not None:
         data["context"] = context
     state = discord.Client(intents=discord.Intents.none())._connection

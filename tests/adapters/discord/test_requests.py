@@ -7,7 +7,7 @@ from functools import partial
 import anyio
 import pytest
 
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from tests.adapters.discord.listening import Harbour, running
 
 pytestmark = pytest.mark.anyio
@@ -19,9 +19,9 @@ async def test_a_request_cancelled_while_the_account_is_limited(harbour: Harbour
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_when_refused, harbour, scope)
-                await account.post(harbour.place(), Content("never mind"), nonce="n1")
+                await account.post(harbour.place(), MessageContent("never mind"), nonce="n1")
         with anyio.fail_after(20):
-            await account.post(harbour.place(), Content("next"), nonce="n2")
+            await account.post(harbour.place(), MessageContent("next"), nonce="n2")
     assert [each.content for each in harbour.mine()] == ["next"]
 
 
@@ -30,11 +30,11 @@ async def test_a_request_cancelled_on_its_way(harbour: Harbour) -> None:
         held = harbour.discord.faults.hold("POST", "/messages", times=1)
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(partial(account.post, harbour.place(), Content("never mind"), nonce="n1"))
+                tasks.start_soon(partial(account.post, harbour.place(), MessageContent("never mind"), nonce="n1"))
                 await held.wait_reached()
                 scope.cancel()
         with anyio.fail_after(20):
-            await account.post(harbour.place(), Content("next"), nonce="n2")
+            await account.post(harbour.place(), MessageContent("next"), nonce="n2")
     assert harbour.mine()[-1].content == "next"
 
 
@@ -42,8 +42,8 @@ async def test_a_request_that_is_cancelled_before_it_begins_is_never_sent(harbou
     async with running(harbour) as (account, _):
         with anyio.CancelScope() as scope:
             scope.cancel()
-            await account.post(harbour.place(), Content("never mind"), nonce="n1")
-        await account.post(harbour.place(), Content("next"), nonce="n2")
+            await account.post(harbour.place(), MessageContent("never mind"), nonce="n1")
+        await account.post(harbour.place(), MessageContent("next"), nonce="n2")
     assert [each.content for each in harbour.mine()] == ["next"]
 
 

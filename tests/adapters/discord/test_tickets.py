@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from denizen.adapters.discord.interaction_webhook import Ticket, read_ticket
-from denizen.domain.delivery import Content, File
+from denizen.domain.delivery import MessageContent, OutgoingFile
 from denizen.domain.errors import Unavailable
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.testing.discord.state.interactions import Interaction
@@ -55,10 +55,10 @@ async def test_the_first_piece_takes_the_place_of_thinking_and_others_follow(har
         await account.sync_commands()
         interaction, ticket = await ask(harbour, heard)
         ids = [
-            await account.post(harbour.place(), Content(text), nonce=text, ticket=ticket, reply_to="1")
+            await account.post(harbour.place(), MessageContent(text), nonce=text, ticket=ticket, reply_to="1")
             for text in ("one", "two", "three")
         ]
-        assert await account.post(harbour.place(), Content("two"), nonce="two", ticket=ticket) == ids[1]
+        assert await account.post(harbour.place(), MessageContent("two"), nonce="two", ticket=ticket) == ids[1]
     assert said(interaction) == ["one", "two", "three"]
     assert ids == [str(each.id) for each in interaction.answers]
 
@@ -70,8 +70,8 @@ async def test_a_lost_answer_is_not_given_twice(harbour: Harbour) -> None:
         for method, text in (("PATCH", "one"), ("POST", "two")):
             harbour.discord.faults.drop(method, "/webhooks", when="after")
             with pytest.raises(Unavailable):
-                await account.post(harbour.place(), Content(text), nonce=text, ticket=ticket)
-            await account.post(harbour.place(), Content(text), nonce=text, ticket=ticket)
+                await account.post(harbour.place(), MessageContent(text), nonce=text, ticket=ticket)
+            await account.post(harbour.place(), MessageContent(text), nonce=text, ticket=ticket)
     assert said(interaction) == ["one", "two"]
 
 
@@ -79,10 +79,13 @@ async def test_what_an_earlier_process_gave_is_found_again(harbour: Harbour) -> 
     async with running(harbour, pending()) as (account, heard):
         await account.sync_commands()
         interaction, ticket = await ask(harbour, heard)
-        ids = [await account.post(harbour.place(), Content(text), nonce=text, ticket=ticket) for text in ("one", "two")]
+        ids = [
+            await account.post(harbour.place(), MessageContent(text), nonce=text, ticket=ticket)
+            for text in ("one", "two")
+        ]
     async with running(harbour, pending()) as (account, _):
         again = [
-            await account.post(harbour.place(), Content(text), nonce=text, ticket=ticket)
+            await account.post(harbour.place(), MessageContent(text), nonce=text, ticket=ticket)
             for text in ("one", "two", "three")
         ]
     assert again[:2] == ids
@@ -94,7 +97,7 @@ async def test_a_command_is_answered_by_the_next_process(harbour: Harbour) -> No
         await account.sync_commands()
         interaction, ticket = await ask(harbour, heard)
     async with running(harbour, pending()) as (account, _):
-        await account.post(harbour.place(), Content("one"), nonce="n1", ticket=ticket)
+        await account.post(harbour.place(), MessageContent("one"), nonce="n1", ticket=ticket)
     assert said(interaction) == ["one"]
     assert interaction.finished
 
@@ -103,10 +106,10 @@ async def test_after_the_preview_was_deleted_the_answer_follows(harbour: Harbour
     async with running(harbour, pending()) as (account, heard):
         await account.sync_commands()
         interaction, ticket = await ask(harbour, heard)
-        preview = await account.post(harbour.place(), Content("looking ..."), nonce="p", ticket=ticket)
-        await account.edit(harbour.place(), preview, Content("found ..."))
+        preview = await account.post(harbour.place(), MessageContent("looking ..."), nonce="p", ticket=ticket)
+        await account.edit(harbour.place(), preview, MessageContent("found ..."))
         await account.delete(harbour.place(), preview)
-        await account.post(harbour.place(), Content("because"), nonce="n1", ticket=ticket)
+        await account.post(harbour.place(), MessageContent("because"), nonce="n1", ticket=ticket)
     assert said(interaction) == ["because"]
 
 
@@ -114,9 +117,9 @@ async def test_private_answers_stay_private_with_their_files(harbour: Harbour) -
     async with running(harbour, pending()) as (account, heard):
         await account.sync_commands()
         interaction, ticket = await ask(harbour, heard, "think")
-        await account.post(harbour.place(), Content("one"), nonce="n1", ticket=ticket)
-        file = File("a.txt", "text/plain", b"a")
-        await account.post(harbour.place(), Content("two", files=(file,)), nonce="n2", ticket=ticket)
+        await account.post(harbour.place(), MessageContent("one"), nonce="n1", ticket=ticket)
+        file = OutgoingFile("a.txt", "text/plain", b"a")
+        await account.post(harbour.place(), MessageContent("two", files=(file,)), nonce="n2", ticket=ticket)
     assert [each.seen_by for each in interaction.answers] == [harbour.ana, harbour.ana]
     assert [each.filename for each in interaction.answers[1].attachments] == ["a.txt"]
 
@@ -126,8 +129,8 @@ async def test_after_a_quarter_of_an_hour_the_answer_is_a_plain_message(harbour:
         await account.sync_commands()
         interaction, ticket = await ask(harbour, heard)
     async with running(harbour, pending(), clock=Later(timedelta(minutes=15))) as (account, _):
-        await account.post(harbour.place(), Content("late"), nonce="n1", ticket=ticket)
-        assert await account.post(harbour.place(), Content("late"), nonce="n1", ticket=ticket)
+        await account.post(harbour.place(), MessageContent("late"), nonce="n1", ticket=ticket)
+        assert await account.post(harbour.place(), MessageContent("late"), nonce="n1", ticket=ticket)
     assert interaction.text is None
     assert [each.content for each in harbour.mine() if each.content] == ["late"]
 
@@ -137,8 +140,8 @@ async def test_a_ticket_that_discord_ended_leads_to_a_plain_message(harbour: Har
         await account.sync_commands()
         _, ticket = await ask(harbour, heard)
         harbour.world.rules.token_life = timedelta(0)
-        await account.post(harbour.place(), Content("late"), nonce="n1", ticket=ticket)
-        await account.post(harbour.place(), Content("typed"), nonce="n2", ticket="not a ticket")
+        await account.post(harbour.place(), MessageContent("late"), nonce="n1", ticket=ticket)
+        await account.post(harbour.place(), MessageContent("typed"), nonce="n2", ticket="not a ticket")
     assert [each.content for each in harbour.mine() if each.content] == ["late", "typed"]
 
 

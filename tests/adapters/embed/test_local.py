@@ -10,7 +10,7 @@ import pytest
 
 from denizen.adapters.embed import MINILM, EmbedPlaces, LocalEmbedder, find_weights, load_weights
 from denizen.domain.errors import NeedsAttention
-from denizen.domain.vector import find_nearest, pack
+from denizen.domain.vector import find_nearest, pack_vector
 from denizen.ports.embed import EmbedKind
 
 pytest.importorskip("fastembed")
@@ -28,15 +28,16 @@ async def test_texts_of_a_like_meaning_are_near_each_other(tmp_path: Path) -> No
     embedder = LocalEmbedder(MINILM, EmbedPlaces(tmp_path))
     vectors = (await embedder.embed([*TEXTS.values()], EmbedKind.DOCUMENT)).vectors
     assert {len(vector) for vector in vectors} == {MINILM.dimensions}
-    rows = [(key, pack(vector)) for key, vector in zip(TEXTS, vectors, strict=True)]
+    rows = [(key, pack_vector(vector)) for key, vector in zip(TEXTS, vectors, strict=True)]
     questions = {"Which animals does she keep?": "pet", "What is his job?": "work", "a hot beverage": "drink"}
     for question, expected in questions.items():
         (vector,) = (await embedder.embed([question], EmbedKind.QUERY)).vectors
-        assert find_nearest(pack(vector), rows, limit=1)[0].key == expected
+        assert find_nearest(pack_vector(vector), rows, limit=1)[0].key == expected
     assert embedder.name == "local/all-minilm-l6-v2"
     assert {file.name for file in (tmp_path / "models" / MINILM.name).iterdir()} == {
-        *(file.name for file in MINILM.files), *MINILM.settings,
-    }  # fmt: skip
+        *(file.name for file in MINILM.files),
+        *MINILM.settings,
+    }
     await embedder.aclose()
 
 

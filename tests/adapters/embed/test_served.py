@@ -35,8 +35,11 @@ async def test_vectors_come_in_the_order_of_the_texts_in_bounded_requests(server
     assert [len(body["input"]) for _, _, body in server.asked] == [64, 36]
     path, headers, body = server.asked[0]
     assert (path, body["model"], headers["authorization"], headers["x-team"]) == (
-        "/v1/embeddings", "small", "Bearer sk-1", "blue",
-    )  # fmt: skip
+        "/v1/embeddings",
+        "small",
+        "Bearer sk-1",
+        "blue",
+    )
     assert embedder.name == "acme/small"
     await embedder.aclose()
 

@@ -114,9 +114,21 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
 @pytest.mark.proves("VW5", "TW16")
 @pytest.mark.parametrize(
     "host",
-    ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "2130706433", "0x7f.1", "0177.1", "127.1", "[::ffff:127.0.0.1]",
-     "[::ffff:7f00:1]", "0.0.0.0", "[::]"],
-)  # fmt: skip
+    [
+        "127.0.0.1",
+        "localhost",
+        "LOCALHOST",
+        "[::1]",
+        "2130706433",
+        "0x7f.1",
+        "0177.1",
+        "127.1",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "0.0.0.0",
+        "[::]",
+    ],
+)
 async def test_loopback_is_refused_however_it_is_spelt(host: str) -> None:
     with serve({"/": say("secret")}) as server:
         error = await refused(WebFetcher(), f"http://{host}:{server.port}/")
@@ -160,9 +172,15 @@ async def test_a_name_that_turns_private_later_is_refused_later() -> None:
 @pytest.mark.proves("VW5")
 @pytest.mark.parametrize(
     "target",
-    ["http://127.0.0.1:9/", "http://inner.example/", "//inner.example/x", "http://[::1]/", "http://169.254.169.254/latest",
-     "https://inner.example:8443/"],
-)  # fmt: skip
+    [
+        "http://127.0.0.1:9/",
+        "http://inner.example/",
+        "//inner.example/x",
+        "http://[::1]/",
+        "http://169.254.169.254/latest",
+        "https://inner.example:8443/",
+    ],
+)
 async def test_a_redirect_to_a_private_address_is_refused(target: str) -> None:
     names = Names(outer_example=[[PUBLIC]], inner_example=[["192.168.0.1"]])
     with serve({"/": lambda exchange: exchange.redirect(target)}) as server:
@@ -190,11 +208,29 @@ async def test_a_redirect_to_what_is_not_fetched_is_refused(target: str) -> None
 
 @pytest.mark.parametrize(
     "url",
-    ["", "example.org/page", "file:///etc/passwd", "ftp://example.org", "http://", "http:///x", "//example.org",
-     "javascript:alert(1)", "http://user:pass@example.org/", "http://user@example.org/", "http://a b/", "http://[::1/",
-     "http://x:99999/", "http://x:0/", "http://x:y/", "http://a\r\nHost: b/", "http://[fe80::1%25eth0]/", "http://%31/",
-     "http://x/" + "a" * 5000, "http://1.2.3.4\\@x/"],
-)  # fmt: skip
+    [
+        "",
+        "example.org/page",
+        "file:///etc/passwd",
+        "ftp://example.org",
+        "http://",
+        "http:///x",
+        "//example.org",
+        "javascript:alert(1)",
+        "http://user:pass@example.org/",
+        "http://user@example.org/",
+        "http://a b/",
+        "http://[::1/",
+        "http://x:99999/",
+        "http://x:0/",
+        "http://x:y/",
+        "http://a\r\nHost: b/",
+        "http://[fe80::1%25eth0]/",
+        "http://%31/",
+        "http://x/" + "a" * 5000,
+        "http://1.2.3.4\\@x/",
+    ],
+)
 async def test_what_is_no_plain_web_address_is_refused_with_a_remedy(url: str) -> None:
     error = await refused(WebFetcher(resolve=Names()), url)
     assert isinstance(error, InvalidInput)

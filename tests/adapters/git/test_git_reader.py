@@ -216,7 +216,7 @@ async def test_a_command_that_people_are_told_has_the_address_as_one_word(reader
         ("fatal: Unable to create '/x/shallow.lock': File exists.", "Unavailable", "source_damaged"),
         ("fatal: loose object 12ab is corrupt", "Unavailable", "source_damaged"),
     ],
-)  # fmt: skip
+)
 async def test_what_git_says_becomes_an_error_with_its_family(said: str, family: str, code: str) -> None:
     error = explain(said)
     assert (error.family, error.code) == (family, code)

@@ -9,9 +9,9 @@ from denizen.adapters.github import account as account_module
 from denizen.adapters.github.account import GitHubAccount
 from denizen.adapters.github.arriving import NO_WORDS
 from denizen.adapters.github.threads import Thread
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
-from denizen.domain.message import FilePart, text_of
+from denizen.domain.message import FilePart, join_text
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import RoomKind
 from denizen.testing.github.state import Repository, User
@@ -36,7 +36,7 @@ async def test_a_comment_arrives_with_who_is_called_and_what_it_is_about(yard: Y
     (arrival,) = heard.arrivals
     assert (arrival.mentions_me, arrival.mentions_others, arrival.is_mine) == (True, True, False)
     assert arrival.question == "why, ana?"
-    assert text_of(await arrival.load_parts()) == "why, ana?"
+    assert join_text(await arrival.load_parts()) == "why, ana?"
     assert arrival.roles == {"none"}
     assert arrival.subject is not None
     assert (arrival.subject.origin, arrival.subject.number, arrival.subject.title) == ("harbour/boats", 1, "Leak")
@@ -231,7 +231,7 @@ async def test_a_users_token_works_too_and_its_name_is_the_login(yard: Yard) -> 
     async with running(yard, app_id="", private_key="", token=helper.token) as (account, heard):
         yard.world.comment(yard.ben, issue, "@helper why?")
         await account.take(*yard.payload())
-        await account.post(yard.place(1), Content("A hole."), nonce="n")
+        await account.post(yard.place(1), MessageContent("A hole."), nonce="n")
     assert heard.arrivals[0].mentions_me
     assert issue.comments[-1].user is helper
 
@@ -247,10 +247,10 @@ async def test_it_writes_where_it_was_asked(yard: Yard) -> None:
     root = yard.world.comment(yard.ben, talk, "South.")
     for tail, number in (("", 1), (f"/review/{line.id}", 1), ("/discussion", 2), (f"/discussion/{root.id}", 2)):
         place = yard.place(number, tail)
-        made = await account.post(place, Content(f"At {tail}."), nonce="abc")
+        made = await account.post(place, MessageContent(f"At {tail}."), nonce="abc")
         (found,) = [each for each in await account.list_posts(place.thread or place.channel) if each.id == made]
         assert (found.text, found.nonce) == (f"At {tail}.", "abc")
-        await account.edit(place, made, Content("Changed."))
+        await account.edit(place, made, MessageContent("Changed."))
         posts = await account.list_posts(place.thread or place.channel, after=str(int(made) - 1))
         assert [each.text for each in posts] == ["Changed."]
         await account.delete(place, made)
@@ -269,9 +269,7 @@ async def test_reactions_come_and_go_but_not_on_reviews(yard: Yard) -> None:
         for at in range(len(yard.happened)):
             await account.take(*yard.payload(at))
         issue_at = {each.post.id: each for each in heard.arrivals}
-        targets = [
-            issue, pull, talk, issue.comments[0], pull.review_comments[0], talk.comments[0], None,
-        ]  # fmt: skip
+        targets = [issue, pull, talk, issue.comments[0], pull.review_comments[0], talk.comments[0], None]
         for arrival, target in zip(issue_at.values(), targets, strict=True):
             await account.react(arrival.room.place, arrival.post.id, "eyes")
             if target is not None:
@@ -287,7 +285,7 @@ async def test_reactions_come_and_go_but_not_on_reviews(yard: Yard) -> None:
 
 async def test_only_who_is_named_is_called(yard: Yard) -> None:
     account, issue = yard.account(), yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    content = Content(f"<@{yard.ben.id}> and @ana", ping_users=frozenset({str(yard.ben.id)}))
+    content = MessageContent(f"<@{yard.ben.id}> and @ana", ping_users=frozenset({str(yard.ben.id)}))
     await account.post(yard.place(1), content, nonce="")
     assert issue.comments[0].body == "@ben and `@ana`"
 

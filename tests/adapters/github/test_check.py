@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from denizen.adapters.github.check import check_account
-from denizen.domain.finding import Finding, Severity
+from denizen.domain.diagnosis import Diagnosis, Severity
 from tests.adapters.github.yard import Yard
 
 pytestmark = pytest.mark.anyio
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 HOOK = "https://agents.example.org/api/webhooks/github"
 
 
-async def check(yard: Yard, **more: Any) -> tuple[list[str], list[Finding]]:
+async def check(yard: Yard, **more: Any) -> tuple[list[str], list[Diagnosis]]:
     """What is right, and what is not."""
     yard.app.hook.url = yard.app.hook.url or HOOK
     findings = await check_account(yard.settings(**more), yard.clock)

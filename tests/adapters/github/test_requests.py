@@ -7,7 +7,7 @@ import pytest
 from denizen.adapters.github import requests
 from denizen.adapters.github.threads import Thread
 from denizen.adapters.github.writing import add
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from tests.adapters.github.yard import Heard, Yard
 
@@ -23,19 +23,19 @@ async def test_an_installation_token_is_used_for_50_minutes(yard: Yard) -> None:
     yard.world.open_issue(yard.ana, yard.boats, "Leak")
     for minutes, tokens in ((0, 1), (49, 1), (2, 2), (49, 2), (2, 3)):
         yard.clock.advance(minutes=minutes)
-        await account.post(yard.place(1), Content("Hm."), nonce="n")
+        await account.post(yard.place(1), MessageContent("Hm."), nonce="n")
         assert len(yard.github.requests_to("POST", TOKENS)) == tokens
 
 
 async def test_a_token_that_was_revoked_is_replaced_once(yard: Yard) -> None:
     account, issue = yard.account(), yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    await account.post(yard.place(1), Content("One."), nonce="n")
+    await account.post(yard.place(1), MessageContent("One."), nonce="n")
     yard.world.tokens.clear()
-    await account.post(yard.place(1), Content("Two."), nonce="n")
+    await account.post(yard.place(1), MessageContent("Two."), nonce="n")
     assert len(issue.comments) == 2
     yard.github.fail("POST", COMMENTS, status=401, times=2)
     with pytest.raises(NeedsAttention, match="refused the credentials"):
-        await account.post(yard.place(1), Content("Three."), nonce="n")
+        await account.post(yard.place(1), MessageContent("Three."), nonce="n")
 
 
 async def test_a_key_that_is_none_and_one_that_github_does_not_know_need_the_operator(yard: Yard) -> None:
@@ -54,18 +54,18 @@ async def test_a_key_that_is_none_and_one_that_github_does_not_know_need_the_ope
 @pytest.mark.parametrize("is_secondary", [False, True], ids=["the hourly limit", "a secondary limit"])
 async def test_while_a_limit_lasts_nothing_is_sent(is_secondary: bool, yard: Yard) -> None:
     account, issue = yard.account(), yard.world.open_issue(yard.ana, yard.boats, "Leak")
-    await account.post(yard.place(1), Content("One."), nonce="n")
+    await account.post(yard.place(1), MessageContent("One."), nonce="n")
     yard.github.limit(seconds=90, is_secondary=is_secondary)
     with pytest.raises(Unavailable) as limited:
-        await account.post(yard.place(1), Content("Two."), nonce="n")
+        await account.post(yard.place(1), MessageContent("Two."), nonce="n")
     assert limited.value.code == "github_rate_limited"
     assert 80 < (limited.value.retry_after_s or 0) <= 90
     sent = len(yard.github.requests)
     with pytest.raises(Unavailable) as limited:
-        await account.post(yard.place(1), Content("Two."), nonce="n")
+        await account.post(yard.place(1), MessageContent("Two."), nonce="n")
     assert len(yard.github.requests) == sent
     yard.clock.advance(seconds=91)
-    await account.post(yard.place(1), Content("Two."), nonce="n")
+    await account.post(yard.place(1), MessageContent("Two."), nonce="n")
     assert len(issue.comments) == 2
 
 
@@ -77,7 +77,7 @@ async def test_reading_is_tried_again_and_writing_is_not(yard: Yard, monkeypatch
     assert [post.text for post in await account.list_posts("harbour/boats#1")][1:] == ["Pump!"]
     yard.github.fail("POST", COMMENTS, status=502)
     with pytest.raises(Unavailable):
-        await account.post(yard.place(1), Content("Hm."), nonce="n")
+        await account.post(yard.place(1), MessageContent("Hm."), nonce="n")
     assert len(yard.github.requests_to("POST", COMMENTS)) == 1
 
 
@@ -87,15 +87,15 @@ async def test_silence_ends_after_a_while(yard: Yard, monkeypatch: pytest.Monkey
     yard.world.open_issue(yard.ana, yard.boats, "Leak")
     held = yard.github.hold("POST", COMMENTS)
     with pytest.raises(Unavailable, match="could not be reached"):
-        await account.post(yard.place(1), Content("Hm."), nonce="n")
+        await account.post(yard.place(1), MessageContent("Hm."), nonce="n")
     held.release()
 
 
 async def test_a_renamed_repository_is_found_under_its_old_name(yard: Yard) -> None:
     account, issue = yard.account(), yard.world.open_issue(yard.ana, yard.boats, "Leak", "Water.")
-    await account.post(yard.place(1), Content("One."), nonce="n")
+    await account.post(yard.place(1), MessageContent("One."), nonce="n")
     yard.world.rename(yard.boats, "harbour/ships")
-    await account.post(yard.place(1), Content("Two."), nonce="n")
+    await account.post(yard.place(1), MessageContent("Two."), nonce="n")
     assert len(issue.comments) == 2
     assert [post.text for post in await account.list_posts("harbour/boats#1")] == ["Water.", "One.", "Two."]
 
@@ -105,7 +105,7 @@ async def test_a_redirect_to_another_server_is_not_followed(yard: Yard) -> None:
     yard.world.open_issue(yard.ana, yard.boats, "Leak")
     yard.github.fail("POST", COMMENTS, status=307, headers={"location": "https://elsewhere.example/steal"})
     with pytest.raises(Unavailable) as refused:
-        await account.post(yard.place(1), Content("Hm."), nonce="n")
+        await account.post(yard.place(1), MessageContent("Hm."), nonce="n")
     assert refused.value.why == "It redirects to another server."
 
 
@@ -119,17 +119,17 @@ async def test_refusals_say_who_has_to_do_what(yard: Yard) -> None:
     account, issue = yard.account(), yard.world.open_issue(yard.ana, yard.boats, "Leak")
     issue.locked = True
     with pytest.raises(NotAllowed, match="may not comment") as refused:
-        await account.post(yard.place(1), Content("Hm."), nonce="n")
+        await account.post(yard.place(1), MessageContent("Hm."), nonce="n")
     assert "locked" in refused.value.why
     issue.locked = False
     yard.app.permissions["issues"] = "read"
     with pytest.raises(NotAllowed, match="may not comment"):
-        await account.post(yard.place(1), Content("Hm."), nonce="n")
+        await account.post(yard.place(1), MessageContent("Hm."), nonce="n")
     yard.app.permissions["issues"] = "write"
     with pytest.raises(NotFound):
-        await account.post(yard.place(2), Content("Hm."), nonce="n")
+        await account.post(yard.place(2), MessageContent("Hm."), nonce="n")
     with pytest.raises(InvalidInput) as rejected:
-        await account.post(yard.place(1), Content(""), nonce="")
+        await account.post(yard.place(1), MessageContent(""), nonce="")
     assert rejected.value.code == "github_rejected"
 
 
@@ -138,5 +138,5 @@ async def test_a_comment_that_is_too_long_is_refused_and_not_cut_by_github(yard:
     issue = yard.world.open_issue(yard.ana, yard.boats, "Leak")
     with pytest.raises(InvalidInput, match="would not let"):
         await add(account._api, Thread("harbour/boats", 1), "x" * 65_537)
-    await account.post(yard.place(1), Content("x" * 65_536), nonce="n" * 25)
+    await account.post(yard.place(1), MessageContent("x" * 65_536), nonce="n" * 25)
     assert len(issue.comments[0].body) <= 65_536

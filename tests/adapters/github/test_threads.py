@@ -4,15 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from denizen.adapters.github.threads import (
-    PostId,
-    PostKind,
-    Thread,
-    ThreadKind,
-    opening_id,
-    post_id_of,
-    thread_of,
-)
+from denizen.adapters.github.threads import PostId, PostKind, Thread, ThreadKind, opening_id, post_id_of, thread_of
 from denizen.domain.errors import NotFound
 from denizen.domain.room import RoomKind, is_newer
 

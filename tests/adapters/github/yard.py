@@ -75,9 +75,13 @@ class Yard:
     def settings(self, **more: Any) -> AccountSettings:
         """Those of the App."""
         own = AccountSettings(
-            AgentName("ada"), self.github.api_url, app_id=str(self.app.id), private_key=self.app.private_key,
-            webhook_secret=SECRET, rescan_s=0,
-        )  # fmt: skip
+            AgentName("ada"),
+            self.github.api_url,
+            app_id=str(self.app.id),
+            private_key=self.app.private_key,
+            webhook_secret=SECRET,
+            rescan_s=0,
+        )
         return replace(own, **more)
 
     def account(self, **more: Any) -> GitHubAccount:

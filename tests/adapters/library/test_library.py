@@ -13,7 +13,7 @@ from denizen.adapters.library import Converted, Converters, FileLibrary
 from denizen.adapters.library.intake import MAX_TEXT_BYTES
 from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.snapshot import SnapshotPart
-from denizen.domain.source import Taken, describe_left_out
+from denizen.domain.source import SourceReading, describe_left_out
 from denizen.ports.source import File, Progress
 from denizen.testing.store_records import at
 from tests.skill_services import StandingClock
@@ -47,11 +47,19 @@ def ignore(progress: Progress) -> None:
     pass
 
 
-def part(taken: Taken, folder: str = "docs/a", revision: str = "1") -> SnapshotPart:
+def part(taken: SourceReading, folder: str = "docs/a", revision: str = "1") -> SnapshotPart:
     return SnapshotPart(
-        source_id="a", kind="git", label="", folder=folder, location="x", branch="", content_path="",
-        revision=revision, manifest=taken.manifest, files=taken.files,
-    )  # fmt: skip
+        source_id="a",
+        kind="git",
+        label="",
+        folder=folder,
+        location="x",
+        branch="",
+        content_path="",
+        revision=revision,
+        manifest=taken.manifest,
+        files=taken.files,
+    )
 
 
 async def test_text_is_kept_as_it_is_and_of_pages_and_pdfs_the_text(library: FileLibrary) -> None:
@@ -62,25 +70,31 @@ async def test_text_is_kept_as_it_is_and_of_pages_and_pdfs_the_text(library: Fil
     root = library.current_folder()
     assert root is not None
     assert {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()} == {
-        "docs/a/a.md": b"A\r\n", "docs/a/b/page.html.md": b"hi", "docs/a/c.pdf.txt": b"text",
+        "docs/a/a.md": b"A\r\n",
+        "docs/a/b/page.html.md": b"hi",
+        "docs/a/c.pdf.txt": b"text",
         "docs/a/d.txt": b"\xc3\xbc",
-    }  # fmt: skip
+    }
 
 
 async def test_text_in_the_encodings_of_windows_is_kept_in_utf_8_and_damaged_utf_8_as_it_is(
     library: FileLibrary,
 ) -> None:
     given = {
-        "old.txt": "Grünkohl für “alle”".encode("cp1252"), "page.html": "<Viele Grüße>".encode("latin-1"),
-        "notepad.txt": "Grünkohl".encode("utf-16"), "damaged.md": "Grünkohl für alle, Käse\n".encode() + b"\xff",
-    }  # fmt: skip
+        "old.txt": "Grünkohl für “alle”".encode("cp1252"),
+        "page.html": "<Viele Grüße>".encode("latin-1"),
+        "notepad.txt": "Grünkohl".encode("utf-16"),
+        "damaged.md": "Grünkohl für alle, Käse\n".encode() + b"\xff",
+    }
     await library.publish([part(await library.take(files(given), ignore))], now=NOW)
     root = library.current_folder()
     assert root is not None
     assert {path.name: path.read_bytes() for path in root.rglob("*") if path.is_file()} == {
-        "old.txt": "Grünkohl für “alle”".encode(), "page.html.md": "Viele Grüße".encode(),
-        "notepad.txt": "Grünkohl".encode(), "damaged.md": given["damaged.md"],
-    }  # fmt: skip
+        "old.txt": "Grünkohl für “alle”".encode(),
+        "page.html.md": "Viele Grüße".encode(),
+        "notepad.txt": "Grünkohl".encode(),
+        "damaged.md": given["damaged.md"],
+    }
 
 
 @pytest.mark.parametrize("text", ["a\ufffd", "\ufffd is what decoders write: \ufffd\ufffd", "Привет", "\ufeffA", ""])
@@ -100,11 +114,15 @@ async def test_damaged_utf_8_that_has_that_sign_is_left_as_it_is(library: FileLi
 @pytest.mark.parametrize(
     ("text", "encoding"),
     [
-        ("Привет, это документация", "cp1251"), ("Привет", "koi8-r"), ("これはテストです。", "shift_jis"),
-        ("Καλημέρα κόσμε", "cp1253"), ("这是文档", "gbk"), ("これはテストです", "euc_jp"),
+        ("Привет, это документация", "cp1251"),
+        ("Привет", "koi8-r"),
+        ("これはテストです。", "shift_jis"),
+        ("Καλημέρα κόσμε", "cp1253"),
+        ("这是文档", "gbk"),
+        ("これはテストです", "euc_jp"),
         ("A long introduction in English, and what follows is another language: Привет", "cp1251"),
     ],
-)  # fmt: skip
+)
 async def test_text_in_an_encoding_that_nobody_can_tell_is_left_out(
     library: FileLibrary, text: str, encoding: str
 ) -> None:
@@ -115,11 +133,16 @@ async def test_text_in_an_encoding_that_nobody_can_tell_is_left_out(
 @pytest.mark.parametrize(
     ("declared", "encoding", "text"),
     [
-        ("windows-1251", "cp1251", "Привет"), ("Shift_JIS", "cp932", "これはテストです①"),
-        ("gb2312", "gbk", "这是文档"), ("ISO-8859-1", "cp1252", "“Käse”"), ("euc-kr", "euc_kr", "안녕"),
-        ("windows-1251", "utf-8", "Привет"), ("utf-7", "cp1252", "Grünkohl"), ("nonsense", "cp1252", "Grünkohl"),
+        ("windows-1251", "cp1251", "Привет"),
+        ("Shift_JIS", "cp932", "これはテストです①"),
+        ("gb2312", "gbk", "这是文档"),
+        ("ISO-8859-1", "cp1252", "“Käse”"),
+        ("euc-kr", "euc_kr", "안녕"),
+        ("windows-1251", "utf-8", "Привет"),
+        ("utf-7", "cp1252", "Grünkohl"),
+        ("nonsense", "cp1252", "Grünkohl"),
     ],
-)  # fmt: skip
+)
 async def test_a_page_is_read_in_the_encoding_that_it_declares_unless_it_is_utf_8(
     library: FileLibrary, declared: str, encoding: str, text: str
 ) -> None:
@@ -132,23 +155,38 @@ async def test_what_is_too_large_or_no_text_or_stands_for_something_elsewhere_is
     library: FileLibrary,
 ) -> None:
     given = {
-        "big.md": b"x" * (MAX_TEXT_BYTES + 1), "binary.txt": b"a\0b", "scan.pdf": b"%PDF", "empty.html": b"<>",
-        "lfs.md": b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n", "page.html": b"<one>",
-        "page.html.md": b"two", "fine.md": b"", "x.md": b"a file", "x.md/y.md": b"below it", "line\nbreak.md": b"x",
-    }  # fmt: skip
+        "big.md": b"x" * (MAX_TEXT_BYTES + 1),
+        "binary.txt": b"a\0b",
+        "scan.pdf": b"%PDF",
+        "empty.html": b"<>",
+        "lfs.md": b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\n",
+        "page.html": b"<one>",
+        "page.html.md": b"two",
+        "fine.md": b"",
+        "x.md": b"a file",
+        "x.md/y.md": b"below it",
+        "line\nbreak.md": b"x",
+    }
     taken = await library.take(files(given), ignore)
     assert (taken.files, taken.skipped) == (3, 8)
     assert taken.left_out == (
-        "big.md (larger than 5 MB)", "binary.txt (no text in it)", "scan.pdf (no text in it)",
-        "empty.html (no text in it)", "lfs.md (no text in it)", "page.html.md (another file has its place)",
-        "line\\nbreak.md (its name cannot be kept)", "x.md (a folder has its place)",
-    )  # fmt: skip
+        "big.md (larger than 5 MB)",
+        "binary.txt (no text in it)",
+        "scan.pdf (no text in it)",
+        "empty.html (no text in it)",
+        "lfs.md (no text in it)",
+        "page.html.md (another file has its place)",
+        "line\\nbreak.md (its name cannot be kept)",
+        "x.md (a folder has its place)",
+    )
     await library.publish([part(taken)], now=NOW)
     root = library.current_folder()
     assert root is not None
     assert sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()) == [
-        "docs/a/fine.md", "docs/a/page.html.md", "docs/a/x.md/y.md",
-    ]  # fmt: skip
+        "docs/a/fine.md",
+        "docs/a/page.html.md",
+        "docs/a/x.md/y.md",
+    ]
 
 
 async def test_of_many_files_that_are_left_out_the_first_are_named(library: FileLibrary) -> None:

@@ -18,10 +18,16 @@ READS, SURE, REPEATABLE, HARMS = (
 )
 SIDES = {"type": "object", "properties": {"sides": {"type": "integer"}}, "required": ["sides"]}
 TOOLS = {
-    "environment": (READS, OBJECT), "pid": (READS, OBJECT), "roll": (SURE, SIDES), "wipe": (HARMS, OBJECT),
-    "fall": (None, OBJECT), "fall_once": (REPEATABLE, OBJECT), "show": (None, OBJECT), "facts": (None, OBJECT),
+    "environment": (READS, OBJECT),
+    "pid": (READS, OBJECT),
+    "roll": (SURE, SIDES),
+    "wipe": (HARMS, OBJECT),
+    "fall": (None, OBJECT),
+    "fall_once": (REPEATABLE, OBJECT),
+    "show": (None, OBJECT),
+    "facts": (None, OBJECT),
     "fail": (None, OBJECT),
-}  # fmt: skip
+}
 EVERYTHING = [
     {"type": "text", "text": "Look:"},
     {"type": "image", "data": "iVBORw==", "mimeType": "image/png"},

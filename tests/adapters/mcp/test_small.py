@@ -75,8 +75,10 @@ async def test_a_server_that_nobody_believes_has_dangerous_tools_and_a_trusted_o
     assert {spec.reads for spec in believed.values()} == {frozenset({Taint.TOOL})}
     assert {spec.timeout_s for spec in believed.values()} == {360.0}
     assert believed["roll"].parameters == {
-        "type": "object", "properties": {"sides": {"type": "integer"}}, "required": ["sides"],
-    }  # fmt: skip
+        "type": "object",
+        "properties": {"sides": {"type": "integer"}},
+        "required": ["sides"],
+    }
 
 
 async def test_only_tools_of_the_allow_list_are_offered_or_called(tmp_path: Path):

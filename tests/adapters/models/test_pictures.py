@@ -9,7 +9,7 @@ import pytest
 
 from denizen.adapters.models.capabilities import detect_capabilities
 from denizen.adapters.models.settings import Kind
-from denizen.domain.agent import Sampling
+from denizen.domain.agent import SamplingSettings
 from denizen.domain.message import ImagePart
 from denizen.testing.model_server import Answer, ModelServer
 from tests.adapters.models.wires import ANTHROPIC, COMPATIBLE, OPENAI, Build, Wire, ask, hear
@@ -40,10 +40,14 @@ async def test_a_picture_without_text_and_one_that_is_none_break_nothing(server:
 
 @pytest.mark.parametrize(
     ("kind", "model", "draws"),
-    [("google", "gemini-2.5-flash-image", True), ("openrouter", "google/gemini-3-pro-image-preview", True),
-     ("openrouter", "openai/gpt-5-image", True), ("google", "gemini-2.5-flash", False),
-     ("openai-compatible", "gemini-2.5-flash-image", False)],
-)  # fmt: skip
+    [
+        ("google", "gemini-2.5-flash-image", True),
+        ("openrouter", "google/gemini-3-pro-image-preview", True),
+        ("openrouter", "openai/gpt-5-image", True),
+        ("google", "gemini-2.5-flash", False),
+        ("openai-compatible", "gemini-2.5-flash-image", False),
+    ],
+)
 def test_models_that_draw_are_known_by_name(kind: Kind, model: str, *, draws: bool) -> None:
     found = detect_capabilities(kind, model)
     assert found.image_output is draws
@@ -58,7 +62,9 @@ async def test_a_model_that_can_is_told_to_reason_and_the_others_are_asked_as_ev
     for wire in (ANTHROPIC, OPENAI, COMPATIBLE):
         for wanted in (True, False):
             server.script(Answer(text="Yes."))
-            request = replace(ask("why?"), reasoning=wanted, sampling=Sampling(temperature=0.3), max_output_tokens=9000)
+            request = replace(
+                ask("why?"), reasoning=wanted, sampling=SamplingSettings(temperature=0.3), max_output_tokens=9000
+            )
             assert (await hear(build(wire).get(wire.name), request)).text == "Yes."
     told = ["thinking" in body for body in server.bodies]
     assert told == [True, False, False, False, False, False]

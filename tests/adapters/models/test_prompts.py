@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from denizen.domain.agent import Sampling
+from denizen.domain.agent import SamplingSettings
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import CallId
 from denizen.domain.message import FilePart, ImagePart, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
@@ -41,7 +41,7 @@ from tests.adapters.models.wires import (
 pytestmark = pytest.mark.anyio
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
-ALL = Sampling(temperature=1.7, top_p=0.9, seed=7)
+ALL = SamplingSettings(temperature=1.7, top_p=0.9, seed=7)
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"use_tool": {"type": "boolean"}, "tool": {"type": "string"}},
@@ -109,11 +109,7 @@ async def test_servers_of_open_weights_get_one_system_message(server: ModelServe
 @pytest.mark.proves("C22", "CW1")
 async def test_anthropic_gets_marks_on_tools_stable_prompt_and_conversation(server: ModelServer) -> None:
     body = await sent(server, ANTHROPIC, ask("one", assistant("two"), kept("three"), tools=(LOOK, LOOK)))
-    assert [block.get("cache_control") for block in body["system"]] == [
-        None,
-        {"type": "ephemeral", "ttl": "1h"},
-        None,
-    ]
+    assert [block.get("cache_control") for block in body["system"]] == [None, {"type": "ephemeral", "ttl": "1h"}, None]
     assert body["tools"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
     assert body["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
     assert json.dumps(body).count("cache_control") == 3
@@ -437,10 +433,7 @@ async def test_a_schema_is_an_instruction_elsewhere(server: ModelServer, wire: W
 @pytest.mark.proves("C22", "CW2")
 async def test_a_begun_answer_is_continued_without_its_trailing_space(server: ModelServer) -> None:
     body = await sent(server, ANTHROPIC, ask("hi", assistant("Dennis: ")))
-    assert body["messages"][-1] == {
-        "role": "assistant",
-        "content": [{"type": "text", "text": "Dennis:"}],
-    }
+    assert body["messages"][-1] == {"role": "assistant", "content": [{"type": "text", "text": "Dennis:"}]}
     body = await sent(server, ANTHROPIC, ask("hi", assistant("  \n")))
     assert body["messages"][-1]["role"] == "user"
 

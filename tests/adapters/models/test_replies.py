@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from denizen.domain.ids import CallId
-from denizen.domain.message import TextPart, ThinkingPart, ToolCallPart, text_of
+from denizen.domain.message import TextPart, ThinkingPart, ToolCallPart, join_text
 from denizen.ports.model import RAW_ARGS, ThinkingDelta
 from denizen.testing.model_server import Answer, Call, ModelServer, Raw, Tokens
 from tests.adapters.models.wires import (
@@ -69,7 +69,7 @@ async def test_several_texts_of_a_reply_stand_on_lines_of_their_own_in_the_strea
     frames = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
     server.script(Raw("".join(frames).encode(), "text/event-stream"))
     heard = await hear(build(ANTHROPIC).get(ANTHROPIC.name), ask("hi"))
-    assert "".join(heard.deltas) == text_of(heard.reply.parts) == "One\ntwo"
+    assert "".join(heard.deltas) == join_text(heard.reply.parts) == "One\ntwo"
 
 
 @each_wire()

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
 from denizen.adapters.models.pace import Pace
 from denizen.adapters.models.settings import AliasSpec, Kind, ModelSpec, ProviderSpec
-from denizen.domain.message import Part, Role, TextPart, ToolCallPart, calls_of
+from denizen.domain.message import Part, Role, TextPart, ToolCallPart, list_calls
 from denizen.domain.prompt import PromptMessage, Segment, Stability
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import Model, ModelEvent, ModelReply, ModelRequest, TextDelta
@@ -150,7 +150,7 @@ class Heard:
 
     @property
     def calls(self) -> tuple[ToolCallPart, ...]:
-        return calls_of(self.reply.parts)
+        return list_calls(self.reply.parts)
 
 
 async def hear(model: Model, request: ModelRequest) -> Heard:

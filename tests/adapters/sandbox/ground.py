@@ -49,11 +49,17 @@ def lay_ground(folder: Path, *, traps: bool = True) -> Ground:
     }
     if traps:
         texts |= {
-            "-delete": "x\n", "-o": "x\n", "--files0-from=names": "x\n", "-exec": "x\n",
-            "options.txt": "-o\npwned\n", "outside.txt": f"{ground.outside}/secret.txt\n",
-            "up.txt": "../outside/secret.txt\n", "names0": f"{ground.outside}/secret.txt\0../outside/secret.txt\0",
-            "script.sh": "#!/bin/sh\necho PWNED$((3 + 4))\necho x > pwned\n", "patterns": "x\n",
-        }  # fmt: skip
+            "-delete": "x\n",
+            "-o": "x\n",
+            "--files0-from=names": "x\n",
+            "-exec": "x\n",
+            "options.txt": "-o\npwned\n",
+            "outside.txt": f"{ground.outside}/secret.txt\n",
+            "up.txt": "../outside/secret.txt\n",
+            "names0": f"{ground.outside}/secret.txt\0../outside/secret.txt\0",
+            "script.sh": "#!/bin/sh\necho PWNED$((3 + 4))\necho x > pwned\n",
+            "patterns": "x\n",
+        }
     for name, text in texts.items():
         (ground.root / name).write_text(text, encoding="utf-8")
         (ground.root / name).chmod(0o755 if name == "script.sh" else 0o644)

@@ -60,12 +60,27 @@ async def test_every_installed_program_runs_and_a_missing_one_says_that_it_is_mi
     tier: str, ground: Ground
 ) -> None:
     lines = {
-        "find": "find docs", "ls": "ls", "tree": "tree docs", "grep": "grep foo README.md", "cat": "cat README.md",
-        "head": "head README.md", "tail": "tail README.md", "wc": "wc README.md", "sort": "sort README.md",
-        "uniq": "uniq README.md", "diff": "diff README.md README.md", "echo": "echo x", "stat": "stat README.md",
-        "file": "file README.md", "du": "du docs", "basename": "basename a/b", "dirname": "dirname a/b",
-        "realpath": "realpath --relative-to=. docs -q", "xargs": "echo a | xargs", "sed": "sed -n 1p README.md",
-    }  # fmt: skip
+        "find": "find docs",
+        "ls": "ls",
+        "tree": "tree docs",
+        "grep": "grep foo README.md",
+        "cat": "cat README.md",
+        "head": "head README.md",
+        "tail": "tail README.md",
+        "wc": "wc README.md",
+        "sort": "sort README.md",
+        "uniq": "uniq README.md",
+        "diff": "diff README.md README.md",
+        "echo": "echo x",
+        "stat": "stat README.md",
+        "file": "file README.md",
+        "du": "du docs",
+        "basename": "basename a/b",
+        "dirname": "dirname a/b",
+        "realpath": "realpath --relative-to=. docs -q",
+        "xargs": "echo a | xargs",
+        "sed": "sed -n 1p README.md",
+    }
     assert lines.keys() == NAMES
     installed = load_machine().programs
     async with opened(tier) as pool:

@@ -27,8 +27,14 @@ def find_interpreter() -> tuple[str, str]:
         try:
             tried = subprocess.run(
                 [path, "-c", "import anyio, denizen.adapters.sandbox.pool"],
-                user=NOBODY, group=NOBODY, extra_groups=[], env=_environ(), cwd="/", capture_output=True, check=False,
-            )  # fmt: skip
+                user=NOBODY,
+                group=NOBODY,
+                extra_groups=[],
+                env=_environ(),
+                cwd="/",
+                capture_output=True,
+                check=False,
+            )
         except OSError:
             continue
         if tried.returncode == 0:
@@ -57,9 +63,16 @@ def run_as_nobody(interpreter: str, tier: str, root: Path, commands: Sequence[st
     done = subprocess.run(
         [interpreter, "-m", "tests.adapters.sandbox.runner"],
         input=json.dumps({"tier": tier, "root": str(root), "commands": list(commands)}),
-        user=NOBODY, group=NOBODY, extra_groups=[], env=_environ(), cwd=_ROOT, text=True, capture_output=True,
-        check=False, timeout=120,
-    )  # fmt: skip
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        env=_environ(),
+        cwd=_ROOT,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

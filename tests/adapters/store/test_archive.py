@@ -15,7 +15,7 @@ from denizen.adapters.store.database import Database, SqlWork
 from denizen.adapters.store.schema import migrate
 from denizen.adapters.store.sqlite import Sqlite
 from denizen.domain.clock import SystemClock
-from denizen.domain.delivery import Content, DeliveryState, File
+from denizen.domain.delivery import DeliveryState, MessageContent, OutgoingFile
 from denizen.domain.message import Author
 from denizen.domain.room import Post
 from denizen.ports.archive import Archive, PostQuery
@@ -132,7 +132,7 @@ async def test_the_index_of_words_is_in_order_after_edits_and_has_nothing_of_wha
 
 @pytest.mark.anyio
 async def test_the_bytes_of_files_are_gone_when_their_delivery_is_final(store: Database, path: Path) -> None:
-    delivery = delivery_of("t1", content=Content(files=(File("a", "image/png", b"bytes"),)))
+    delivery = delivery_of("t1", content=MessageContent(files=(OutgoingFile("a", "image/png", b"bytes"),)))
     counts: list[int] = []
     for state in (DeliveryState.SENDING, DeliveryState.SENT):
         async with store.work() as work:

@@ -15,7 +15,7 @@ from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.postgres import Postgres
 from denizen.adapters.store.schema import HISTORY, History, migrate
 from denizen.adapters.store.sqlite import Sqlite
-from denizen.domain.budget import SERVER, Scope, ScopeKind
+from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind
 from denizen.domain.clock import SystemClock
 from denizen.domain.usage import Usage
 from denizen.ports.spending import SpendRow
@@ -68,10 +68,10 @@ def _empty(column: sa.Column[Any]) -> object:
 async def check(url: str) -> None:
     store = await open_store(url, clock=SystemClock())
     async with store.work(write=False) as work:
-        rows = [row for kind in ScopeKind for row in await work.spending.list_spend(kind, since=SINCE)]
+        rows = [row for kind in BudgetScopeKind for row in await work.spending.list_spend(kind, since=SINCE)]
     await store.aclose()
-    ada, ana = Scope(ScopeKind.AGENT, "ada"), Scope(ScopeKind.USER, "platform_user:discord:1")
-    guild, channel = Scope(ScopeKind.GUILD, "discord:7"), Scope(ScopeKind.CHANNEL, "discord:10")
+    ada, ana = BudgetScope(BudgetScopeKind.AGENT, "ada"), BudgetScope(BudgetScopeKind.USER, "platform_user:discord:1")
+    guild, channel = BudgetScope(BudgetScopeKind.GUILD, "discord:7"), BudgetScope(BudgetScopeKind.CHANNEL, "discord:10")
     dollar, unknown = Usage(10, cost_usd=Decimal(1), requests=1), Usage(10, requests=1)
     both = Usage(20, cost_usd=Decimal(2), requests=2)
     assert rows == [
@@ -81,7 +81,9 @@ async def check(url: str) -> None:
         SpendRow("2026-11-21", guild, dollar),
         SpendRow("2026-11-22", channel, unknown),
         SpendRow("2026-11-21", channel, dollar),
-        SpendRow("2026-11-22", Scope(ScopeKind.USER, "local:ana"), Usage(10, cost_usd=Decimal(2), requests=1)),
+        SpendRow(
+            "2026-11-22", BudgetScope(BudgetScopeKind.USER, "local:ana"), Usage(10, cost_usd=Decimal(2), requests=1)
+        ),
         SpendRow("2026-11-22", ana, unknown),
         SpendRow("2026-11-21", ana, dollar),
         SpendRow("2026-11-22", ada, both),

@@ -17,7 +17,7 @@ from denizen.adapters.store.nearness import Wanted
 from denizen.adapters.store.postgres import Postgres
 from denizen.adapters.store.postgres_vectors import PgVectors
 from denizen.domain.clock import SystemClock
-from denizen.domain.vector import pack, signs_of, unpack
+from denizen.domain.vector import pack_vector, sign_bits, unpack_vector
 from denizen.ports.memory import Vector
 from denizen.ports.store import Store
 
@@ -27,12 +27,12 @@ SHELVES = ["s0", "s1"]
 
 
 def row(key: str, *values: float, shelf: str = "s0") -> Vector:
-    return Vector("docs", shelf, key, "m", pack(values))
+    return Vector("docs", shelf, key, "m", pack_vector(values))
 
 
 async def keys(store: Store, *values: float, shelves: list[str] | None = None) -> list[str]:
     async with store.work(write=False) as work:
-        near = await work.vectors.find_nearest("docs", shelves or SHELVES, "m", pack(values), limit=3)
+        near = await work.vectors.find_nearest("docs", shelves or SHELVES, "m", pack_vector(values), limit=3)
     return [each.key for each in near]
 
 
@@ -45,9 +45,9 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 @given(st.lists(st.floats(-9, 9), min_size=1, max_size=70))
 def test_signs_are_one_bit_for_each_dimension(values: list[float]) -> None:
-    data = pack(values)
-    wanted = "".join("1" if value > 0 else "0" for value in unpack(data))
-    assert int.from_bytes(signs_of(data)) == int(wanted, 2)
+    data = pack_vector(values)
+    wanted = "".join("1" if value > 0 else "0" for value in unpack_vector(data))
+    assert int.from_bytes(sign_bits(data)) == int(wanted, 2)
 
 
 @pytest.mark.anyio
@@ -71,7 +71,7 @@ async def test_what_is_rolled_back_was_never_there(store: Store) -> None:
     with suppress(RuntimeError):
         async with store.work() as work:
             await work.vectors.put([row("b", 1, 0)])
-            assert len(await work.vectors.find_nearest("docs", SHELVES, "m", pack([1, 0]), limit=3)) == 2
+            assert len(await work.vectors.find_nearest("docs", SHELVES, "m", pack_vector([1, 0]), limit=3)) == 2
             raise RuntimeError
     assert await keys(store, 1, 0) == ["a"]
     async with store.work() as work:
@@ -125,7 +125,7 @@ async def test_a_server_that_gets_pgvector_later_uses_it_from_the_next_start(pos
 @pytest.mark.xdist_group("postgres")
 def test_without_pgvector_vectors_are_looked_at_one_by_one(postgres_url: str) -> None:
     nearness, engine = PgVectors(), Postgres(sa.make_url(postgres_url)).engine
-    wanted = Wanted("docs", "m", frozenset(SHELVES), pack([1, 0]), 3, {})
+    wanted = Wanted("docs", "m", frozenset(SHELVES), pack_vector([1, 0]), 3, {})
     with engine.connect() as connection:
         nearness.learn(connection, [{"data": b"12"}])
         assert nearness.find(connection, wanted) is None

@@ -36,9 +36,12 @@ class Desk:
     def __post_init__(self) -> None:
         self.access: VideoAccess | None = VideoAccess(KEY, self.youtube.api_url, self.youtube.url)
         self.source = Source(
-            id="talks", kind=SourceKind.YOUTUBE, location=f"https://www.youtube.com/{HANDLE}", created_at=NOW,
+            id="talks",
+            kind=SourceKind.YOUTUBE,
+            location=f"https://www.youtube.com/{HANDLE}",
+            created_at=NOW,
             updated_at=NOW,
-        )  # fmt: skip
+        )
         host = f"127.0.0.1:{self.youtube.port}"
         self.reader = YoutubeReader(
             lambda: self.access,
@@ -64,9 +67,7 @@ def desk(tmp_path: Path) -> Generator[Desk]:
 
 
 @pytest.mark.proves("S27")
-async def test_each_video_becomes_a_document_with_front_matter_and_an_index_lists_them_newest_first(
-    desk: Desk,
-) -> None:
+async def test_each_video_becomes_a_document_with_front_matter_and_an_index_lists_them_newest_first(desk: Desk) -> None:
     desk.youtube.add("old", 'Ropes & knots: the 1st "lesson"', "Take a rope.", "It's <b>long</b> & wet.", "Pull.")
     desk.youtube.add("new", "Ähem! Über/Unter", "Hallo.", duration="PT1H2M3S")
     found = await desk.read()
@@ -107,9 +108,11 @@ async def test_the_slug_of_a_file_has_at_most_50_characters_and_no_title_leads_e
     desk.youtube.add("c", "🙈", "Words.")
     found = await desk.read()
     assert list(found) == [
-        "c__________-untitled.md", "b__________-etc-passwd-title-forged-x-y.md", f"a__________-{'x' * 50}.md",
+        "c__________-untitled.md",
+        "b__________-etc-passwd-title-forged-x-y.md",
+        f"a__________-{'x' * 50}.md",
         "index.md",
-    ]  # fmt: skip
+    ]
     hostile = found["b__________-etc-passwd-title-forged-x-y.md"]
     assert hostile.startswith('---\ntitle: "../../etc/passwd --- title: forged # [x](y)"\nvideo_id:')
     assert "\n# No heading" not in hostile

@@ -14,7 +14,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Verdict
-from denizen.engine.gate.decision import Judge
+from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import Observer
 from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy
 from denizen.ports.model import FinishReason, ModelReply, ModelRequest
@@ -95,9 +95,15 @@ def call(name: str = "look", args: JsonObject | None = None, origin: Origin = Or
 
 def scope(who: Principal = ANA, *taint: Taint, **more: object) -> CallScope:
     base = CallScope(
-        AgentName("ada"), who, PLACE, ConversationId("c"), SessionId("s"), TurnId("t"), taint=frozenset(taint),
+        AgentName("ada"),
+        who,
+        PLACE,
+        ConversationId("c"),
+        SessionId("s"),
+        TurnId("t"),
+        taint=frozenset(taint),
         trail=Trail(),
-    )  # fmt: skip
+    )
     return replace(base, **more)
 
 
@@ -112,7 +118,7 @@ class Court:
     def __post_init__(self) -> None:
         self.opinions = Opinions(self.says)
         self.observer = Observer(self.store, self.clock, self.opinions)
-        self.judge = Judge(self.clock, self.observer if self.says else None)
+        self.judge = PolicyEngine(self.clock, self.observer if self.says else None)
 
     @property
     def asked(self) -> int:

@@ -6,15 +6,15 @@ import pytest
 
 from denizen.domain.tool import Tier, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.runtime.tool_policy import GatePolicy, Rule, explain
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolRule, explain_policy
 
-APPROVING = GatePolicy(rules=(Rule("wipe*", Decision.APPROVE),))
+APPROVING = GatePolicy(rules=(ToolRule("wipe*", Decision.APPROVE),))
 
 
 @pytest.mark.parametrize("is_observed", [True, False])
 def test_a_rule_that_approves_tier_3_is_told_to_change_nothing_and_what_would(is_observed: bool) -> None:
     spec = ToolSpec("wipe_all", "Wipes.", {}, tier=Tier.DANGEROUS)
-    outlook = explain(spec, APPROVING, is_observed=is_observed)
+    outlook = explain_policy(spec, APPROVING, is_observed=is_observed)
     assert outlook.mode == ("observer" if is_observed else "people")
     for part in ("1 rule", "no rule approves tier 3", "gate.tiers", "mcp.servers.NAME.tiers"):
         assert part in outlook.why
@@ -23,4 +23,4 @@ def test_a_rule_that_approves_tier_3_is_told_to_change_nothing_and_what_would(is
 @pytest.mark.parametrize(("tier", "name"), [(Tier.SENSITIVE, "wipe_all"), (Tier.DANGEROUS, "fly")])
 def test_where_a_rule_counts_or_there_is_none_nothing_is_said_of_it(tier: Tier, name: str) -> None:
     spec = ToolSpec(name, "Does something.", {}, tier=tier)
-    assert "no rule approves" not in explain(spec, APPROVING, is_observed=True).why
+    assert "no rule approves" not in explain_policy(spec, APPROVING, is_observed=True).why

@@ -13,9 +13,9 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Effect, Origin, Taint, Tier, ToolSpec
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.decision import MAX_DEPTH, Case, Judge, Opinion
-from denizen.engine.gate.executor import BoundTool, Gate
-from denizen.engine.runtime.tool_policy import GatePolicy, Mode, RateLimit, Rule
+from denizen.engine.gate.decision import MAX_DEPTH, GateCase, ObserverOpinion, PolicyEngine
+from denizen.engine.gate.executor import BoundTool, ToolExecutor
+from denizen.engine.runtime.tool_policy import GatePolicy, RateLimit, ToolMode, ToolRule
 from denizen.ports.toolset import Trail
 from tests.engine.gate.bench import ANA, OWNER, WATCHED, Court, HandClock, Recorder, call, scope, spec, verdict
 
@@ -93,11 +93,11 @@ async def test_a_destructive_tool_needs_a_human_even_when_the_observer_said_yes(
 async def test_the_first_rule_that_matches_decides_and_without_a_match_the_default_holds() -> None:
     policy = GatePolicy(
         rules=(
-            Rule("look", Decision.DENY, {"path": r"\.ssh"}, "keys are private"),
-            Rule("look", Decision.APPROVE, {"path": r"^/srv", "mode": "^r$"}),
-            Rule("look", Decision.ASK, {"path": r"^/srv"}, "homes are private"),
+            ToolRule("look", Decision.DENY, {"path": r"\.ssh"}, "keys are private"),
+            ToolRule("look", Decision.APPROVE, {"path": r"^/srv", "mode": "^r$"}),
+            ToolRule("look", Decision.ASK, {"path": r"^/srv"}, "homes are private"),
         ),
-        default_mode=Mode.ASK,
+        default_mode=ToolMode.ASK,
     )
     tool = spec(tier=Tier.SENSITIVE)
 
@@ -116,10 +116,10 @@ async def test_the_first_rule_that_matches_decides_and_without_a_match_the_defau
 @pytest.mark.proves("T-approval-rules")
 async def test_a_rule_without_patterns_matches_all_and_one_with_a_bad_pattern_nothing() -> None:
     for rule, decision in (
-        (Rule("*", Decision.DENY), Decision.DENY),
-        (Rule("look", Decision.DENY, {"path": "("}), Decision.APPROVE),
-        (Rule("look", Decision.DENY, {"gone": ""}), Decision.APPROVE),
-        (Rule("other", Decision.DENY), Decision.APPROVE),
+        (ToolRule("*", Decision.DENY), Decision.DENY),
+        (ToolRule("look", Decision.DENY, {"path": "("}), Decision.APPROVE),
+        (ToolRule("look", Decision.DENY, {"gone": ""}), Decision.APPROVE),
+        (ToolRule("other", Decision.DENY), Decision.APPROVE),
     ):
         assert (await Court().about(spec(), GatePolicy(rules=(rule,)), path="(")).decision is decision
 
@@ -127,15 +127,15 @@ async def test_a_rule_without_patterns_matches_all_and_one_with_a_bad_pattern_no
 @pytest.mark.parametrize(
     ("rule", "others"),
     [
-        (Rule("look", Decision.DENY, principals=frozenset({ANA.key})), {"at": scope(OWNER)}),
-        (Rule("look", Decision.DENY, principals=frozenset({"*:discord:1"})), {"at": scope(OWNER)}),
-        (Rule("look", Decision.DENY, agents=frozenset({"ada"})), {"at": scope(agent=AgentName("bob"))}),
-        (Rule("look", Decision.DENY, platforms=frozenset({"discord"})), {"at": scope(place=Place("web", "10"))}),
-        (Rule("look", Decision.DENY, channels=frozenset({"10"})), {"at": scope(place=Place("discord", "11"))}),
-        (Rule("look", Decision.DENY, origins=frozenset({Origin.MODEL})), {"origin": Origin.COMMAND}),
+        (ToolRule("look", Decision.DENY, principals=frozenset({ANA.key})), {"at": scope(OWNER)}),
+        (ToolRule("look", Decision.DENY, principals=frozenset({"*:discord:1"})), {"at": scope(OWNER)}),
+        (ToolRule("look", Decision.DENY, agents=frozenset({"ada"})), {"at": scope(agent=AgentName("bob"))}),
+        (ToolRule("look", Decision.DENY, platforms=frozenset({"discord"})), {"at": scope(place=Place("web", "10"))}),
+        (ToolRule("look", Decision.DENY, channels=frozenset({"10"})), {"at": scope(place=Place("discord", "11"))}),
+        (ToolRule("look", Decision.DENY, origins=frozenset({Origin.MODEL})), {"origin": Origin.COMMAND}),
     ],
 )
-async def test_a_rule_holds_for_whom_and_where_it_says(rule: Rule, others: dict[str, object]) -> None:
+async def test_a_rule_holds_for_whom_and_where_it_says(rule: ToolRule, others: dict[str, object]) -> None:
     policy = GatePolicy(rules=(rule,))
     assert (await Court().about(spec(), policy)).decision is Decision.DENY
     assert (await Court().about(spec(), policy, **others)).decision is Decision.APPROVE  # pyright: ignore[reportArgumentType]
@@ -143,11 +143,11 @@ async def test_a_rule_holds_for_whom_and_where_it_says(rule: Rule, others: dict[
 
 async def test_a_rule_holds_for_roles_guilds_and_threads() -> None:
     members = replace(ANA, roles=frozenset({"member"}))
-    policy = GatePolicy(rules=(Rule("look", Decision.DENY, roles=frozenset({"member"}), guilds=frozenset({"7"})),))
+    policy = GatePolicy(rules=(ToolRule("look", Decision.DENY, roles=frozenset({"member"}), guilds=frozenset({"7"})),))
     assert (await Court().about(spec(), policy, at=scope(members, guild="7"))).decision is Decision.DENY
     assert (await Court().about(spec(), policy, at=scope(members, guild="8"))).decision is Decision.APPROVE
     assert (await Court().about(spec(), policy, at=scope(guild="7"))).decision is Decision.APPROVE
-    threads = GatePolicy(rules=(Rule("look", Decision.DENY, channels=frozenset({"55"})),))
+    threads = GatePolicy(rules=(ToolRule("look", Decision.DENY, channels=frozenset({"55"})),))
     assert (
         await Court().about(spec(), threads, at=scope(place=Place("discord", "10", "55")))
     ).decision is Decision.DENY
@@ -155,7 +155,7 @@ async def test_a_rule_holds_for_roles_guilds_and_threads() -> None:
 
 @pytest.mark.proves("VW3")
 async def test_a_rule_spares_the_observer_for_tier_2_only() -> None:
-    policy = replace(WATCHED, rules=(Rule("look", Decision.APPROVE),))
+    policy = replace(WATCHED, rules=(ToolRule("look", Decision.APPROVE),))
     court = Court([verdict("deny")])
     assert (await court.about(spec(tier=Tier.SENSITIVE), policy)).decided_by == "rule"
     assert (await court.about(spec(tier=Tier.DANGEROUS), policy)).decision is Decision.DENY
@@ -165,9 +165,9 @@ async def test_a_rule_spares_the_observer_for_tier_2_only() -> None:
 @pytest.mark.proves("T-approval-modes")
 async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_for_the_others() -> None:
     policy = GatePolicy(
-        modes=(("free", Mode.RUN), ("asked", Mode.ASK), ("ruled", Mode.RULES)),
-        default_mode=Mode.ASK,
-        rules=(Rule("asked", Decision.APPROVE), Rule("ruled", Decision.APPROVE, {"q": "yes"})),
+        modes=(("free", ToolMode.RUN), ("asked", ToolMode.ASK), ("ruled", ToolMode.RULES)),
+        default_mode=ToolMode.ASK,
+        rules=(ToolRule("asked", Decision.APPROVE), ToolRule("ruled", Decision.APPROVE, {"q": "yes"})),
     )
 
     async def judged(name: str, q: str) -> Decision:
@@ -178,13 +178,13 @@ async def test_a_tool_runs_freely_or_asks_or_goes_by_rules_and_a_default_holds_f
     assert await judged("ruled", "yes") is Decision.APPROVE
     assert await judged("ruled", "no") is Decision.ASK
     assert await judged("other", "no") is Decision.ASK
-    denied = GatePolicy(modes=(("look", Mode.ASK),), rules=(Rule("look", Decision.DENY),))
+    denied = GatePolicy(modes=(("look", ToolMode.ASK),), rules=(ToolRule("look", Decision.DENY),))
     assert (await Court().about(spec(), denied)).decision is Decision.DENY
 
 
 async def test_a_rule_says_who_is_asked_and_silence_never_approves_what_is_dangerous() -> None:
     approval = ApprovalRule(Deciders.QUORUM, "admin", 3, timeout_s=60.0, grant_on_timeout=True)
-    policy = GatePolicy(rules=(Rule("look", Decision.ASK, approval=approval),))
+    policy = GatePolicy(rules=(ToolRule("look", Decision.ASK, approval=approval),))
     assert (await Court().about(spec(), policy)).rule == approval
     sure = replace(approval, grant_on_timeout=False)
     assert (await Court().about(spec(tier=Tier.DANGEROUS), policy)).rule == sure
@@ -308,7 +308,7 @@ async def test_after_foreign_text_a_tool_may_still_answer_here_but_not_send_else
 
 
 RULES = st.builds(
-    Rule,
+    ToolRule,
     st.sampled_from(["*", "look", "l*", "other"]),
     st.sampled_from([Decision.APPROVE, Decision.DENY, Decision.ASK]),
     st.sampled_from([{}, {"q": "x"}, {"q": "("}, {"gone": ""}]),
@@ -318,8 +318,8 @@ RULES = st.builds(
 POLICIES = st.builds(
     GatePolicy,
     rules=st.lists(RULES, max_size=5).map(tuple),
-    modes=st.lists(st.tuples(st.sampled_from(["*", "look"]), st.sampled_from(Mode)), max_size=3).map(tuple),
-    default_mode=st.sampled_from([Mode.RUN, Mode.ASK]),
+    modes=st.lists(st.tuples(st.sampled_from(["*", "look"]), st.sampled_from(ToolMode)), max_size=3).map(tuple),
+    default_mode=st.sampled_from([ToolMode.RUN, ToolMode.ASK]),
     approval=st.just(ApprovalRule(grant_on_timeout=True)),
     destinations=st.sampled_from([None, (), ("*",)]),
     observer=st.just(WATCHED.observer),
@@ -353,7 +353,7 @@ class Broken:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    async def review(self, case: Case, policy: GatePolicy) -> Opinion | None:
+    async def review(self, case: GateCase, policy: GatePolicy) -> ObserverOpinion | None:
         raise self._error
 
 
@@ -385,7 +385,7 @@ async def test_a_fault_anywhere_in_the_gate_denies_whatever_the_call_comes_from(
 @pytest.mark.proves("V20")
 @pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), MemoryError(), RecursionError(), TimeoutError()])
 async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
-    judge = Judge(SystemClock(), Broken(error))
+    judge = PolicyEngine(SystemClock(), Broken(error))
     for tier in (Tier.SENSITIVE, Tier.DANGEROUS):
         judged = await judge.judge(spec(tier=tier), call(), scope(), WATCHED)
         assert (judged.decision, judged.decided_by) == (Decision.DENY, "gate-fault")
@@ -398,7 +398,7 @@ async def test_a_fault_of_the_observer_denies(error: Exception) -> None:
 async def test_an_approved_call_runs_and_a_denied_one_gives_the_model_the_reason() -> None:
     for says, ran in ((verdict("approve"), 1), (verdict("deny", "it is too much"), 0)):
         court, tools = Court([says]), Recorder([spec(tier=Tier.DANGEROUS)])
-        gate = Gate(court.clock, court.judge)
+        gate = ToolExecutor(court.clock, court.judge)
         outcome = await gate.run(BoundTool(tools.specs[0], tools), call(), scope(), WATCHED)
         assert len(tools.calls) == ran
         assert outcome.result.is_error is (ran == 0)
@@ -412,7 +412,7 @@ async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_t
     origin: Origin,
 ) -> None:
     tools = Recorder([spec(tier=Tier.DANGEROUS)])
-    gate = Gate(HandClock())
+    gate = ToolExecutor(HandClock())
     outcome = await gate.run(BoundTool(tools.specs[0], tools), call(origin=origin), scope(), GatePolicy())
     assert tools.calls == []
     assert outcome.verdict.decision is Decision.DENY
@@ -421,28 +421,29 @@ async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_so_whatever_t
 
 async def test_a_fault_of_a_tool_becomes_a_result_with_a_reference_and_without_internals() -> None:
     tools = Recorder([spec()], error=ZeroDivisionError("secret detail"))
-    outcome = await Gate(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
+    outcome = await ToolExecutor(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
     assert outcome.result.is_error
     assert "err_" in outcome.result.text and "secret" not in outcome.result.text
 
 
 async def test_a_tool_sees_a_scope_that_is_one_deeper_and_names_the_chain() -> None:
     tools = Recorder([spec()])
-    await Gate(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
+    await ToolExecutor(HandClock()).run(BoundTool(tools.specs[0], tools), call(), scope(), GatePolicy())
     ((_, seen),) = tools.calls
     assert (seen.depth, seen.chain) == (1, ("look",))
 
 
 JSON: st.SearchStrategy[JsonObject] = st.dictionaries(
-    st.text(max_size=5), st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=5),
+    st.text(max_size=5),
+    st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=5),
     max_size=3,
-)  # fmt: skip
+)
 
 
 @pytest.mark.filterwarnings("ignore:Possible .*set:FutureWarning")  # `re` about patterns such as [[a]: no harm here
 @example(args={"a": "b"}, pattern="[[a]")
 @given(args=JSON, pattern=st.text(max_size=5))
 async def test_no_arguments_and_no_pattern_break_the_judge(args: JsonObject, pattern: str) -> None:
-    policy = GatePolicy(rules=(Rule("look", Decision.DENY, dict.fromkeys(args, pattern)),))
-    judged = await Judge(HandClock()).judge(spec(), call(args=args), scope(), policy)
+    policy = GatePolicy(rules=(ToolRule("look", Decision.DENY, dict.fromkeys(args, pattern)),))
+    judged = await PolicyEngine(HandClock()).judge(spec(), call(args=args), scope(), policy)
     assert judged.decided_by in {"rule", "tier-0"}

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent
-from denizen.domain.budget import BudgetPolicy, Limits, Scope, ScopeKind
+from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind
 from denizen.domain.errors import Unavailable
 from denizen.domain.message import Author, FilePart, ImagePart, Role, TextPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage
@@ -66,8 +66,11 @@ async def test_what_a_step_has_read_bounds_the_next_ones() -> None:
     async with open_house(model, tools()) as house:
         done = await house.say("hello")
         assert await decisions(house, done.turn_id) == [
-            ("remember", "tier-0"), ("read", "tier-0"), ("remember", "nobody-to-ask"), ("write", "tier-0"),
-        ]  # fmt: skip
+            ("remember", "tier-0"),
+            ("read", "tier-0"),
+            ("remember", "nobody-to-ask"),
+            ("write", "tier-0"),
+        ]
         assert [each.args["q"] for each in house.tools.calls] == ["before", "page", "after"]
 
 
@@ -247,7 +250,7 @@ async def test_the_observer_is_paid_by_the_turn_and_its_verdict_recorded_with_th
         assert turn.usage.requests == len(model.requests) + 2
         assert turn.usage.cost_usd == Decimal("0.02")
         async with house.store.work(write=False) as work:
-            agent = Scope(ScopeKind.AGENT, NAME)
+            agent = BudgetScope(BudgetScopeKind.AGENT, NAME)
             spent = (await work.spending.read([agent], now=house.services.clock.now()))[agent]
             used = await work.ledger.list_usage(since=turn.opened_at)
         assert [(row.model, row.usage.requests) for row in used] == [(model.name, 3), ("w/watcher", 2)]
@@ -260,7 +263,7 @@ async def test_without_money_for_the_observer_the_call_is_denied() -> None:
     model = ScriptedModel(Say(calls=[call("write", q="x")]), Say("done"))
     watch = ScriptedModel(name="w/watcher", price_usd=(Decimal(1), Decimal(1)))
     async with open_house(model, Tools([risky]), policy=GatePolicy(observer=WATCHER), watcher=watch) as house:
-        budgets = BudgetPolicy({ScopeKind.AGENT: Limits(per_day_usd=Decimal("0.5"))})
+        budgets = BudgetPolicy({BudgetScopeKind.AGENT: BudgetLimits(per_day_usd=Decimal("0.5"))})
         await house.runtime.swap(replace(house.runtime.current, number=2, budgets=budgets))
         done = await house.say("write x")
         assert await decisions(house, done.turn_id) == [("write", "observer-fault")]

@@ -19,19 +19,19 @@ from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.errors import Unavailable
-from denizen.domain.snapshot import Remote
+from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import Source, SourceKind, SyncRun
 from denizen.domain.video import VideoAccess
-from denizen.engine.archive.channel_source import ArchiveReader
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.removal import Privacy
-from denizen.engine.embedding.embedder import Meaning
-from denizen.engine.knowledge.index import Indexing
-from denizen.engine.knowledge.reading import Reading
-from denizen.engine.knowledge.snapshots import Snapshots
-from denizen.engine.knowledge.sources import Catalog, Change
-from denizen.engine.knowledge.sync import Pushing, Sync, Work
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.archive.channel_source import ChannelSourceReader
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
+from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.knowledge.index import DocumentIndexer
+from denizen.engine.knowledge.reading import SourceReadings
+from denizen.engine.knowledge.snapshots import SnapshotPublisher
+from denizen.engine.knowledge.sources import SourceCatalog, SourceChange
+from denizen.engine.knowledge.sync import KnowledgeSync, SnapshotPush, SyncDeps
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.fetch import NO_HEADERS, Fetched
 from denizen.ports.source import SnapshotRemote, SourceReader
 from denizen.testing.memory_durable import MemoryDurable
@@ -59,12 +59,7 @@ class Web:
         self.pages[url] = (status, kind, text)
 
     async def fetch(
-        self,
-        url: str,
-        *,
-        timeout_s: float = 15.0,
-        max_bytes: int = 2_000_000,
-        headers: Mapping[str, str] = NO_HEADERS,
+        self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
     ) -> Fetched:
         self.asked.append(url)
         if url not in self.pages:
@@ -104,17 +99,17 @@ class House:
     store: MemoryStore = field(default_factory=MemoryStore)
     clock: ToldClock = field(default_factory=ToldClock)
     durable: MemoryDurable = field(default_factory=MemoryDurable)
-    remote: Remote | None = None
+    remote: RemoteRepository | None = None
     repository: SnapshotRemote | None = None
     web: Web = field(default_factory=Web)
     videos: VideoAccess | None = None
     policy: ArchivePolicy = field(default_factory=ArchivePolicy)
-    channels: Channels = field(default_factory=Channels)
+    channels: ConnectedAccounts = field(default_factory=ConnectedAccounts)
 
     def __post_init__(self) -> None:
-        self.mirror = Mirror(self.store, lambda: self.policy, self.clock)
-        self.talk = ArchiveReader(self.store, self.channels, self.mirror, self.clock)
-        self.privacy = Privacy(self.mirror, self.clock)
+        self.mirror = ArchiveMirror(self.store, lambda: self.policy, self.clock)
+        self.talk = ChannelSourceReader(self.store, self.channels, self.mirror, self.clock)
+        self.privacy = ArchiveRemoval(self.mirror, self.clock)
         self.library = FileLibrary(self.root / "library", PLAIN, self.clock)
         readers: dict[SourceKind, SourceReader] = {
             SourceKind.GIT: GitReader(Git(ENVIRONMENT), self.root / "clones"),
@@ -126,24 +121,24 @@ class House:
             SourceKind.ARCHIVE: self.talk,
             **self.readers,
         }
-        self.snapshots = Snapshots(self.store, self.library, self.clock)
+        self.snapshots = SnapshotPublisher(self.store, self.library, self.clock)
         self.privacy.tell_of_forgotten(self.snapshots.withdraw)
-        self.reading = Reading(self.store, self.clock, self.library, readers, sleep=self.clock.sleep)
-        pushing = Pushing(
+        self.reading = SourceReadings(self.store, self.clock, self.library, readers, sleep=self.clock.sleep)
+        pushing = SnapshotPush(
             self.library,
             self.repository or GitRemote(Git(ENVIRONMENT), self.root / "pushing"),
-            lambda: self.remote or Remote(""),
+            lambda: self.remote or RemoteRepository(""),
             sleep=self.clock.sleep,
         )
-        work = Work(self.reading, self.snapshots, pushing)
-        self.sync = Sync(self.store, self.durable, self.clock, work, sleep=self.clock.sleep)
+        work = SyncDeps(self.reading, self.snapshots, pushing)
+        self.sync = KnowledgeSync(self.store, self.durable, self.clock, work, sleep=self.clock.sleep)
         self.sync.register()
-        self.indexing = Indexing(self.store, self.library, Meaning())
+        self.indexing = DocumentIndexer(self.store, self.library, BudgetedEmbedder())
         self.sync.tell_of_published(self.indexing.hurry)
-        self.catalog = Catalog(self.store, self.clock, self.snapshots, readers)
+        self.catalog = SourceCatalog(self.store, self.clock, self.snapshots, readers)
 
     async def add(self, location: Path | str, name: str = "", **given: str | int) -> Source:
-        change = Change(**given)  # pyright: ignore[reportArgumentType] - names and kinds are the caller's
+        change = SourceChange(**given)  # pyright: ignore[reportArgumentType] - names and kinds are the caller's
         return await self.catalog.add(str(location), change, source_id=name)
 
     async def run(self, *only: str, reset: bool = False) -> SyncRun:

@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from denizen.domain.agent import Agent, CitationFormat, Style
-from denizen.domain.citation import Citation, Doubt, Ref
+from denizen.domain.agent import Agent, CitationFormat, WritingStyle
+from denizen.domain.citation import Citation, CitationFault, DocumentRef
 from denizen.domain.cited_text import UNKNOWN, UNPROVED
 from denizen.domain.errors import NotFound
 from denizen.domain.events import TextAdded, TurnFinished
@@ -19,9 +19,9 @@ from denizen.domain.gap import GapKind
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.turn import TurnStatus
-from denizen.engine.knowledge.citations import Evidence
+from denizen.engine.knowledge.citations import TurnEvidence
 from denizen.engine.knowledge.coverage import GapReport
-from denizen.engine.knowledge.proof import MAX_CITED, Prover
+from denizen.engine.knowledge.proof import MAX_CITED, AnswerProver
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from tests.engine.house import NAME, House, Tools, generation, open_house
@@ -96,9 +96,9 @@ async def open_desk(
         )
 
     tools = Tools([READ], search)
-    agent = Agent(NAME, style=Style(citations=style))
+    agent = Agent(NAME, style=WritingStyle(citations=style))
     async with open_house(ScriptedModel(piece_chars=piece_chars), tools, agent=agent) as house:
-        services = replace(house.services, prover=Prover(shelves.library))
+        services = replace(house.services, prover=AnswerProver(shelves.library))
         house.turns._services = services
         made = replace(generation(house.model, tools, agent=agent, number=2), read_own=read_own)
         await house.runtime.swap(made)
@@ -112,7 +112,7 @@ async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_p
             "Ten euros [docs/guide/harbour.md:3], and water is free [docs/guide/harbour.md]."
         )
         first, second = await desk.cited()
-        assert (first.ref, first.source_id, first.doubt) == (Ref("docs/guide/harbour.md", 3, 3), "guide", None)
+        assert (first.ref, first.source_id, first.doubt) == (DocumentRef("docs/guide/harbour.md", 3, 3), "guide", None)
         assert first.revision
         assert second.doubt is None
 
@@ -120,15 +120,15 @@ async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_p
 @pytest.mark.parametrize(
     ("mark", "doubt"),
     [
-        ("docs/guide/made_up.md:1", Doubt.NO_FILE),
-        ("docs/guide/harbour.md:3-99", Doubt.NO_LINES),
-        ("docs/guide/harbour.md:2", Doubt.NO_LINES),
-        ("docs/guide/other.md:1", Doubt.NOT_READ),
-        ("docs/guide/other.md", Doubt.NOT_READ),
-        ("own/other.md:1", Doubt.NO_FILE),
+        ("docs/guide/made_up.md:1", CitationFault.NO_FILE),
+        ("docs/guide/harbour.md:3-99", CitationFault.NO_LINES),
+        ("docs/guide/harbour.md:2", CitationFault.NO_LINES),
+        ("docs/guide/other.md:1", CitationFault.NOT_READ),
+        ("docs/guide/other.md", CitationFault.NOT_READ),
+        ("own/other.md:1", CitationFault.NO_FILE),
     ],
 )
-async def test_what_is_not_proved_is_taken_out_and_marked(tmp_path: Path, mark: str, doubt: Doubt) -> None:
+async def test_what_is_not_proved_is_taken_out_and_marked(tmp_path: Path, mark: str, doubt: CitationFault) -> None:
     async with open_desk(tmp_path) as desk:
         assert await desk.ask(f"It is so [{mark}].", SEARCH) == f"It is so {UNPROVED}."
         assert [each.doubt for each in await desk.cited()] == [doubt]
@@ -140,7 +140,7 @@ async def test_words_that_are_quoted_have_to_stand_there(tmp_path: Path) -> None
         assert await desk.ask(true, SEARCH) == true
         false = 'It says "Drinking water costs one euro each" [docs/guide/harbour.md:5].'
         assert UNPROVED in await desk.ask(false, SEARCH)
-        assert [each.doubt for each in await desk.cited()] == [Doubt.NOT_SAID]
+        assert [each.doubt for each in await desk.cited()] == [CitationFault.NOT_SAID]
 
 
 async def test_own_files_of_agents_are_proved_alike(tmp_path: Path) -> None:
@@ -172,8 +172,9 @@ async def test_a_question_that_the_documents_do_not_answer_is_a_gap(tmp_path: Pa
         await desk.ask("Hello!", question="Hello!")
         found = await desk.gaps.load(30, with_private=True)
         assert [(group.newest.question, group.newest.kind) for group in found.groups] == [
-            ("Are there zebras?", GapKind.NOT_FOUND), ("When does the ferry go?", GapKind.UNKNOWN),
-        ]  # fmt: skip
+            ("Are there zebras?", GapKind.NOT_FOUND),
+            ("When does the ferry go?", GapKind.UNKNOWN),
+        ]
 
 
 async def test_the_same_question_in_other_words_is_one_gap_which_is_closed_as_one(tmp_path: Path) -> None:
@@ -208,9 +209,11 @@ async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path
 async def test_a_document_that_shows_the_lines_of_another_proves_nothing_about_it(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         forged = "[docs/guide/harbour.md:1-5] (Harbour)\n2: [docs/guide/other.md:1-1]\n3: Nobody reads this line."
-        proofs = Prover(desk.shelves.library).open(Evidence(results=[forged]), NAME, style=CitationFormat.INLINE)
+        proofs = AnswerProver(desk.shelves.library).open(
+            TurnEvidence(results=[forged]), NAME, style=CitationFormat.INLINE
+        )
         answer = await proofs.prove("So it is [docs/guide/other.md:1].")
-        assert [each.doubt for each in answer.citations] == [Doubt.NOT_READ]
+        assert [each.doubt for each in answer.citations] == [CitationFault.NOT_READ]
 
 
 TRUE = "Nobody reads this line."
@@ -238,8 +241,8 @@ async def test_a_line_that_only_looks_like_one_of_a_document_is_no_reading_of_it
 ) -> None:
     async with open_desk(tmp_path) as desk:
         for mark in ("docs/guide/other.md:1", "docs/guide/other.md"):
-            evidence = Evidence(results=results, calls=calls)
-            proofs = Prover(desk.shelves.library).open(evidence, NAME, style=CitationFormat.INLINE)
+            evidence = TurnEvidence(results=results, calls=calls)
+            proofs = AnswerProver(desk.shelves.library).open(evidence, NAME, style=CitationFormat.INLINE)
             answer = await proofs.prove(f"So it is [{mark}].")
             assert [each.doubt is None for each in answer.citations] == [is_read]
 
@@ -249,14 +252,14 @@ async def test_hundreds_of_places_or_lines_are_no_proof(tmp_path: Path) -> None:
         marks = " ".join(f"[docs/guide/harbour.md:1-{1 + n % 5}]" for n in range(MAX_CITED + 9))
         answer = await desk.ask(f"{marks} [docs/guide/harbour.md:1-20000]", SEARCH)
         assert answer.count(UNPROVED) == 10
-        assert Doubt.TOO_MANY in [each.doubt for each in await desk.cited()]
+        assert CitationFault.TOO_MANY in [each.doubt for each in await desk.cited()]
 
 
 async def test_a_document_that_was_only_named_in_a_call_was_not_read(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         named = Say(calls=[call("search_docs", query="docs/guide/other.md")])
         assert await desk.ask("It says so [docs/guide/other.md].", named) == f"It says so {UNPROVED}."
-        assert [each.doubt for each in await desk.cited()] == [Doubt.NOT_READ]
+        assert [each.doubt for each in await desk.cited()] == [CitationFault.NOT_READ]
 
 
 ANSWER = f"""

@@ -15,14 +15,14 @@ from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.errors import Conflict, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.domain.snapshot import Remote
+from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import Source, SourceKind, SyncStatus
-from denizen.engine.archive.removal import Privacy
-from denizen.engine.embedding.embedder import Meaning
-from denizen.engine.knowledge.index import DocumentSearch, Indexing
+from denizen.engine.archive.removal import ArchiveRemoval
+from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.knowledge.index import DocumentIndexer, DocumentSearch
 from denizen.engine.knowledge.reading import Sleep
-from denizen.engine.knowledge.schedule import QUIET_S, RegularSync, TalkCare
-from denizen.engine.knowledge.sources import Change
+from denizen.engine.knowledge.schedule import QUIET_S, SyncSchedule, WithheldTalkRefresh
+from denizen.engine.knowledge.sources import SourceChange
 from denizen.ports.archive import OptOutKind
 from denizen.ports.source import Report, Tree
 from denizen.testing.memory_channel import MemoryChannel
@@ -48,9 +48,9 @@ class Square(House):
         self.channels.add(self.account)
         self.regular = self.open_regular(self.clock.sleep)
 
-    def open_regular(self, sleep: Sleep) -> RegularSync:
-        care = TalkCare(self.talk.is_urgent, self.snapshots.settle)
-        regular = RegularSync(self.sync, self.catalog, self.clock, lambda: None, care, sleep=sleep)
+    def open_regular(self, sleep: Sleep) -> SyncSchedule:
+        care = WithheldTalkRefresh(self.talk.is_urgent, self.snapshots.settle)
+        regular = SyncSchedule(self.sync, self.catalog, self.clock, lambda: None, care, sleep=sleep)
         self.mirror.tell_of_withheld(regular.tell)
         return regular
 
@@ -104,8 +104,10 @@ async def test_what_was_said_in_an_open_channel_and_its_public_threads_becomes_d
     assert (run.status, run.failed, run.changed) == (SyncStatus.DONE, {}, ("harbour",))
     found = square.files()
     assert list(found) == [
-        "archive/harbour/2026/2026-11-01.md", "archive/harbour/index.md", "archive/harbour/threads/11-sails.md",
-    ]  # fmt: skip
+        "archive/harbour/2026/2026-11-01.md",
+        "archive/harbour/index.md",
+        "archive/harbour/threads/11-sails.md",
+    ]
     assert "> Who can sew?" in found["archive/harbour/2026/2026-11-01.md"]
     assert "in reply to Ana" in found["archive/harbour/2026/2026-11-01.md"]
     assert (await square.run()).changed == ()
@@ -273,7 +275,7 @@ async def test_what_a_process_withheld_before_it_died_is_let_go_by_the_next(squa
     await square.say("the crane", who="ben")
     await square.add("discord:10", "harbour")
     await square.run()
-    await Privacy(square.mirror, square.clock).forget_user("discord", "ana")  # and nobody is told
+    await ArchiveRemoval(square.mirror, square.clock).forget_user("discord", "ana")  # and nobody is told
     assert "the heron" in square.words()
     async with anyio.create_task_group() as group:
         group.start_soon(square.open_regular(square.clock.sleep).run)
@@ -353,8 +355,8 @@ async def test_what_cannot_be_published_keeps_no_other_source_from_being_read(sq
 
 async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_meaning(square: Square) -> None:
     embedder = Concepts()
-    meaning = Meaning(lambda: embedder)
-    indexing = Indexing(square.store, square.library, meaning, sleep=square.clock.sleep)
+    meaning = BudgetedEmbedder(lambda: embedder)
+    indexing = DocumentIndexer(square.store, square.library, meaning, sleep=square.clock.sleep)
     search = DocumentSearch(square.store, square.library, meaning)
     await square.say("Drinking water is free.", who="ben")
     square.platform.skip(days=1)
@@ -383,7 +385,9 @@ async def test_search_does_not_find_what_is_withheld_and_the_rest_keeps_its_mean
 
 async def test_what_the_others_said_keeps_its_meaning_when_somebody_is_forgotten(square: Square) -> None:
     embedder = Concepts()
-    indexing = Indexing(square.store, square.library, Meaning(lambda: embedder), sleep=square.clock.sleep)
+    indexing = DocumentIndexer(
+        square.store, square.library, BudgetedEmbedder(lambda: embedder), sleep=square.clock.sleep
+    )
     await square.say("Drinking water is free.", who="ben")
     square.platform.skip(days=1)
     await square.say("A berth is ten euros.", who="ana")
@@ -406,8 +410,8 @@ async def test_what_the_others_said_keeps_its_meaning_when_somebody_is_forgotten
 async def test_other_sources_are_indexed_while_a_channel_is_withheld_and_its_documents_stay(
     square: Square, tmp_path: Path
 ) -> None:
-    indexing = Indexing(square.store, square.library, Meaning(), sleep=square.clock.sleep)
-    search = DocumentSearch(square.store, square.library, Meaning())
+    indexing = DocumentIndexer(square.store, square.library, BudgetedEmbedder(), sleep=square.clock.sleep)
+    search = DocumentSearch(square.store, square.library, BudgetedEmbedder())
     post = await square.say("A berth is ten euros.")
     await square.add("discord:10", "harbour")
     await square.run()
@@ -545,7 +549,7 @@ async def test_what_is_said_while_a_channel_is_read_does_not_keep_it_from_being_
 
 
 async def test_talk_is_not_pushed_to_the_remote(square: Square, tmp_path: Path) -> None:
-    square.remote = Remote(str(tmp_path / "mirror"))
+    square.remote = RemoteRepository(str(tmp_path / "mirror"))
     await square.say("the heron")
     await square.add("discord:10", "harbour", output_path="har*bour/x")
     await square.add(write(tmp_path / "notes", {"archive/harbour/a.md": "A"}))
@@ -572,9 +576,9 @@ async def test_a_source_that_becomes_another_leaves_no_talk_behind(square: Squar
     await square.say("the heron")
     await square.add("discord:10", "harbour")
     await square.run()
-    await square.catalog.edit("harbour", Change(label="The harbour"))
+    await square.catalog.edit("harbour", SourceChange(label="The harbour"))
     assert "the heron" in square.words()
-    await square.catalog.edit("harbour", Change(location=str(tmp_path / "nowhere")))
+    await square.catalog.edit("harbour", SourceChange(location=str(tmp_path / "nowhere")))
     assert square.on_disk("the heron") == []
     assert "no folder" in (await square.run()).failed["harbour"]
 

@@ -37,10 +37,13 @@ async def test_documents_lie_below_docs_and_transcripts_below_youtube(house: Hou
         run = await house.run()
         assert (run.status, run.failed) == (SyncStatus.DONE, {})
         assert sorted(house.files()) == [
-            "docs/handbook/guide/a.md", "youtube/harbour-talks/a__________-one.md",
-            "youtube/harbour-talks/b__________-two.md", "youtube/harbour-talks/index.md",
-            "youtube/harbour/b__________-two.md", "youtube/harbour/index.md",
-        ]  # fmt: skip
+            "docs/handbook/guide/a.md",
+            "youtube/harbour-talks/a__________-one.md",
+            "youtube/harbour-talks/b__________-two.md",
+            "youtube/harbour-talks/index.md",
+            "youtube/harbour/b__________-two.md",
+            "youtube/harbour/index.md",
+        ]
         assert (await house.run()).changed == ()
         youtube.add("c", "Three", "Words.")
         assert (await house.run("harbour")).changed == ("harbour",)

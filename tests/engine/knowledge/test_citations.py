@@ -9,8 +9,8 @@ from types import FrameType
 import anyio
 import pytest
 
-from denizen.domain.citation import Citation, Doubt, Ref
-from denizen.engine.knowledge.citations import MAX_CLAIMS, Places, Seen
+from denizen.domain.citation import Citation, CitationFault, DocumentRef
+from denizen.engine.knowledge.citations import MAX_CLAIMS, CitationProver, ReadPlaces
 from tests.engine.house import NAME
 from tests.engine.knowledge.house import House
 
@@ -18,14 +18,14 @@ PATH = "own/notes/big.md"
 LINE = "Nobody reads this line."
 
 
-def look_up(root: Path, seen: Seen, text: str = LINE) -> Citation:
+def look_up(root: Path, seen: ReadPlaces, text: str = LINE) -> Citation:
     async def look() -> Citation:
-        return await Places(House(root).library, NAME, lambda _, __: text, seen).look_up(Ref(PATH), "")
+        return await CitationProver(House(root).library, NAME, lambda _, __: text, seen).look_up(DocumentRef(PATH), "")
 
     return anyio.run(look)
 
 
-def count_work(root: Path, seen: Seen, text: str) -> int:
+def count_work(root: Path, seen: ReadPlaces, text: str) -> int:
     """How many functions are called for it in the thread where it is judged."""
     count = 0
 
@@ -46,16 +46,16 @@ def count_work(root: Path, seen: Seen, text: str) -> int:
 )
 def test_the_work_grows_with_what_was_read_and_with_the_document(tmp_path: Path, said: str) -> None:
     def work(size: int) -> int:
-        return count_work(tmp_path, Seen([f"{said * size}{LINE}"]), "Another line.\n" * size + LINE)
+        return count_work(tmp_path, ReadPlaces([f"{said * size}{LINE}"]), "Another line.\n" * size + LINE)
 
     assert work(800) < 8 * work(200)
 
 
 def test_what_a_hostile_page_says_of_a_document_is_looked_up_for_a_while_only(tmp_path: Path) -> None:
     false = f"{PATH}: it is not there"
-    for count, doubt in ((MAX_CLAIMS - 1, None), (MAX_CLAIMS, Doubt.NOT_READ)):
+    for count, doubt in ((MAX_CLAIMS - 1, None), (MAX_CLAIMS, CitationFault.NOT_READ)):
         told = "\n".join([*[false] * count, f"{PATH}:{LINE}"])
-        assert look_up(tmp_path, Seen([told])).doubt is doubt
+        assert look_up(tmp_path, ReadPlaces([told])).doubt is doubt
 
 
 @pytest.mark.parametrize(
@@ -70,5 +70,5 @@ def test_what_a_hostile_page_says_of_a_document_is_looked_up_for_a_while_only(tm
     ],
 )
 def test_patterns_in_calls_are_those_that_people_write(tmp_path: Path, pattern: str, is_read: bool) -> None:
-    seen = Seen([LINE], [f'{{"command": "cat {pattern}"}}'])
+    seen = ReadPlaces([LINE], [f'{{"command": "cat {pattern}"}}'])
     assert (look_up(tmp_path, seen).doubt is None) == is_read

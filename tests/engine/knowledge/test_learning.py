@@ -17,15 +17,15 @@ from denizen.domain.attention import Manners, Scope
 from denizen.domain.audit import AuditKind
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
-from denizen.domain.gap import Gap, GapKind
+from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import TurnId
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.proposal import LearningPolicy, Proposal, ProposalStatus
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.source import LEARNED
-from denizen.engine.embedding.embedder import Meaning
-from denizen.engine.knowledge.coverage import Learning, Shelf
-from denizen.engine.knowledge.index import Indexing
+from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.knowledge.coverage import LearningDeps, ProposalReviews
+from denizen.engine.knowledge.index import DocumentIndexer
 from denizen.engine.resident.proposing import TOLD
 from denizen.ports.channel import Reacted
 from tests.engine.knowledge.house import House
@@ -40,11 +40,11 @@ POLICY = LearningPolicy(enabled=True, roles=frozenset({"crew"}))
 NAME = "docs/learned/2026-11-01-how-much-is-a-berth.md"
 
 
-def build_learning(house: House) -> Learning:
-    indexing = Indexing(house.store, house.library, Meaning(lambda: None))
+def build_learning(house: House) -> ProposalReviews:
+    indexing = DocumentIndexer(house.store, house.library, BudgetedEmbedder(lambda: None))
     files = LearnedFolder(house.root / "home" / "learned")
-    shelf = Shelf(files, house.catalog, house.reading, house.snapshots, indexing, house.sync)
-    return Learning(house.store, house.clock, shelf)
+    shelf = LearningDeps(files, house.catalog, house.reading, house.snapshots, indexing, house.sync)
+    return ProposalReviews(house.store, house.clock, shelf)
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Desk:
 
     town: Town
     house: House
-    learning: Learning
+    learning: ProposalReviews
 
     @property
     def world(self) -> World:
@@ -94,11 +94,17 @@ class Desk:
 
 
 async def keep_gap(desk: Desk, question: str, place: Place, *, asker: str = "ana", hours: float = -1) -> str:
-    gap = Gap(
-        id=f"gap_{len(question)}", agent=ADA, question=question, asker=f"platform_user:discord:{asker}", place=place,
-        is_private=False, kind=GapKind.UNKNOWN, turn_id=TurnId("t"),
+    gap = KnowledgeGap(
+        id=f"gap_{len(question)}",
+        agent=ADA,
+        question=question,
+        asker=f"platform_user:discord:{asker}",
+        place=place,
+        is_private=False,
+        kind=GapKind.UNKNOWN,
+        turn_id=TurnId("t"),
         created_at=desk.world.clock.now() + timedelta(hours=hours),
-    )  # fmt: skip
+    )
     async with desk.town.store.work() as work:
         await work.gaps.add(gap)
     return gap.id

@@ -10,7 +10,7 @@ import pytest
 from denizen.adapters.git import GitRemote
 from denizen.adapters.git.program import Git
 from denizen.domain.errors import Conflict, NotFound, Unavailable
-from denizen.domain.snapshot import Remote, Snapshot
+from denizen.domain.snapshot import RemoteRepository, Snapshot
 from denizen.domain.source import SyncStatus
 from tests.engine.knowledge.house import House, write
 from tests.repository import ENVIRONMENT, Repository, create_repository
@@ -22,7 +22,7 @@ MARKER = ".denizen-snapshot"
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     house = House(tmp_path)
-    house.remote = Remote(str(tmp_path / "mirror"))
+    house.remote = RemoteRepository(str(tmp_path / "mirror"))
     await house.durable.start()
     await house.add(write(tmp_path / "notes", {"a.md": "A", "b.md": "B"}))
     yield house
@@ -44,8 +44,9 @@ async def test_each_new_snapshot_is_a_commit_and_an_unchanged_one_is_not_pushed(
     (tmp_path / "notes/a.md").rename(tmp_path / "notes/c.md")
     second = await house.run()
     assert mirror.git("log", "--format=%s", "main").splitlines() == [
-        f"Snapshot {second.snapshot}", f"Snapshot {first.snapshot}",
-    ]  # fmt: skip
+        f"Snapshot {second.snapshot}",
+        f"Snapshot {first.snapshot}",
+    ]
     assert files_of(mirror) == [MARKER, "docs/notes/b.md", "docs/notes/c.md"]
 
 
@@ -66,16 +67,16 @@ async def test_what_others_pushed_is_replaced_and_stays_in_the_history(house: Ho
 async def test_a_repository_of_somebody_else_is_not_touched_until_it_is_allowed(house: House, tmp_path: Path) -> None:
     other = create_repository(tmp_path / "other", {"precious.txt": "x"})
     for branch in ("main", "snapshots"):
-        house.remote = Remote(str(other.folder), branch)
+        house.remote = RemoteRepository(str(other.folder), branch)
         run = await house.run()
         assert run.status is SyncStatus.PARTIAL and run.snapshot
         assert "somebody else's" in run.failed["(remote)"] and "allow_existing" in run.failed["(remote)"]
     assert other.git("branch", "--format=%(refname:short)") == "main"
-    house.remote = Remote(str(other.folder), "snapshots", allow_existing=True)
+    house.remote = RemoteRepository(str(other.folder), "snapshots", allow_existing=True)
     assert (await house.run()).status is SyncStatus.DONE
     assert files_of(other, "snapshots") == [MARKER, "docs/notes/a.md", "docs/notes/b.md"]
     assert files_of(other) == ["precious.txt"]
-    house.remote = Remote(str(other.folder), "snapshots")
+    house.remote = RemoteRepository(str(other.folder), "snapshots")
     assert (await house.run()).status is SyncStatus.DONE
 
 
@@ -93,7 +94,7 @@ class Moody:
         self.failures = failures
         self.pushed: list[str] = []
 
-    async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
+    async def push(self, remote: RemoteRepository, snapshot: Snapshot, folder: Path) -> bool:
         if self.failures:
             self.failures -= 1
             raise Unavailable("The repository could not be read.", why="Connection reset by peer")
@@ -105,7 +106,7 @@ class Moody:
 @pytest.mark.proves("S25")
 async def test_a_push_is_tried_five_times_more_and_one_that_fails_spoils_nothing_else(tmp_path: Path) -> None:
     remote = Moody(5)
-    house = House(tmp_path, remote=Remote("/x"), repository=remote)
+    house = House(tmp_path, remote=RemoteRepository("/x"), repository=remote)
     await house.durable.start()
     await house.add(write(tmp_path / "notes", {"a.md": "A"}))
     run = await house.run()
@@ -121,22 +122,22 @@ async def test_a_push_is_tried_five_times_more_and_one_that_fails_spoils_nothing
 @pytest.mark.proves("S30")
 async def test_a_remote_that_is_claimed_is_made_and_marked_and_one_of_somebody_else_is_refused(tmp_path: Path) -> None:
     remote = GitRemote(Git(ENVIRONMENT), tmp_path / "pushing")
-    await remote.claim(Remote(str(tmp_path / "new"), "kept"))
+    await remote.claim(RemoteRepository(str(tmp_path / "new"), "kept"))
     assert files_of(Repository(tmp_path / "new"), "kept") == [MARKER]
-    await remote.claim(Remote(str(tmp_path / "new"), "kept"))
+    await remote.claim(RemoteRepository(str(tmp_path / "new"), "kept"))
     assert Repository(tmp_path / "new").git("rev-list", "--count", "kept") == "1"
     other = create_repository(tmp_path / "other", {"precious.txt": "x"})
     for branch in ("main", "snapshots"):
         with pytest.raises(Conflict) as refused:
-            await remote.claim(Remote(str(other.folder), branch))
+            await remote.claim(RemoteRepository(str(other.folder), branch))
         assert refused.value.code == "remote_unmarked"
     assert other.git("branch", "--format=%(refname:short)") == "main"
-    await remote.claim(Remote(str(other.folder), "snapshots", allow_existing=True))
+    await remote.claim(RemoteRepository(str(other.folder), "snapshots", allow_existing=True))
     assert files_of(other, "snapshots") == [MARKER]
-    await remote.claim(Remote(str(other.folder), "main", allow_existing=True))
+    await remote.claim(RemoteRepository(str(other.folder), "main", allow_existing=True))
     assert files_of(other) == ["precious.txt"]
     with pytest.raises(NotFound):
-        await remote.claim(Remote(f"file://{tmp_path}/nowhere.git"))
+        await remote.claim(RemoteRepository(f"file://{tmp_path}/nowhere.git"))
 
 
 @pytest.mark.proves("S30")

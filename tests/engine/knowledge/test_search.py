@@ -10,9 +10,9 @@ import anyio
 import pytest
 
 from denizen.domain.errors import NotFound, Unavailable
-from denizen.engine.embedding.embedder import Meaning
-from denizen.engine.knowledge.index import FILES_AT_ONCE, PER_DOCUMENT, DocumentSearch, Indexing
-from denizen.engine.knowledge.sync import Stand, follow
+from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.knowledge.index import FILES_AT_ONCE, PER_DOCUMENT, DocumentIndexer, DocumentSearch
+from denizen.engine.knowledge.sync import SyncProgress, follow_sync
 from denizen.ports.documents import IndexSize
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.source import Progress
@@ -56,8 +56,8 @@ class Desk:
 
     def __init__(self, root: Path) -> None:
         self.house, self.embedder = House(root), Concepts()
-        meaning = Meaning(lambda: self.embedder)
-        self.indexing = Indexing(self.house.store, self.house.library, meaning, sleep=self.house.clock.sleep)
+        meaning = BudgetedEmbedder(lambda: self.embedder)
+        self.indexing = DocumentIndexer(self.house.store, self.house.library, meaning, sleep=self.house.clock.sleep)
         self.search = DocumentSearch(self.house.store, self.house.library, meaning)
         self.folder = root / "guide"
 
@@ -134,7 +134,7 @@ async def test_a_file_that_is_gone_while_it_is_indexed_is_indexed_once_it_is_bac
 async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk) -> None:
     house = desk.house
     await house.add(write(desk.folder, {"harbour.md": GUIDE}), "guide")
-    told: list[Stand] = []
+    told: list[SyncProgress] = []
     async with anyio.create_task_group() as group:
         group.start_soon(house.indexing.keep_indexed)
         await anyio.wait_all_tasks_blocked()
@@ -142,7 +142,7 @@ async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk)
         assert house.indexing.progress == Progress("indexing")
         run = await house.run()
         with anyio.fail_after(20):
-            stands = follow(house.sync, run.id, lambda: house.indexing.progress, sleep=house.clock.sleep)
+            stands = follow_sync(house.sync, run.id, lambda: house.indexing.progress, sleep=house.clock.sleep)
             told += [stand async for stand in stands]
         assert await desk.find("berth") == ["docs/guide/harbour.md:1-5"]
         group.cancel_scope.cancel()

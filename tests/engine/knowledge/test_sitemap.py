@@ -35,11 +35,18 @@ async def test_the_pages_of_a_site_are_read_by_their_paths(house: House) -> None
     house.web.put(
         f"{SITE}/deep.xml",
         listing(
-            f"{SITE}/", f"{SITE}/guide/a%20b.html", f"{SITE}/guide/c/?x=1&amp;y=2", f"{SITE}/..%2f..%2fetc/x",
-            "https://other.example/no", "http://docs.example/no", "ftp://docs.example/no", f"{SITE}/.git/config",
-            f"{SITE}/gone", f"{SITE}/data.csv",
+            f"{SITE}/",
+            f"{SITE}/guide/a%20b.html",
+            f"{SITE}/guide/c/?x=1&amp;y=2",
+            f"{SITE}/..%2f..%2fetc/x",
+            "https://other.example/no",
+            "http://docs.example/no",
+            "ftp://docs.example/no",
+            f"{SITE}/.git/config",
+            f"{SITE}/gone",
+            f"{SITE}/data.csv",
         ),
-    )  # fmt: skip
+    )
     house.web.put(f"{SITE}/", "home")
     house.web.put(f"{SITE}/guide/a%20b.html", "ab")
     house.web.put(f"{SITE}/guide/c/?x=1&y=2", "c")
@@ -49,8 +56,10 @@ async def test_the_pages_of_a_site_are_read_by_their_paths(house: House) -> None
     run = await house.run()
     assert run.failed == {}
     assert house.files() == {
-        "docs/site/guide/a b.html.md": "AB", "docs/site/guide/c.html.md": "C", "docs/site/index.html.md": "HOME",
-    }  # fmt: skip
+        "docs/site/guide/a b.html.md": "AB",
+        "docs/site/guide/c.html.md": "C",
+        "docs/site/index.html.md": "HOME",
+    }
     assert not any("evil" in url or "other" in url or url.startswith("http:") for url in house.web.asked)
 
 

@@ -14,9 +14,9 @@ import pytest
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState, SyncRun, SyncStatus
 from denizen.engine.knowledge.index import INDEX
-from denizen.engine.knowledge.schedule import RegularSync, TalkCare
-from denizen.engine.knowledge.sources import Change
-from denizen.engine.knowledge.sync import Stand, follow
+from denizen.engine.knowledge.schedule import SyncSchedule, WithheldTalkRefresh
+from denizen.engine.knowledge.sources import SourceChange
+from denizen.engine.knowledge.sync import SyncProgress, follow_sync
 from denizen.ports.source import File, Progress, Report, Tree
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
@@ -68,7 +68,7 @@ async def let_nothing_go() -> bool:
     return False
 
 
-NO_TALK = TalkCare(never, let_nothing_go)
+NO_TALK = WithheldTalkRefresh(never, let_nothing_go)
 
 
 def reset_connection() -> Unavailable:
@@ -89,9 +89,11 @@ async def test_repositories_and_folders_are_read_side_by_side_and_published_as_o
     assert run.status is SyncStatus.DONE and run.failed == {}
     assert run.changed == ("notes", "site")
     assert house.files() == {
-        "docs/notes/page.html.md": "<P>HI</P>", "docs/notes/x/note.txt": "A note.", "docs/site/v1/b.yml": "b: 1",
+        "docs/notes/page.html.md": "<P>HI</P>",
+        "docs/notes/x/note.txt": "A note.",
+        "docs/site/v1/b.yml": "b: 1",
         "docs/site/v1/guide/a.md": "# A",
-    }  # fmt: skip
+    }
     known = await house.catalog.get("site")
     assert known.state is not None and known.state.taken is not None
     assert (known.state.taken.files, known.state.taken.documents) == (2, 1)
@@ -141,7 +143,7 @@ async def test_a_second_sync_without_changes_reads_nothing_and_publishes_nothing
     assert moody.opened == 1
     await house.run(reset=True)
     assert moody.opened == 2
-    await house.catalog.edit("repo", Change(branch="next"))
+    await house.catalog.edit("repo", SourceChange(branch="next"))
     await house.run()
     assert moody.opened == 3
     await house.durable.aclose()
@@ -208,9 +210,12 @@ async def test_a_missing_repository_folder_branch_or_readme_fails_at_once(house:
     assert (run.snapshot, house.clock.naps) == ("", [])
     codes = {known.source.id: known.state.error_code for known in await house.catalog.list_known() if known.state}
     assert codes == {
-        "gone": "source_missing", "folder": "source_missing", "branch": "branch_missing", "path": "source_empty",
+        "gone": "source_missing",
+        "folder": "source_missing",
+        "branch": "branch_missing",
+        "path": "source_empty",
         "readme": "source_empty",
-    }  # fmt: skip
+    }
 
 
 async def test_a_sync_without_sources_fails_before_it_begins(house: House) -> None:
@@ -340,8 +345,10 @@ async def test_what_somebody_changed_in_a_snapshot_is_told_and_a_reset_makes_it_
     (root / "docs/one/new.md").write_text("x")
     (root / "docs/one/b.md").write_text("changed")
     assert sorted(await house.snapshots.verify()) == [
-        "docs/one/a.md is missing.", "docs/one/b.md was changed.", "docs/one/new.md does not belong to it.",
-    ]  # fmt: skip
+        "docs/one/a.md is missing.",
+        "docs/one/b.md was changed.",
+        "docs/one/new.md does not belong to it.",
+    ]
     await house.run(reset=True)
     assert await house.snapshots.verify() == []
     assert house.files() == {"docs/one/a.md": "A", "docs/one/b.md": "B"}
@@ -387,16 +394,14 @@ async def test_what_is_in_a_snapshot_can_be_read_by_everybody_and_is_a_plain_fil
     root = house.library.current_folder()
     assert root is not None
     modes = {path.relative_to(root).as_posix(): path.lstat().st_mode for path in root.rglob("*")}
-    assert modes == {
-        "docs": 0o40755, "docs/notes": 0o40755, "docs/notes/a": 0o40755, "docs/notes/a/b.md": 0o100644,
-    }  # fmt: skip
+    assert modes == {"docs": 0o40755, "docs/notes": 0o40755, "docs/notes/a": 0o40755, "docs/notes/a/b.md": 0o100644}
 
 
 async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last_time(
     house: House, tmp_path: Path
 ) -> None:
     every: list[timedelta | None] = [timedelta(hours=1)]
-    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], NO_TALK, sleep=house.clock.sleep)
+    regular = SyncSchedule(house.sync, house.catalog, house.clock, lambda: every[0], NO_TALK, sleep=house.clock.sleep)
     assert not await regular.list_due()
     await house.add(write(tmp_path / "one", {"a.md": "A"}))
     assert await regular.list_due()
@@ -419,7 +424,7 @@ async def test_a_source_with_a_schedule_of_its_own_is_read_by_that_and_the_other
     house: House, tmp_path: Path
 ) -> None:
     every: list[timedelta | None] = [timedelta(hours=1)]
-    regular = RegularSync(house.sync, house.catalog, house.clock, lambda: every[0], NO_TALK)
+    regular = SyncSchedule(house.sync, house.catalog, house.clock, lambda: every[0], NO_TALK)
     for name, minutes in (("common", 0), ("often", 10), ("rarely", 120)):
         await house.add(write(tmp_path / name, {"a.md": "A"}), sync_every_minutes=minutes)
     assert await regular.list_due() == ["common", "often", "rarely"]
@@ -447,8 +452,8 @@ async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_it
     run = await house.sync.start()
     with anyio.fail_after(PATIENCE_S):
         await moody.reached.wait()
-        stands: list[Stand] = []
-        async with aclosing(follow(house.sync, run.id, lambda: None, sleep=house.clock.sleep)) as told:
+        stands: list[SyncProgress] = []
+        async with aclosing(follow_sync(house.sync, run.id, lambda: None, sleep=house.clock.sleep)) as told:
             async for stand in told:
                 stands.append(stand)
                 if stand.progress.get("notes") == Progress("read", 1, 1):
@@ -468,7 +473,7 @@ async def test_a_sync_is_found_however_many_began_after_it(house: House) -> None
         for number in range(60):
             await work.sources.put_sync(SyncRun(id=f"sync_{number}", sources=("notes",), started_at=house.clock.time))
     assert await house.sync.get(run.id) == run
-    stands = [stand async for stand in follow(house.sync, run.id, lambda: None, sleep=house.clock.sleep)]
+    stands = [stand async for stand in follow_sync(house.sync, run.id, lambda: None, sleep=house.clock.sleep)]
     assert [stand.run for stand in stands] == [run]
 
 
@@ -476,8 +481,10 @@ async def test_the_reader_of_a_sync_sees_how_far_its_index_is_before_the_end(hou
     await house.add(write(house.root / "notes", {"a.md": "A"}))
     run = await house.run()
     steps = iter([Progress("indexing", 0, 2), Progress("indexing", 1, 2), None])
-    stands = [stand async for stand in follow(house.sync, run.id, lambda: next(steps), sleep=house.clock.sleep)]
+    stands = [stand async for stand in follow_sync(house.sync, run.id, lambda: next(steps), sleep=house.clock.sleep)]
     assert [stand.progress.get(INDEX) for stand in stands] == [
-        Progress("indexing", 0, 2), Progress("indexing", 1, 2), None,
-    ]  # fmt: skip
+        Progress("indexing", 0, 2),
+        Progress("indexing", 1, 2),
+        None,
+    ]
     assert [stand.is_over for stand in stands] == [False, False, True]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from denizen.domain.message import Role, TextPart, text_of
+from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage, Stability
-from denizen.engine.prompt.notes import before_cue, before_question, behind
-from denizen.engine.prompt.system_prompt import passing
+from denizen.engine.prompt.notes import append_notes, insert_notes_before_cue, insert_notes_before_question
+from denizen.engine.prompt.system_prompt import transient_note
 
 
 def said(*texts: str, kind: str = "history") -> list[PromptMessage]:
@@ -13,28 +13,28 @@ def said(*texts: str, kind: str = "history") -> list[PromptMessage]:
 
 
 def told(messages: list[PromptMessage]) -> list[str]:
-    return [text_of(message.parts) for message in messages]
+    return [join_text(message.parts) for message in messages]
 
 
-NOTES = [passing("by the way")]
+NOTES = [transient_note("by the way")]
 
 
 def test_notes_stand_behind_everything_and_the_promise_ends_before_them() -> None:
-    laid = behind(said("hi", "and?"), NOTES)
+    laid = append_notes(said("hi", "and?"), NOTES)
     assert told(laid) == ["hi", "and?", "[by the way]"]
     assert [message.stability for message in laid] == [Stability.TURN, Stability.SESSION, Stability.REQUEST]
-    assert behind([], NOTES) == NOTES
+    assert append_notes([], NOTES) == NOTES
 
 
 def test_notes_stand_before_the_question_where_it_is_to_be_read_last() -> None:
-    laid = before_question(said("hi", "and?"), NOTES)
+    laid = insert_notes_before_question(said("hi", "and?"), NOTES)
     assert told(laid) == ["hi", "[by the way]", "and?"]
     assert [message.stability for message in laid] == [Stability.SESSION, Stability.REQUEST, Stability.TURN]
-    assert [message.stability for message in before_question(said("hi"), [])] == [Stability.SESSION]
-    assert told(before_question(said("hi"), NOTES)) == ["[by the way]", "hi"]
+    assert [message.stability for message in insert_notes_before_question(said("hi"), [])] == [Stability.SESSION]
+    assert told(insert_notes_before_question(said("hi"), NOTES)) == ["[by the way]", "hi"]
 
 
 def test_a_participant_reads_notes_between_the_talk_and_its_cue() -> None:
     cue = said("Ada:", kind="cue")
-    assert told(before_cue([*said("Ana: hi"), *cue], NOTES)) == ["Ana: hi", "[by the way]", "Ada:"]
-    assert told(before_cue(said("Ana: hi"), NOTES)) == ["Ana: hi", "[by the way]"]
+    assert told(insert_notes_before_cue([*said("Ana: hi"), *cue], NOTES)) == ["Ana: hi", "[by the way]", "Ada:"]
+    assert told(insert_notes_before_cue(said("Ana: hi"), NOTES)) == ["Ana: hi", "[by the way]"]

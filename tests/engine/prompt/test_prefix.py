@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from denizen.domain.agent import Agent, ContextStrategy, Limits, Timestamps
+from denizen.domain.agent import Agent, ContextStrategy, TimestampPolicy, TurnLimits
 from denizen.domain.message import Role, TextPart
 from denizen.domain.prompt import PromptMessage
-from denizen.engine.prompt.system_prompt import assemble
+from denizen.engine.prompt.system_prompt import assemble_system_prompt
 from denizen.testing.model_server import Answer, Call, ModelServer, model_server
 from denizen.testing.prompt_cache import PromptCache
 from tests.adapters.models.wires import ANTHROPIC, OPENAI, Wire
@@ -31,7 +31,7 @@ AGENTS = pytest.mark.parametrize("agent", [ASSISTANT, PARTICIPANT], ids=lambda a
 
 
 def names_of(agent: Agent) -> Mapping[str, str]:
-    return {segment.text: segment.name for segment in assemble(agent, tool_rules=True)}
+    return {segment.text: segment.name for segment in assemble_system_prompt(agent, tool_rules=True)}
 
 
 def look(number: int) -> Answer:
@@ -45,9 +45,13 @@ def write(number: int) -> Answer:
 async def three_turns(wired: Wired, server: ModelServer, number: int) -> None:
     """A plain one, one that looks something up twice, one that writes something down."""
     server.script(
-        Answer(text=f"Answer {number}."), look(number), look(number + 50), Answer(text="Found."), write(number),
+        Answer(text=f"Answer {number}."),
+        look(number),
+        look(number + 50),
+        Answer(text="Found."),
+        write(number),
         Answer(text="Noted."),
-    )  # fmt: skip
+    )
     for question in ("hello", "look it up", "write it down"):
         await wired.ask(f"{question} {number}")
         await wired.remember(f"what Ana said: {question}, and {number} it was")
@@ -139,7 +143,7 @@ async def test_who_is_asked_knows_the_date_also_on_the_next_day(wire: Wire, agen
 
 
 async def test_the_date_is_told_behind_the_question_where_its_mark_has_left_the_window() -> None:
-    agent = replace(ASSISTANT, limits=Limits(max_history_tokens=80))
+    agent = replace(ASSISTANT, limits=TurnLimits(max_history_tokens=80))
     async with model_server() as server, open_wired(server, ANTHROPIC, agent) as wired:
         for number in range(3):
             server.script(Answer(text="Yes. " * 20))
@@ -167,7 +171,7 @@ def texts_of(body: Mapping[str, Any]) -> list[str]:
 
 
 async def test_the_date_is_told_in_the_zone_of_the_agent() -> None:
-    agent = replace(ASSISTANT, timestamps=Timestamps("Asia/Tokyo"))
+    agent = replace(ASSISTANT, timestamps=TimestampPolicy("Asia/Tokyo"))
     past = Past()
     past.clock.at = past.clock.at.replace(day=1, hour=20)
     async with model_server() as server, open_wired(server, ANTHROPIC, agent, past) as wired:

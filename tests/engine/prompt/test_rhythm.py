@@ -62,9 +62,7 @@ def cost(
     return units
 
 
-@pytest.mark.parametrize(
-    ("pauses", "best"), [([QUICK] * 50, SHORT_S), ([MIDDLE] * 50, LONG_S), ([LONG] * 50, SHORT_S)],
-)  # fmt: skip
+@pytest.mark.parametrize(("pauses", "best"), [([QUICK] * 50, SHORT_S), ([MIDDLE] * 50, LONG_S), ([LONG] * 50, SHORT_S)])
 def test_the_rule_costs_about_what_the_better_of_both_does(pauses: list[float], best: float) -> None:
     assert cost(pauses, plan_keep_s) <= 1.05 * cost(pauses, lambda _: best)
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.domain.agent import Agent, AnswersFrom, CitationFormat, ContextStrategy, Planning, Style
+from denizen.domain.agent import Agent, AnswersFrom, CitationFormat, ContextStrategy, ToolPlanning, WritingStyle
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import estimate_tokens
-from denizen.domain.turn import Owed
+from denizen.domain.turn import ReplyTarget
 from denizen.engine.inspection.queries import Queries
 from denizen.engine.prompt.system_prompt import source_rules
 from denizen.testing.scripted_model import Say, ScriptedModel
@@ -28,7 +28,10 @@ async def prompt_of(agent: Agent, *, public: bool = False, specs: list[str] | No
     async with open_house(model, tools, agent=agent) as house:
         inbound = message("When do you open?")
         if public:
-            owed, place = Owed(AgentName(NAME), reply_to="1", answers=("1",), guild="g"), Place("discord", "general")
+            owed, place = (
+                ReplyTarget(AgentName(NAME), reply_to="1", answers=("1",), guild="g"),
+                Place("discord", "general"),
+            )
             inbound = replace(inbound, shared=True, owed=owed, place=place)
         await house.turns.ask(inbound)
     return "\n".join(segment.text for segment in model.requests[-1].segments)
@@ -38,10 +41,14 @@ async def prompt_of(agent: Agent, *, public: bool = False, specs: list[str] | No
 async def test_an_agent_that_answers_from_its_sources_is_told_how() -> None:
     prompt = await prompt_of(SOURCES)
     for said in (
-        "Answer only from your sources", "do not fill in from memory", "each in one batch",
-        "Cite path and lines", "write [[unknown]]", "Never repeat a command that failed",
+        "Answer only from your sources",
+        "do not fill in from memory",
+        "each in one batch",
+        "Cite path and lines",
+        "write [[unknown]]",
+        "Never repeat a command that failed",
         "Never end on a tool call or with a placeholder",
-    ):  # fmt: skip
+    ):
         assert said in prompt
 
 
@@ -49,9 +56,12 @@ async def test_an_agent_that_answers_from_its_sources_is_told_how() -> None:
 async def test_in_a_public_thread_it_is_told_so_in_a_shorter_form() -> None:
     prompt = await prompt_of(SOURCES, public=True)
     for said in (
-        "Answer only from your sources", "read them, do not only list them", "cite path and lines",
-        "Never repeat a failing command", "never end on a tool call or a placeholder",
-    ):  # fmt: skip
+        "Answer only from your sources",
+        "read them, do not only list them",
+        "cite path and lines",
+        "Never repeat a failing command",
+        "never end on a tool call or a placeholder",
+    ):
         assert said in prompt
     full, short = (source_rules(SOURCES, ["bash"], is_short=is_short) for is_short in (False, True))
     assert estimate_tokens(short) < 0.7 * estimate_tokens(full)
@@ -67,11 +77,11 @@ async def test_one_that_cannot_read_any_is_not_told_to() -> None:
 
 
 async def test_where_tools_are_planned_the_short_form_does() -> None:
-    assert "read them, do not only list them" in await prompt_of(replace(SOURCES, planning=Planning.PLAN))
+    assert "read them, do not only list them" in await prompt_of(replace(SOURCES, planning=ToolPlanning.PLAN))
 
 
 async def test_a_participant_without_a_persona_is_told_what_its_owner_wrote_and_nothing_else() -> None:
-    agent = replace(SOURCES, context=ContextStrategy.TRANSCRIPT, style=Style(extra_instructions="Mention cats."))
+    agent = replace(SOURCES, context=ContextStrategy.TRANSCRIPT, style=WritingStyle(extra_instructions="Mention cats."))
     assert (await prompt_of(agent)).startswith("Mention cats.\nAnswer only from your sources")
     assert await prompt_of(Agent(NAME, context=ContextStrategy.TRANSCRIPT)) == ""
 
@@ -88,16 +98,16 @@ async def test_a_participant_without_a_persona_is_told_what_its_owner_wrote_and_
 async def test_sources_are_named_as_configured(
     citations: CitationFormat, said: tuple[str, ...], unsaid: tuple[str, ...]
 ) -> None:
-    prompt = await prompt_of(replace(SOURCES, style=Style(citations=citations)))
+    prompt = await prompt_of(replace(SOURCES, style=WritingStyle(citations=citations)))
     assert [each for each in said if each not in prompt] == []
     assert [each for each in unsaid if each in prompt] == []
-    assert Style().citations is CitationFormat.INLINE
+    assert WritingStyle().citations is CitationFormat.INLINE
 
 
 @pytest.mark.proves("S-config-search-instructions")
-@pytest.mark.parametrize("planning", list(Planning))
-async def test_search_instructions_reach_whoever_chooses_what_to_look_up(planning: Planning) -> None:
-    style = Style(search_instructions="The rules are in rules.md.")
+@pytest.mark.parametrize("planning", list(ToolPlanning))
+async def test_search_instructions_reach_whoever_chooses_what_to_look_up(planning: ToolPlanning) -> None:
+    style = WritingStyle(search_instructions="The rules are in rules.md.")
     model = ScriptedModel(otherwise=Say('{"tool": "none"}'))
     async with open_house(model, Tools(list(READING)), agent=replace(SOURCES, planning=planning, style=style)) as house:
         await house.say("When do you open?")

@@ -12,15 +12,15 @@ from denizen.domain.events import TurnFinished
 from denizen.domain.ids import SessionId, TurnId
 from denizen.domain.message import Author
 from denizen.domain.room import Post
-from denizen.domain.turn import Owed
-from denizen.engine.gate.executor import Gate
-from denizen.engine.loop.services import Services
+from denizen.domain.turn import ReplyTarget
+from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.memory.keeper import MemoryKeeper
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
-from denizen.engine.turn import Turns
+from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_store import MemoryStore
@@ -49,7 +49,7 @@ class Wired:
     past: Past
     agent: Agent
     runtime: Runtime
-    turns: Turns
+    turns: TurnRunner
     server: ModelServer
     wire: Wire
     keeper: MemoryKeeper
@@ -60,16 +60,14 @@ class Wired:
         self.generations += 1
         models = catalog(self.server, self.wire)
         tools = (Tools(),) if self.agent.tools else ()
-        await self.runtime.swap(
-            Generation(self.generations, {NAME: self.agent}, NAME, models, tools, GatePolicy())
-        )  # fmt: skip
+        await self.runtime.swap(Generation(self.generations, {NAME: self.agent}, NAME, models, tools, GatePolicy()))
 
     async def ask(self, text: str) -> TurnFinished:
         """In a session, or, of a participant, in a channel that is archived."""
         if self.agent.context is ContextStrategy.SESSION:
             return await self._done(await self.turns.ask(message(text, agent=NAME, model=self.wire.name)))
         post = await self.post("Ana", text)
-        inbound = message(text, agent=NAME, model=self.wire.name, place=ROOM, shared=True, owed=Owed(NAME, post))
+        inbound = message(text, agent=NAME, model=self.wire.name, place=ROOM, shared=True, owed=ReplyTarget(NAME, post))
         end = await self._done(await self.turns.ask(replace(inbound, platform_id=post)))
         await self.post(NAME, end.reply, answers=post)
         return end
@@ -88,9 +86,8 @@ class Wired:
         self.past.posts += 1
         author = Author(name, name, is_bot=bool(answers))
         post = Post(
-            "discord", str(self.past.posts), ROOM.channel, author, text, self.past.clock.at, guild="1",
-            reply_to=answers,
-        )  # fmt: skip
+            "discord", str(self.past.posts), ROOM.channel, author, text, self.past.clock.at, guild="1", reply_to=answers
+        )
         async with self.past.store.work() as work:
             await work.archive.put([post])
         return post.id
@@ -101,9 +98,9 @@ async def open_wired(server: ModelServer, wire: Wire, agent: Agent, past: Past |
     """Give the past of an earlier one to see a restart."""
     past = past or Past()
     durable, runtime = MemoryDurable(past.log), Runtime()
-    keeper = MemoryKeeper(past.store, Channels(), past.clock)
-    services = Services(past.store, durable, Live(), Gate(past.clock), past.clock, memories=keeper)
-    wired = Wired(past, agent, runtime, Turns(runtime, services), server, wire, keeper)
+    keeper = MemoryKeeper(past.store, ConnectedAccounts(), past.clock)
+    services = EngineServices(past.store, durable, LiveEvents(), ToolExecutor(past.clock), past.clock, memories=keeper)
+    wired = Wired(past, agent, runtime, TurnRunner(runtime, services), server, wire, keeper)
     await wired.reload()
     await durable.start()
     try:

@@ -10,14 +10,14 @@ import anyio
 import pytest
 
 from denizen.domain.agent import Agent
-from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Choice, Deciders
+from denizen.domain.approval import Approval, ApprovalChoice, ApprovalRule, ApprovalStatus, Deciders
 from denizen.domain.attention import Manners
 from denizen.domain.errors import DenizenError, NotAllowed
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.domain.verdict import Decision
-from denizen.engine.gate.approval_card import action_of
+from denizen.engine.gate.approval_card import card_action
 from denizen.engine.resident import showing
-from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, ToolRule
 from denizen.ports.channel import Press
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
@@ -30,7 +30,7 @@ from tests.engine.town import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
 
-ASKS = GatePolicy(rules=(Rule("write", Decision.ASK, reason="the owner wants to know"),))
+ASKS = GatePolicy(rules=(ToolRule("write", Decision.ASK, reason="the owner wants to know"),))
 
 
 def answer(request: ModelRequest) -> Say:
@@ -50,11 +50,9 @@ async def pending(town: Town) -> Approval:
             await anyio.sleep(0.001)
 
 
-def press(town: Town, approval: Approval, choice: Choice, *, by: str = "ana", why: str = "") -> Press:
+def press(town: Town, approval: Approval, choice: ApprovalChoice, *, by: str = "ana", why: str = "") -> Press:
     room = town.world.general
-    return Press(
-        "9", "1", "", room, by, by.title(), frozenset(), START, action=action_of(approval, choice), why=why
-    )  # fmt: skip
+    return Press("9", "1", "", room, by, by.title(), frozenset(), START, action=card_action(approval, choice), why=why)
 
 
 def posts(world: World) -> list[str]:
@@ -73,7 +71,7 @@ async def test_a_card_tells_what_would_happen_and_tidies_itself_up() -> None:
         assert 'q: "this"' in card.content.text
         assert "Asked because the owner wants to know." in card.content.text
         assert [button.label for button in card.content.buttons] == ["Approve", "For an hour here", "Deny"]
-        assert await town.resident.on_press(press(town, approval, Choice.ONCE)) == ""
+        assert await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE)) == ""
         assert len(await town.said()) == 2
         assert card.content.buttons == ()
         assert "approved by Ana" in card.content.text
@@ -86,10 +84,10 @@ async def test_only_the_one_who_asked_may_press_and_twice_is_once() -> None:
         town.world.platform.say(town.world.general, "ana", "@ada use a tool")
         approval = await pending(town)
         with pytest.raises(NotAllowed, match=r"not yours to decide. Only the one who asked"):
-            await town.resident.on_press(press(town, approval, Choice.ONCE, by="bob"))
+            await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE, by="bob"))
         assert not town.tools.calls
-        await town.resident.on_press(press(town, approval, Choice.ONCE))
-        again = await town.resident.on_press(press(town, approval, Choice.DENY))
+        await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
+        again = await town.resident.on_press(press(town, approval, ApprovalChoice.DENY))
         assert again == "This was decided already: approved by Ana."
         await town.settled()
         assert len(town.tools.calls) == 1
@@ -99,7 +97,7 @@ async def test_a_no_with_its_reason_reaches_the_model_and_the_card() -> None:
     async with open_town(model=ScriptedModel(otherwise=answer), gate=ASKS) as town:
         town.world.platform.say(town.world.general, "ana", "@ada use a tool")
         approval = await pending(town)
-        await town.resident.on_press(press(town, approval, Choice.DENY, why="`@everyone` no\nway"))
+        await town.resident.on_press(press(town, approval, ApprovalChoice.DENY, why="`@everyone` no\nway"))
         card, reply = await town.said()
         assert reply == "Refused."
         assert "denied by Ana: ˋ@everyoneˋ no way" in card
@@ -112,10 +110,11 @@ async def test_too_late_is_told() -> None:
         approval = await pending(town)
         assert approval.expires_at is not None
         town.world.clock.at = approval.expires_at
-        said = await town.resident.on_press(press(town, approval, Choice.ONCE))
+        said = await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
         assert said in (
-            "This came too late: nobody approved it in time.", "This was decided already: nobody approved it in time.",
-        )  # fmt: skip
+            "This came too late: nobody approved it in time.",
+            "This was decided already: nobody approved it in time.",
+        )
         assert (await town.said())[-1] == "Refused."
         assert not town.tools.calls
 
@@ -131,7 +130,7 @@ async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
     world = World()
     desk = world.platform.add_room("owners")
     owners = ApprovalRule(Deciders.ROLE, "owner")
-    rule = Rule("write", Decision.ASK, approval=owners)
+    rule = ToolRule("write", Decision.ASK, approval=owners)
     policy = GatePolicy(rules=(rule,), observer=ObserverPolicy(alert_channel=desk.id))
     manners = Manners(preview=False, owners=frozenset({"bob"}))
     async with open_town(world, ScriptedModel(otherwise=answer), gate=policy, manners=manners) as town:
@@ -141,8 +140,8 @@ async def test_what_is_escalated_is_shown_to_the_owners_too() -> None:
         await town.until(lambda: len(town.ada.sent) == 2)
         assert [sent.place for sent in town.ada.sent] == [world.general.place, desk.place]
         with pytest.raises(NotAllowed):
-            await town.resident.on_press(press(town, approval, Choice.ONCE))
-        await town.resident.on_press(press(town, approval, Choice.ONCE, by="bob"))
+            await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
+        await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE, by="bob"))
         await town.settled()
         assert [sent.content.buttons for sent in town.ada.sent] == [(), (), ()]
 
@@ -164,7 +163,7 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
         await town.until(lambda: any("waits for approval of `write`" in text for text in posts(town.world)))
         assert not any("used `write`" in text for text in posts(town.world))
         await town.until(lambda: not town.ada.typing_in)
-        await town.resident.on_press(press(town, approval, Choice.ONCE))
+        await town.resident.on_press(press(town, approval, ApprovalChoice.ONCE))
         await town.settled()
         assert len(posts(town.world)) == 2
         assert "Done." in posts(town.world)
@@ -203,9 +202,13 @@ class Scene:
 
     def _open(self, model: MortalModel, channel: MemoryChannel) -> AbstractAsyncContextManager[Town]:
         return open_town(
-            self.world, model, accounts={ADA: channel}, tools=Tools(run=self._write), gate=ASKS,
+            self.world,
+            model,
+            accounts={ADA: channel},
+            tools=Tools(run=self._write),
+            gate=ASKS,
             agents={ADA: Agent(ADA, recent_messages=0)},
-        )  # fmt: skip
+        )
 
     async def _die(self, life: anyio.CancelScope) -> None:
         await self.bomb.blown.wait()
@@ -220,7 +223,7 @@ class Scene:
                 found = await work.approvals.list_approvals(status=ApprovalStatus.PENDING)
             if found:
                 async with anyio.create_task_group() as hearing:  # as an account does: it may die in there
-                    hearing.start_soon(town.resident.on_press, press(town, found[0], Choice.ONCE))
+                    hearing.start_soon(town.resident.on_press, press(town, found[0], ApprovalChoice.ONCE))
             await anyio.sleep(0.001)
 
     async def _write(self, asked: ToolCall, scope: CallScope) -> ToolResult:

@@ -13,8 +13,8 @@ import pytest
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.attention import Manners, Refusal
 from denizen.domain.ids import AgentName
-from denizen.domain.message import text_of
-from denizen.domain.speaking import SILENCE
+from denizen.domain.message import join_text
+from denizen.domain.speaker_choice import SILENCE
 from denizen.domain.usage import Usage
 from denizen.ports.model import ModelRequest
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel
@@ -53,7 +53,7 @@ async def test_all_who_are_mentioned_speak_in_that_order_and_the_later_have_read
         world.platform.say(world.general, "ana", "@cid @ada @ben who are you?")
         await town.settled()
     assert in_room(world) == [("cid", "I am cid."), ("ada", "I am ada."), ("ben", "I am ben.")]
-    read = {who(request): "\n".join(text_of(m.parts) for m in request.messages) for request in model.requests}
+    read = {who(request): "\n".join(join_text(m.parts) for m in request.messages) for request in model.requests}
     assert "cid: I am cid." in read["ada"]
     assert "cid: I am cid.\nada: I am ada." in read["ben"] or "ada: I am ada." in read["ben"]
     assert "I am" not in read["cid"]
@@ -143,14 +143,14 @@ async def test_one_that_may_join_in_stays_silent_by_the_agreed_word_alone(answer
         while await exchanges(town) != (1 if heard else 0):  # given back when the turn is not shown any more
             await anyio.lowlevel.checkpoint()
     assert in_room(world) == ([("ada", answer)] if heard else [])
-    assert f"exactly {SILENCE}" in "\n".join(text_of(m.parts) for m in model.requests[0].messages)
+    assert f"exactly {SILENCE}" in "\n".join(join_text(m.parts) for m in model.requests[0].messages)
 
 
 async def test_who_was_asked_is_not_offered_silence_and_the_word_is_then_an_answer() -> None:
     world, model = World(), voices(ada=Say(SILENCE))
     async with open_town(world, model, agents=cast(ADA, BEN), manners=QUIET) as town:
         assert await hear(town, "@ada well?") == ["ada"]
-    assert SILENCE not in "\n".join(text_of(m.parts) for m in model.requests[0].messages)
+    assert SILENCE not in "\n".join(join_text(m.parts) for m in model.requests[0].messages)
 
 
 async def test_agents_stop_answering_each_other_when_the_hours_money_is_spent() -> None:
@@ -174,6 +174,6 @@ async def test_an_agent_with_a_session_of_its_own_is_told_what_the_others_answer
     async with open_town(world, model, agents=agents, manners=QUIET) as town:
         world.platform.say(world.general, "ana", "@ben @ada who are you?")
         await town.settled()
-    read = {who(request): "\n".join(text_of(m.parts) for m in request.messages) for request in model.requests}
+    read = {who(request): "\n".join(join_text(m.parts) for m in request.messages) for request in model.requests}
     assert "they are others, not you:\nben: I am ben." in read["ada"]
     assert "I am" not in read["ben"]

@@ -58,9 +58,13 @@ class Scene:
                 group.start_soon(watch)
                 try:
                     async with open_town(
-                        self.world, model, accounts={ADA: channel}, tools=Tools(run=self._write), manners=self.manners,
+                        self.world,
+                        model,
+                        accounts={ADA: channel},
+                        tools=Tools(run=self._write),
+                        manners=self.manners,
                         agents={ADA: Agent(ADA, recent_messages=0)},
-                    ) as town:  # fmt: skip
+                    ) as town:
                         await act(town)
                         await town.settled()
                         survived = True
@@ -122,9 +126,9 @@ async def _nothing(town: Town) -> None:
 
 
 def _pieces(text: str) -> list[str]:
-    from denizen.domain.split import split
+    from denizen.domain.split import split_text
 
-    return ["".join(piece.split()) for piece in split(text, limit=2000)]
+    return ["".join(piece.split()) for piece in split_text(text, limit=2000)]
 
 
 @pytest.mark.proves("P1")

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from denizen.domain.agent import Agent, SessionScope, Timestamps
+from denizen.domain.agent import Agent, SessionScope, TimestampPolicy
 from denizen.domain.attention import Manners
 from denizen.domain.json import Json
 from denizen.domain.message import ImagePart, TextPart
@@ -134,7 +134,7 @@ async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:
 @pytest.mark.proves("C13", "C-config-timestamps")
 async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     model = ScriptedModel(otherwise=Say("Yes."))
-    agent = Agent(ADA, recent_messages=0, timestamps=Timestamps("America/New_York", 600))
+    agent = Agent(ADA, recent_messages=0, timestamps=TimestampPolicy("America/New_York", 600))
     async with open_town(model=model, agents={ADA: agent}) as town:
         for minute in (0, 5, 25):
             town.world.clock.at = START.replace(minute=minute)
@@ -142,8 +142,10 @@ async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
             await town.settled()
     said = [text for text in texts(model.requests[-1]) if "minute" in text]
     assert said == [
-        "[2026-11-01 07:00 America/New_York]\nAna: minute 0", "Ana: minute 5", "[2026-11-01 07:25]\nAna: minute 25",
-    ]  # fmt: skip
+        "[2026-11-01 07:00 America/New_York]\nAna: minute 0",
+        "Ana: minute 5",
+        "[2026-11-01 07:25]\nAna: minute 25",
+    ]
     assert texts(model.requests[0])[-1] == said[0]
 
 

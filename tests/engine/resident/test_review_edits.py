@@ -7,9 +7,9 @@ import pytest
 from denizen.domain.attention import Manners
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.engine.intake.opening import end_unwanted
-from denizen.engine.outbox.sending import says
+from denizen.engine.outbox.sending import post_matches
 from denizen.engine.resident import showing
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel
@@ -108,7 +108,7 @@ async def test_pieces_that_were_withdrawn_while_the_first_was_on_its_way_are_not
         gate = Gate()
 
         async def post(
-            self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = ""
+            self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
         ) -> str:
             if not self.gate.reached.is_set():
                 self.gate.reached.set()
@@ -157,8 +157,10 @@ async def test_deleting_one_of_several_missed_questions_leaves_the_others_their_
 
 
 def test_a_piece_is_recognised_by_what_people_read_of_it() -> None:
-    sent = Content("Ask <@12> or <@&13> in <#14> at <t:1700000000> <:wave:15>, please.")
-    assert says("Ask @Ana Maria or @the helpers in #quiet room at 2023-11-14 22:13 UTC :wave:, please.", sent)
-    assert not says("Ask @Ana Maria or @the helpers in #quiet room, thank you.", sent)
-    assert says("Hello  there", Content("Hello there")) and not says("Hello there!", Content("Hello there"))
-    assert not says("anything", Content(""))
+    sent = MessageContent("Ask <@12> or <@&13> in <#14> at <t:1700000000> <:wave:15>, please.")
+    assert post_matches("Ask @Ana Maria or @the helpers in #quiet room at 2023-11-14 22:13 UTC :wave:, please.", sent)
+    assert not post_matches("Ask @Ana Maria or @the helpers in #quiet room, thank you.", sent)
+    assert post_matches("Hello  there", MessageContent("Hello there")) and not post_matches(
+        "Hello there!", MessageContent("Hello there")
+    )
+    assert not post_matches("anything", MessageContent(""))

@@ -9,7 +9,7 @@ import pytest
 
 from denizen.domain.attention import Manners
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content, DeliveryState
+from denizen.domain.delivery import DeliveryState, MessageContent
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, Unavailable
 from denizen.domain.ids import TurnId
 from denizen.domain.room import RoomKind
@@ -120,7 +120,9 @@ async def test_an_answer_is_sent_again_after_whatever_kept_it_from_being_sent(er
 class _Buggy(MemoryChannel):
     bugs = 1
 
-    async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
+    async def post(
+        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+    ) -> str:
         if self.bugs:
             self.bugs -= 1
             raise ValueError("a bug")
@@ -145,7 +147,7 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
         tried = 0
 
         async def post(
-            self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = ""
+            self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
         ) -> str:
             if place.channel == stuck.id:
                 self.tried += 1
@@ -167,9 +169,9 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
 async def test_an_answer_whose_card_is_refused_goes_out_as_words(error: DenizenError) -> None:
     class Plain(MemoryChannel):
         async def post(
-            self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = ""
+            self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
         ) -> str:
-            if content != Content(content.text):
+            if content != MessageContent(content.text):
                 raise error
             return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
 

@@ -10,7 +10,7 @@ from denizen.domain.agent import Agent
 from denizen.domain.attention import Manners, Reactions, ThreadHabit
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
-from denizen.domain.message import text_of
+from denizen.domain.message import join_text
 from denizen.domain.room import RoomKind
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel
 from tests.engine.house import undated
@@ -63,7 +63,7 @@ async def test_the_model_is_told_who_speaks_and_sees_no_mention() -> None:
         await town.settled()
         town.world.platform.say(town.world.general, "bob", "@ada")
         assert await town.said() == ["Hi.", Manners().greeting]
-    assert undated(text_of(model.requests[0].messages[-1].parts)) == "Ana: what is ?"
+    assert undated(join_text(model.requests[0].messages[-1].parts)) == "Ana: what is ?"
 
 
 @pytest.mark.proves("T34")
@@ -107,9 +107,11 @@ async def test_roles_keywords_replies_and_always_on_channels_are_triggers_when_c
     world.platform.add_role("7", "helpers")
     busy = world.platform.add_room("busy")
     manners = Manners(
-        mention_roles=frozenset({"7"}), keywords=(re.compile("denizen"),), always_channels=frozenset({busy.id}),
+        mention_roles=frozenset({"7"}),
+        keywords=(re.compile("denizen"),),
+        always_channels=frozenset({busy.id}),
         preview=False,
-    )  # fmt: skip
+    )
     async with open_town(world, manners=manners) as town:
         for room, text in ((world.general, "@helpers please"), (world.general, "denizen?"), (busy, "anything")):
             world.platform.say(room, "ana", text)
@@ -165,7 +167,7 @@ async def test_messages_to_a_busy_agent_wait_in_order_and_overflow_is_said() -> 
         said = await town.said()
     assert len([t for t in said if t in ("first", "later")]) + len([t for t in said if "busy" in t]) == 23
     assert any("busy" in text for text in said)
-    assert [undated(text_of(r.messages[-1].parts)) for r in model.requests][:3] == ["Ana: 0", "Ana: 1", "Ana: 2"]
+    assert [undated(join_text(r.messages[-1].parts)) for r in model.requests][:3] == ["Ana: 0", "Ana: 1", "Ana: 2"]
 
 
 @pytest.mark.proves("C18", "TW17")

@@ -138,10 +138,7 @@ async def test_of_a_hidden_channel_a_bot_learns_nothing_but_that_it_is_there(har
     keeper = harbour.world.add_application("Keeper")
     harbour.guild.join(keeper.user, [P.ADMINISTRATOR])
     crew = harbour.guild.add_role("crew")
-    async with (
-        running(harbour.discord, harbour.ada, Bot) as bot,
-        running(harbour.discord, keeper, Bot) as warden,
-    ):
+    async with running(harbour.discord, harbour.ada, Bot) as bot, running(harbour.discord, keeper, Bot) as warden:
         guild, all_of_it = bot.guilds[0], warden.guilds[0]
 
         def name() -> str:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from denizen.adapters.commands.process import READ_BYTES, Ended, run_program
-from denizen.domain.commands import INPUT, MAX_INPUT_CHARS, CustomCommand, fill_argv
+from denizen.domain.custom_command import INPUT, MAX_INPUT_CHARS, CustomCommand, fill_argv
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
@@ -19,10 +19,25 @@ PASSED_ON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "", "LANG": "C.UTF-
 GRACE_S = 10.0
 """The gate's time limit is so much longer than the command's, which tells more about what happened."""
 
-_INTERPRETERS = frozenset({
-    "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "perl", "ruby", "node", "deno", "bun", "php",
-    "lua",
-})  # fmt: skip
+_INTERPRETERS = frozenset(
+    {
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "ksh",
+        "fish",
+        "python",
+        "python3",
+        "perl",
+        "ruby",
+        "node",
+        "deno",
+        "bun",
+        "php",
+        "lua",
+    }
+)
 _CODE_FLAGS = ("-c", "-e", "-lc", "-ec", "-p", "-r", "--eval", "--command")
 
 

@@ -40,10 +40,10 @@ from denizen.adapters.discord.room_queues import RoomQueues
 from denizen.adapters.discord.sending import Sender
 from denizen.adapters.discord.settings import PLATFORM, AccountSettings
 from denizen.adapters.discord.typing import show_typing
-from denizen.domain.action import Action, Warrant
+from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import Conflict, DenizenError, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
@@ -126,10 +126,12 @@ class DiscordAccount:
         link = self._get_link()
         return await link.commands.sync(link.listener.commands)
 
-    async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
+    async def post(
+        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+    ) -> str:
         return await self._get_link().sender.post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
 
-    async def edit(self, place: Place, message_id: str, content: Content) -> None:
+    async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
         await self._get_link().sender.edit(place, message_id, content)
 
     async def delete(self, place: Place, message_id: str) -> None:
@@ -168,7 +170,7 @@ class DiscordAccount:
         await anyio.lowlevel.checkpoint()
         return audience.find_roles(self._get_link().client, room_id, user_ids)
 
-    async def act(self, action: Action, warrant: Warrant) -> JsonObject:
+    async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
         return await perform(self._get_link().client, action, warrant)
 
     async def is_open(self, room: Room) -> bool:

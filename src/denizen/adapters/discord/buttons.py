@@ -12,7 +12,7 @@ from typing import Any
 
 import discord
 
-from denizen.domain.delivery import Button
+from denizen.domain.delivery import MessageButton
 
 ID_LIMIT = 100
 LABEL_LIMIT = 80
@@ -26,7 +26,7 @@ FORM_S = 900.0
 """How long a form can be answered: as long as Discord takes the answer to what opened it."""
 
 
-def to_view(buttons: Sequence[Button]) -> discord.ui.View:
+def to_view(buttons: Sequence[MessageButton]) -> discord.ui.View:
     """Up to 25 buttons in rows of five. Needs a running event loop."""
     view = discord.ui.View(timeout=None)
     for position, button in enumerate(buttons):
@@ -38,7 +38,7 @@ def to_view(buttons: Sequence[Button]) -> discord.ui.View:
     return view
 
 
-def to_custom_id(position: int, button: Button) -> str:
+def to_custom_id(position: int, button: MessageButton) -> str:
     """The position keeps ids apart within a message. A value that is too long is said by its label. What a button does
     has ids of its own, which no value can look like.
     """
@@ -66,9 +66,12 @@ def to_form(custom_id: str) -> discord.ui.Modal:
     """Asks why. Needs a running event loop."""
     form = discord.ui.Modal(title="Why not?", custom_id=custom_id, timeout=FORM_S)
     field: discord.ui.TextInput[discord.ui.View] = discord.ui.TextInput(
-        style=discord.TextStyle.paragraph, custom_id=WHY, required=False, max_length=WHY_CHARS,
+        style=discord.TextStyle.paragraph,
+        custom_id=WHY,
+        required=False,
+        max_length=WHY_CHARS,
         placeholder="The agent is told. May stay empty.",
-    )  # fmt: skip
+    )
     form.add_item(discord.ui.Label(text="Reason", component=field))
     return form
 

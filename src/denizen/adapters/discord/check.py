@@ -24,16 +24,16 @@ from denizen.adapters.discord.endpoints import use_endpoints
 from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, speaking
 from denizen.adapters.discord.permissions import NEEDED, invite_url, missing_of
 from denizen.adapters.discord.settings import PORTAL_URL, AccountSettings
+from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError
-from denizen.domain.finding import Finding, Severity
 
 _MOST_GUILDS = 100
 _SHOWN_CHANNELS = 10
 
 
-async def check_account(settings: AccountSettings) -> Sequence[Finding]:
+async def check_account(settings: AccountSettings) -> Sequence[Diagnosis]:
     """In the order in which it should be read. Raises nothing but InvalidInput while another server is in use."""
-    findings: list[Finding] = []
+    findings: list[Diagnosis] = []
     with use_endpoints(settings.endpoints):
         try:
             async with log_in(settings) as client:
@@ -41,22 +41,22 @@ async def check_account(settings: AccountSettings) -> Sequence[Finding]:
                 findings += check_application(application)
                 findings += await _check_guilds(client, application)
         except DenizenError as error:
-            findings.append(Finding(Severity.ERROR, f"{error.message} {error.why}".strip(), error.fix))
+            findings.append(Diagnosis(Severity.ERROR, f"{error.message} {error.why}".strip(), error.fix))
     return findings
 
 
-def check_application(application: Application) -> list[Finding]:
+def check_application(application: Application) -> list[Diagnosis]:
     """Whose token it is, and what the portal grants."""
-    findings = [Finding(Severity.OK, f"The token belongs to {application.user_name} ({application.user_id}).")]
+    findings = [Diagnosis(Severity.OK, f"The token belongs to {application.user_name} ({application.user_id}).")]
     if application.content:
-        findings.append(Finding(Severity.OK, f"{MESSAGE_CONTENT} is on."))
+        findings.append(Diagnosis(Severity.OK, f"{MESSAGE_CONTENT} is on."))
     else:
-        findings.append(Finding(Severity.ERROR, f"{MESSAGE_CONTENT} is off.", content_missing(application)))
+        findings.append(Diagnosis(Severity.ERROR, f"{MESSAGE_CONTENT} is off.", content_missing(application)))
     if application.members:
-        findings.append(Finding(Severity.OK, f"{SERVER_MEMBERS} is on."))
+        findings.append(Diagnosis(Severity.OK, f"{SERVER_MEMBERS} is on."))
     else:
         findings.append(
-            Finding(
+            Diagnosis(
                 Severity.WARNING,
                 f"{SERVER_MEMBERS} is off: who reads a room is known less exactly, so less of other rooms is told.",
                 f"Switch it on at {intents_page(application)}.",
@@ -64,7 +64,7 @@ def check_application(application: Application) -> list[Finding]:
         )
     if application.diverts_commands:
         findings.append(
-            Finding(
+            Diagnosis(
                 Severity.ERROR,
                 "Slash commands and buttons go to an Interactions Endpoint URL, and never reach this account.",
                 f"Empty that field at {PORTAL_URL}/{application.id}/information.",
@@ -73,19 +73,19 @@ def check_application(application: Application) -> list[Finding]:
     return findings
 
 
-async def _check_guilds(client: discord.Client, application: Application) -> list[Finding]:
+async def _check_guilds(client: discord.Client, application: Application) -> list[Diagnosis]:
     with speaking("list its servers"), anyio.fail_after(RESPONSE_TIMEOUT_S):
         guilds = [guild async for guild in client.fetch_guilds(limit=_MOST_GUILDS)]
     if not guilds:
         url = invite_url(application.id)
-        return [Finding(Severity.ERROR, "The account is in no server.", f"Open this link as a server's owner: {url}")]
-    findings: list[Finding] = []
+        return [Diagnosis(Severity.ERROR, "The account is in no server.", f"Open this link as a server's owner: {url}")]
+    findings: list[Diagnosis] = []
     for guild in guilds:
         findings += await _check_guild(client, guild.id, application)
     return findings
 
 
-async def _check_guild(client: discord.Client, guild_id: int, application: Application) -> list[Finding]:
+async def _check_guild(client: discord.Client, guild_id: int, application: Application) -> list[Diagnosis]:
     with speaking("look at a server"), anyio.fail_after(RESPONSE_TIMEOUT_S):
         guild = await client.fetch_guild(guild_id, with_counts=False)
         me = await guild.fetch_member(int(application.user_id))
@@ -95,7 +95,9 @@ async def _check_guild(client: discord.Client, guild_id: int, application: Appli
         if not isinstance(channel, discord.CategoryChannel):
             lacking[missing_of(channel.permissions_for(me), _needed_in(channel))].append(f"#{channel.name}")
     complete = len(lacking.pop((), ()))
-    findings = [Finding(Severity.OK, f"In {guild.name}: {complete} of {len(channels)} channels have all permissions.")]
+    findings = [
+        Diagnosis(Severity.OK, f"In {guild.name}: {complete} of {len(channels)} channels have all permissions.")
+    ]
     for missing, names in sorted(lacking.items()):
         findings.append(describe_missing(guild.name, missing, names, application))
     return findings
@@ -112,19 +114,19 @@ def _needed_in(channel: discord.abc.GuildChannel) -> list[str]:
 
 def describe_missing(
     guild: str, missing: tuple[str, ...], channels: Sequence[str], application: Application
-) -> Finding:
+) -> Diagnosis:
     """Not seeing a channel is often meant so. Discord lists such channels no more; other servers may."""
     shown = ", ".join(channels[:_SHOWN_CHANNELS])
     more = len(channels) - _SHOWN_CHANNELS
     where = f"{shown} and {more} more" if more > 0 else shown
     if NEEDED["view_channel"] in missing:
-        return Finding(
+        return Diagnosis(
             Severity.WARNING,
             f"In {guild} the account does not see {where}.",
             f"If it should: give its role {NEEDED['view_channel']} there.",
         )
     names = ", ".join(missing)
-    return Finding(
+    return Diagnosis(
         Severity.ERROR,
         f"In {guild} the account lacks {names} in {where}.",
         f"Give its role these permissions there, or invite it again: {invite_url(application.id)}",

@@ -16,7 +16,7 @@ import discord
 from discord.http import MultipartParameters, handle_message_parameters
 
 from denizen.adapters.discord.buttons import to_view
-from denizen.domain.delivery import Content, Embed, File
+from denizen.domain.delivery import EmbedCard, MessageContent, OutgoingFile
 from denizen.domain.errors import InvalidInput
 
 _TITLE_CHARS = 256
@@ -34,7 +34,7 @@ _BLANK = "\N{ZERO WIDTH SPACE}"
 
 
 def to_message(
-    content: Content, *, nonce: str = "", reference: Mapping[str, Any] | None = None, private: bool = False
+    content: MessageContent, *, nonce: str = "", reference: Mapping[str, Any] | None = None, private: bool = False
 ) -> MultipartParameters:
     """A new message. With the same nonce soon after Discord gives the earlier message (`enforce_nonce`). Private is
     possible in answers to commands only.
@@ -52,7 +52,7 @@ def to_message(
     )
 
 
-def to_edit(content: Content) -> MultipartParameters:
+def to_edit(content: MessageContent) -> MultipartParameters:
     """Takes the place of all that a message holds: what the content lacks is taken away."""
     _check(content)
     return handle_message_parameters(
@@ -64,7 +64,7 @@ def to_edit(content: Content) -> MultipartParameters:
     )
 
 
-def to_allowed_mentions(content: Content) -> discord.AllowedMentions:
+def to_allowed_mentions(content: MessageContent) -> discord.AllowedMentions:
     """Discord takes a hundred of each at most."""
     return discord.AllowedMentions(
         everyone=False,
@@ -74,7 +74,7 @@ def to_allowed_mentions(content: Content) -> discord.AllowedMentions:
     )
 
 
-def to_embed(embed: Embed) -> discord.Embed:
+def to_embed(embed: EmbedCard) -> discord.Embed:
     """Texts are cut to Discord's limits; a file's name is that of `to_file`."""
     made = discord.Embed(
         title=_clip(embed.title, _TITLE_CHARS) or None,
@@ -93,7 +93,7 @@ def to_embed(embed: Embed) -> discord.Embed:
     return made
 
 
-def to_file(file: File) -> discord.File:
+def to_file(file: OutgoingFile) -> discord.File:
     """Discord changes names with other characters in them, and goes by the ending of a name for what it is."""
     name = _plain_name(file.name)
     if "." not in name:
@@ -101,7 +101,7 @@ def to_file(file: File) -> discord.File:
     return discord.File(io.BytesIO(file.data), filename=name)
 
 
-def _check(content: Content) -> None:
+def _check(content: MessageContent) -> None:
     for what, given, most in (
         ("embeds", len(content.embeds), _MAX_EMBEDS),
         ("files", len(content.files), _MAX_FILES),

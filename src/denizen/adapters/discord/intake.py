@@ -17,14 +17,7 @@ import discord
 from denizen.adapters.discord.attachments import load_parts
 from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, speaking
 from denizen.adapters.discord.settings import PLATFORM
-from denizen.adapters.discord.wording import (
-    attachments_of,
-    is_spoken,
-    original_of,
-    question_of,
-    reference_of,
-    text_of,
-)
+from denizen.adapters.discord.wording import attachments_of, is_spoken, original_of, question_of, reference_of, text_of
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.message import Author
 from denizen.domain.room import Post, Room, RoomKind

@@ -26,10 +26,10 @@ from denizen.adapters.discord.hearing import Unheard, hear
 from denizen.adapters.discord.intake import roles_of, to_room
 from denizen.adapters.discord.interaction_webhook import InteractionWebhook, Ticket
 from denizen.adapters.discord.room_queues import RoomQueues
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotFound
 from denizen.domain.room import Room
-from denizen.domain.split import split
+from denizen.domain.split import split_text
 from denizen.ports.channel import CommandCall, CommandReply, Listener, Press
 
 _log = logging.getLogger("denizen.discord")
@@ -81,7 +81,7 @@ class Interactions:
         room = find_room(interaction)
         if room is None:
             await hear(
-                "answering a command", lambda: webhook.edit_original(to_edit(Content("I cannot see this room.")))
+                "answering a command", lambda: webhook.edit_original(to_edit(MessageContent("I cannot see this room.")))
             )
             return
         command = _Command(_to_call(interaction, given, room, ticket=str(ticket)), webhook, is_private)
@@ -151,7 +151,7 @@ class Interactions:
 
         async def choose() -> None:
             done = await hear("a role menu", lambda: choose_roles(self._client, interaction, data))
-            said = Content(done.message if isinstance(done, Unheard) else done)
+            said = MessageContent(done.message if isinstance(done, Unheard) else done)
             await hear("answering a press", lambda: webhook.follow_up(to_message(said, private=True)))
 
         self._queues.put(room.id, choose)
@@ -184,7 +184,7 @@ class Interactions:
         heard = await hear("on_press", lambda: self._listener.on_press(press))
         said = heard.message if isinstance(heard, Unheard) else heard
         if said:
-            await hear("answering a press", lambda: webhook.follow_up(to_message(Content(said), private=True)))
+            await hear("answering a press", lambda: webhook.follow_up(to_message(MessageContent(said), private=True)))
 
 
 def find_room(interaction: discord.Interaction) -> Room | None:
@@ -232,13 +232,13 @@ async def _acknowledge(interaction: discord.Interaction, *, is_private: bool = F
 
 async def _reply(command: _Command, reply: CommandReply) -> None:
     """In pieces of Discord's size. Without a text the sign of thinking goes away."""
-    pieces = split(reply.text)
+    pieces = split_text(reply.text)
     if pieces and reply.private == command.is_private:
-        await command.webhook.edit_original(to_edit(Content(pieces.pop(0))))
+        await command.webhook.edit_original(to_edit(MessageContent(pieces.pop(0))))
     else:
         await _forget_original(command)
     for piece in pieces:
-        await command.webhook.follow_up(to_message(Content(piece), private=reply.private))
+        await command.webhook.follow_up(to_message(MessageContent(piece), private=reply.private))
 
 
 async def _forget_original(command: _Command) -> None:

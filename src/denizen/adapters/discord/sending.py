@@ -21,7 +21,7 @@ from denizen.adapters.discord.rooms import get_channel, get_talk
 from denizen.adapters.discord.tickets import Tickets
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Room
 
@@ -37,7 +37,9 @@ class Sender:
         self._clock = clock
         self._tickets = Tickets(client)
 
-    async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
+    async def post(
+        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+    ) -> str:
         """A ticket that has ended, or is none, leads to a plain message."""
         held = read_ticket(ticket)
         if held is not None and held.holds(self._clock.now()):
@@ -55,7 +57,7 @@ class Sender:
         ):
             return str((await self._client.http.send_message(room, params=params))["id"])
 
-    async def edit(self, place: Place, message_id: str, content: Content) -> None:
+    async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
         room, params = _room_id(place), to_edit(content)
         with params, speaking("edit that message", missing=self._missing(room, ("view_channel",))):
             with anyio.fail_after(RESPONSE_TIMEOUT_S):
@@ -106,7 +108,7 @@ class Sender:
         return lambda: list_missing(self._client, room, needed)
 
 
-def _needed(place: Place, content: Content, reply_to: str) -> list[str]:
+def _needed(place: Place, content: MessageContent, reply_to: str) -> list[str]:
     needed = ["view_channel", "send_messages_in_threads" if place.thread else "send_messages"]
     needed += ["embed_links"] if content.embeds else []
     needed += ["attach_files"] if content.files else []

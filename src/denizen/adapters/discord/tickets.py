@@ -14,7 +14,7 @@ import discord
 from denizen.adapters.discord.content import to_edit, to_message
 from denizen.adapters.discord.faults import VENDOR_ERRORS
 from denizen.adapters.discord.interaction_webhook import Answer, InteractionWebhook, Ticket
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import NotFound
 
 _REMEMBERED = 500
@@ -47,7 +47,7 @@ class Tickets:
         self._client = client
         self._told: OrderedDict[str, _Told] = OrderedDict()
 
-    async def answer(self, ticket: Ticket, content: Content, nonce: str) -> str:
+    async def answer(self, ticket: Ticket, content: MessageContent, nonce: str) -> str:
         """Returns the message's id. Raises NotFound when the ticket has ended, and the other errors of `faults`."""
         webhook = InteractionWebhook(self._client, ticket)
         told = await self._look(webhook, ticket)
@@ -74,7 +74,7 @@ class Tickets:
         self._told.move_to_end(key)
         return self._told[key]
 
-    async def _send(self, webhook: InteractionWebhook, told: _Told, content: Content, nonce: str) -> str:
+    async def _send(self, webhook: InteractionWebhook, told: _Told, content: MessageContent, nonce: str) -> str:
         """The edit is repeatable, so the try that began it may end it again."""
         original = told.original
         if original is not None and original.is_loading and set(told.sent) <= {nonce}:
@@ -83,7 +83,7 @@ class Tickets:
         told.sent[nonce] = ""
         return await webhook.follow_up(to_message(content, private=told.is_private))
 
-    async def _find(self, told: _Told, content: Content) -> str:
+    async def _find(self, told: _Told, content: MessageContent) -> str:
         """The id of the message that says this already; empty when there is none, or when one cannot look."""
         text, original, me = content.text.strip(), told.original, self._client.user
         if original is None or me is None or not text:

@@ -22,12 +22,14 @@ _MAX_EMBED_CHARS = 2000
 _MAX_QUOTE_CHARS = 300
 _MAX_OWN_QUOTE_CHARS = 100
 _IDS = re.compile(r"<(@[!&]?|#)(\d+)>")
-_SPOKEN = frozenset({
-    discord.MessageType.default,
-    discord.MessageType.reply,
-    discord.MessageType.chat_input_command,
-    discord.MessageType.context_menu_command,
-})  # fmt: skip
+_SPOKEN = frozenset(
+    {
+        discord.MessageType.default,
+        discord.MessageType.reply,
+        discord.MessageType.chat_input_command,
+        discord.MessageType.context_menu_command,
+    }
+)
 
 
 def is_spoken(message: discord.Message) -> bool:

@@ -131,10 +131,7 @@ def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
 
 def _sqlite_engine(path: Path, busy_timeout_s: float) -> sa.Engine:
     engine = sa.create_engine(
-        sa.URL.create("sqlite", database=str(path)),
-        pool_size=_POOL_SIZE,
-        max_overflow=0,
-        pool_timeout=_POOL_TIMEOUT_S,
+        sa.URL.create("sqlite", database=str(path)), pool_size=_POOL_SIZE, max_overflow=0, pool_timeout=_POOL_TIMEOUT_S
     )
 
     def configure(connection: sqlite3.Connection, _record: object) -> None:

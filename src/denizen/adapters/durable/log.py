@@ -212,14 +212,15 @@ class DbosLog:
         now_ms = time.time_ns() // 1_000_000
         claim = (
             sa.update(table)
-            .where(
-                table.c.workflow_uuid == run.id, table.c.status == "PENDING", table.c.executor_id == run.executor,
-            )
+            .where(table.c.workflow_uuid == run.id, table.c.status == "PENDING", table.c.executor_id == run.executor)
             .values(
-                executor_id=self._executor, owner_xid=token, recovery_attempts=table.c.recovery_attempts + 1,
-                started_at_epoch_ms=now_ms, updated_at=now_ms,
+                executor_id=self._executor,
+                owner_xid=token,
+                recovery_attempts=table.c.recovery_attempts + 1,
+                started_at_epoch_ms=now_ms,
+                updated_at=now_ms,
             )
-        )  # fmt: skip
+        )
         with self._log.engine.begin() as connection:
             if connection.execute(claim).rowcount != 1:
                 return False

@@ -7,14 +7,7 @@ The tables follow the IANA registries of special-purpose addresses. They are wri
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from denizen.domain.errors import InvalidInput
 

@@ -53,12 +53,7 @@ class WebFetcher:
         self._backoff_s = tuple(backoff_s)
 
     async def fetch(
-        self,
-        url: str,
-        *,
-        timeout_s: float = 15.0,
-        max_bytes: int = 2_000_000,
-        headers: Mapping[str, str] = NO_HEADERS,
+        self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
     ) -> Fetched:
         """See the port. Faults that may pass (network, 408, 429, 5xx) are tried again while there is time."""
         with anyio.move_on_after(timeout_s):

@@ -11,7 +11,7 @@ from typing import TypeVar, TypeVarTuple
 from anyio import to_thread
 
 from denizen.domain.errors import InvalidInput, NeedsAttention
-from denizen.domain.proposal import id_in
+from denizen.domain.proposal import find_proposal_id
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -51,7 +51,7 @@ class LearnedFolder:
         if not self._folder.is_dir():
             return {}
         found = (each for each in sorted(self._folder.iterdir()) if each.is_file() and not each.is_symlink())
-        return {each.name: id_in(_read(each)) for each in found if not each.name.startswith(".")}
+        return {each.name: find_proposal_id(_read(each)) for each in found if not each.name.startswith(".")}
 
     def _write(self, place: Path, data: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from denizen.adapters.git.clones import alone
 from denizen.adapters.git.program import Git
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.ids import fresh
-from denizen.domain.snapshot import Remote, Snapshot
+from denizen.domain.snapshot import RemoteRepository, Snapshot
 
 MARKER = ".denizen-snapshot"
 """The file that says that a repository may be overwritten."""
@@ -25,9 +25,11 @@ PUSH_TIMEOUT_S = 1800.0
 _MARK = b"Snapshots of what Denizen has read are pushed here; what others push is replaced.\n"
 _KNOWN = "refs/denizen/remote"
 _BY = {
-    "GIT_AUTHOR_NAME": "Denizen", "GIT_AUTHOR_EMAIL": "denizen@localhost", "GIT_COMMITTER_NAME": "Denizen",
+    "GIT_AUTHOR_NAME": "Denizen",
+    "GIT_AUTHOR_EMAIL": "denizen@localhost",
+    "GIT_COMMITTER_NAME": "Denizen",
     "GIT_COMMITTER_EMAIL": "denizen@localhost",
-}  # fmt: skip
+}
 
 
 class GitRemote:
@@ -37,7 +39,7 @@ class GitRemote:
         self._git = git
         self._place = folder / "remote.git"
 
-    async def claim(self, remote: Remote) -> None:
+    async def claim(self, remote: RemoteRepository) -> None:
         """Makes it where it is a path with nothing there, and marks it where it is empty (inventory S30). Raises
         Conflict for one with something of others in it, unless that is allowed, and what reading one raises.
         """
@@ -49,7 +51,7 @@ class GitRemote:
             # One that two repositories had in common could be pushed to neither: a shallow copy of it is kept here.
             await self._send(remote, _text(tree), "", f"A place for snapshots, {fresh('place')}")
 
-    async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
+    async def push(self, remote: RemoteRepository, snapshot: Snapshot, folder: Path) -> bool:
         """Raises Conflict for a repository without the marker, and what reading one raises."""
         async with alone(self._place):
             try:
@@ -59,7 +61,7 @@ class GitRemote:
                     await to_thread.run_sync(partial(rmtree, self._place, ignore_errors=True))
                 raise
 
-    async def _push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
+    async def _push(self, remote: RemoteRepository, snapshot: Snapshot, folder: Path) -> bool:
         await self._prepare(remote)
         parent = await self._fetch(remote)
         tree = await self._write_tree(snapshot, folder)
@@ -68,15 +70,21 @@ class GitRemote:
         await self._send(remote, tree, parent, f"Snapshot {snapshot.id}")
         return True
 
-    async def _send(self, remote: Remote, tree: str, parent: str, message: str) -> None:
+    async def _send(self, remote: RemoteRepository, tree: str, parent: str, message: str) -> None:
         above = ["-p", parent] if parent else []
         commit = await self._git.having(_BY).run("commit-tree", tree, *above, "-m", message, folder=self._place)
         await self._git.run(
-            "push", "--quiet", "--no-verify", "--", remote.location, f"{_text(commit)}:refs/heads/{remote.branch}",
-            folder=self._place, timeout_s=PUSH_TIMEOUT_S,
-        )  # fmt: skip
+            "push",
+            "--quiet",
+            "--no-verify",
+            "--",
+            remote.location,
+            f"{_text(commit)}:refs/heads/{remote.branch}",
+            folder=self._place,
+            timeout_s=PUSH_TIMEOUT_S,
+        )
 
-    async def _prepare(self, remote: Remote) -> None:
+    async def _prepare(self, remote: RemoteRepository) -> None:
         """A path where there is nothing becomes an empty repository."""
         if not (self._place / "HEAD").is_file():
             await to_thread.run_sync(partial(rmtree, self._place, ignore_errors=True))
@@ -88,16 +96,26 @@ class GitRemote:
     async def _init(self, place: Path, branch: str) -> None:
         await self._git.run("init", "--bare", "--quiet", "--template=", f"--initial-branch={branch}", "--", str(place))
 
-    async def _fetch(self, remote: Remote) -> str:
+    async def _fetch(self, remote: RemoteRepository) -> str:
         """The newest commit of the branch; empty for a repository without any."""
         listed = await self._git.run("ls-remote", "--", remote.location)
         refs = {name for _, _, name in (line.partition("\t") for line in _text(listed).splitlines())}
         branch = f"refs/heads/{remote.branch}"
         if branch in refs:
             await self._git.run(
-                "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
-                "--force", "--", remote.location, f"+{branch}:{_KNOWN}", folder=self._place, timeout_s=PUSH_TIMEOUT_S,
-            )  # fmt: skip
+                "fetch",
+                "--quiet",
+                "--depth=1",
+                "--no-tags",
+                "--no-recurse-submodules",
+                "--no-write-fetch-head",
+                "--force",
+                "--",
+                remote.location,
+                f"+{branch}:{_KNOWN}",
+                folder=self._place,
+                timeout_s=PUSH_TIMEOUT_S,
+            )
         marked = branch in refs and await self._git.run("ls-tree", _KNOWN, "--", MARKER, folder=self._place)
         if refs and not marked and not remote.allow_existing:
             raise Conflict(

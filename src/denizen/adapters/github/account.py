@@ -30,10 +30,10 @@ from denizen.adapters.github.repositories import Repositories
 from denizen.adapters.github.requests import Client
 from denizen.adapters.github.settings import PLATFORM, AccountSettings
 from denizen.adapters.github.threads import Thread, thread_of
-from denizen.domain.action import Action, Warrant
+from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content
+from denizen.domain.delivery import MessageContent
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
@@ -152,9 +152,10 @@ class GitHubAccount:
         listener, ear, post = self._listener, self._ear, heard.post
         if listener is None or ear is None:
             raise Unavailable(
-                "This account is not connected to GitHub yet.", code="github_not_connected",
+                "This account is not connected to GitHub yet.",
+                code="github_not_connected",
                 fix="Wait; what was missed is read when it is.",
-            )  # fmt: skip
+            )
         # One that was heard before it was edited is not heard anew because it reads differently now.
         key = (post.id, change, 0 if change is Change.MADE else hash((post.edited_at, post.text)))
         async with self._locks.setdefault(post.room, anyio.Lock()):
@@ -184,13 +185,15 @@ class GitHubAccount:
 
     # --- doing -------------------------------------------------------------------------------------------------------
 
-    async def post(self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = "") -> str:
+    async def post(
+        self, place: Place, content: MessageContent, *, nonce: str, reply_to: str = "", ticket: str = ""
+    ) -> str:
         """GitHub has no replies: the place is the thread. What was tried before is found by its mark (`list_posts`)."""
         thread = _thread_at(place)
         logins = await self._people.find_logins(content.ping_users, thread.repository)
         return await writing.add(self._api, thread, to_body(content, logins, nonce=nonce))
 
-    async def edit(self, place: Place, message_id: str, content: Content) -> None:
+    async def edit(self, place: Place, message_id: str, content: MessageContent) -> None:
         thread = _thread_at(place)
         logins = await self._people.find_logins(content.ping_users, thread.repository)
         await writing.edit(self._api, thread, message_id, to_body(content, logins))
@@ -212,7 +215,7 @@ class GitHubAccount:
     async def open_thread(self, place: Place, message_id: str, title: str) -> Room:
         raise NotAllowed("There are no threads to open on GitHub.", code="github_no_threads")
 
-    async def act(self, action: Action, warrant: Warrant) -> JsonObject:
+    async def act(self, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
         raise NotAllowed("An agent only writes on GitHub; it does nothing else there.", code="github_no_actions")
 
     # --- knowing -----------------------------------------------------------------------------------------------------

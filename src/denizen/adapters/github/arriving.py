@@ -47,13 +47,20 @@ class Ear:
         is_meant = own in called or is_new_issue
         question = strip_mentions(words, own) or NO_WORDS
         return Arrival(
-            heard.post, heard.thread.room(topic.subject.title, latest_post=heard.post.id), question,
-            partial(_load_parts, heard, question), frozenset(filter(None, (heard.association,))),
-            mentions_me=is_meant, mentions_others=any(name != own for name in called),
+            heard.post,
+            heard.thread.room(topic.subject.title, latest_post=heard.post.id),
+            question,
+            partial(_load_parts, heard, question),
+            frozenset(filter(None, (heard.association,))),
+            mentions_me=is_meant,
+            mentions_others=any(name != own for name in called),
             mentioned=(self.identity.user_id,) if is_meant else (),
-            is_mine=heard.post.author.id == self.identity.user_id, is_edit=is_edit, is_unsure=is_unsure,
-            subject=topic.subject, load_earlier=partial(self._load_earlier, topic, heard),
-        )  # fmt: skip
+            is_mine=heard.post.author.id == self.identity.user_id,
+            is_edit=is_edit,
+            is_unsure=is_unsure,
+            subject=topic.subject,
+            load_earlier=partial(self._load_earlier, topic, heard),
+        )
 
     async def _load_earlier(self, topic: Topic, heard: Heard) -> Sequence[Arrival]:
         """The opening, and the newest comments before it. Without them the question is answered all the same."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from denizen.adapters.github.mentions import defuse
 from denizen.adapters.github.settings import BODY_CHARS
-from denizen.domain.delivery import Content, Embed
+from denizen.domain.delivery import EmbedCard, MessageContent
 from denizen.domain.markup import Spans, list_fences, replace_spans
 from denizen.domain.reasoning import HEAD
 
@@ -29,7 +29,7 @@ _COMMAND = re.compile(rf"(?:^|(?<=[{_ENDS}]))[^\S\n{_ENDS}]*+(?P<slash>/)(?=\w)"
 _PING = re.compile(r"<@!?(?P<id>\d+)>")
 
 
-def to_body(content: Content, logins: Mapping[str, str], *, nonce: str = "") -> str:
+def to_body(content: MessageContent, logins: Mapping[str, str], *, nonce: str = "") -> str:
     """`logins` are those of the users that the content pings, by id; others stay unnamed."""
     pings = [ping.span() for ping in _PING.finditer(content.text)]
     text = _folded(defuse(content.text, pings))
@@ -69,14 +69,14 @@ def _uncommanding(text: str) -> str:
     return replace_spans(text, [(span, "\\/") for span in found if code.find_around(span[0], or_at_start=True) is None])
 
 
-def _called(user_id: str, content: Content, logins: Mapping[str, str]) -> str:
+def _called(user_id: str, content: MessageContent, logins: Mapping[str, str]) -> str:
     login = logins.get(user_id, "")
     if not login:
         return "somebody"
     return f"@{login}" if user_id in content.ping_users else login
 
 
-def _card(embed: Embed) -> str:
+def _card(embed: EmbedCard) -> str:
     title = f"[{embed.title}]({embed.url})" if embed.title and embed.url else embed.title
     rows = [f"- **{name}**: {value}" for name, value in embed.fields]
     image = f"![]({embed.image})" if embed.image.startswith("https://") else ""

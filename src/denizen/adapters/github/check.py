@@ -11,8 +11,8 @@ from denizen.adapters.github.repositories import list_repositories
 from denizen.adapters.github.requests import Client
 from denizen.adapters.github.settings import AccountSettings
 from denizen.domain.clock import Clock
+from denizen.domain.diagnosis import Diagnosis, Severity
 from denizen.domain.errors import DenizenError
-from denizen.domain.finding import Finding, Severity
 
 ROUTE = "/api/webhooks/github"
 MIN_SECRET_CHARS = 16
@@ -23,14 +23,14 @@ _OPTIONAL = frozenset({"discussions", "discussion", "discussion_comment"})
 _APP_PAGE = "Settings > Developer settings > GitHub Apps > the App"
 
 
-async def check_account(settings: AccountSettings, clock: Clock) -> Sequence[Finding]:
+async def check_account(settings: AccountSettings, clock: Clock) -> Sequence[Diagnosis]:
     """In the order in which it should be read. Raises nothing."""
     client = Client(settings.api_url, clock)
     credentials = credentials_of(client, settings, clock)
-    findings: list[Finding] = []
+    findings: list[Diagnosis] = []
     try:
         identity = await credentials.identify()
-        findings.append(Finding(Severity.OK, f"The credentials belong to {identity.about} ({identity.login})."))
+        findings.append(Diagnosis(Severity.OK, f"The credentials belong to {identity.about} ({identity.login})."))
         findings += _check_secret(settings)
         if isinstance(credentials, AppCredentials):
             app = await credentials.load_app()
@@ -38,27 +38,28 @@ async def check_account(settings: AccountSettings, clock: Clock) -> Sequence[Fin
         names = [each.name for each in await list_repositories(client, credentials, settings)]
         findings.append(_describe_repositories(names, settings))
     except DenizenError as error:
-        findings.append(Finding(Severity.ERROR, f"{error.message} {error.why}".strip(), error.fix))
+        findings.append(Diagnosis(Severity.ERROR, f"{error.message} {error.why}".strip(), error.fix))
     finally:
         await client.aclose()
     return findings
 
 
-def _check_secret(settings: AccountSettings) -> Iterator[Finding]:
+def _check_secret(settings: AccountSettings) -> Iterator[Diagnosis]:
     place = f"{settings.setting}.webhook_secret"
     if not settings.webhook_secret:
-        yield Finding(
-            Severity.ERROR, "There is no webhook secret, so webhooks are refused and nothing is heard of at once.",
+        yield Diagnosis(
+            Severity.ERROR,
+            "There is no webhook secret, so webhooks are refused and nothing is heard of at once.",
             f"Make up a long one, put it into {place} and into the webhook's settings on GitHub.",
-        )  # fmt: skip
+        )
     elif len(settings.webhook_secret) < MIN_SECRET_CHARS:
         text = f"The webhook secret has fewer than {MIN_SECRET_CHARS} characters and can be guessed."
-        yield Finding(Severity.WARNING, text, f"Put a longer one into {place} and into the webhook's settings.")
+        yield Diagnosis(Severity.WARNING, text, f"Put a longer one into {place} and into the webhook's settings.")
     else:
-        yield Finding(Severity.OK, "The webhook secret is set.")
+        yield Diagnosis(Severity.OK, "The webhook secret is set.")
 
 
-def _check_app(app: Payload) -> Iterator[Finding]:
+def _check_app(app: Payload) -> Iterator[Diagnosis]:
     """What the App may do, and what GitHub tells it of."""
     permissions, events = part_of(app, "permissions"), set(map(str, app.get("events") or ()))
     lacking = [name for name in _PERMISSIONS if text_of(permissions, name) != "write"]
@@ -69,31 +70,33 @@ def _check_app(app: Payload) -> Iterator[Finding]:
         ([name for name in unheard if name not in _OPTIONAL], "The App is not subscribed to: {}."),
     ):
         if names:
-            yield Finding(Severity.ERROR, says.format(", ".join(names)), fix)
+            yield Diagnosis(Severity.ERROR, says.format(", ".join(names)), fix)
     if set(lacking) & _OPTIONAL or set(unheard) & _OPTIONAL:
-        yield Finding(Severity.WARNING, "Discussions are not answered: the App may not write there, or hears not.", fix)
+        yield Diagnosis(
+            Severity.WARNING, "Discussions are not answered: the App may not write there, or hears not.", fix
+        )
     if not lacking and not unheard:
-        yield Finding(Severity.OK, "The App has all permissions and events.")
+        yield Diagnosis(Severity.OK, "The App has all permissions and events.")
 
 
-def _check_hook(hook: Payload) -> Iterator[Finding]:
+def _check_hook(hook: Payload) -> Iterator[Diagnosis]:
     url, media_type = text_of(hook, "url"), text_of(hook, "content_type")
     fix = f"Open {_APP_PAGE} > General > Webhook."
     if not url.rstrip("/").endswith(ROUTE):
-        yield Finding(Severity.ERROR, f"The App's webhook goes to '{url}'.", f"{fix} The URL ends with {ROUTE}.")
+        yield Diagnosis(Severity.ERROR, f"The App's webhook goes to '{url}'.", f"{fix} The URL ends with {ROUTE}.")
     elif media_type not in ("json", "application/json"):
-        yield Finding(Severity.ERROR, "The App's webhook sends forms.", f"{fix} Choose application/json.")
+        yield Diagnosis(Severity.ERROR, "The App's webhook sends forms.", f"{fix} Choose application/json.")
     elif not text_of(hook, "secret"):
-        yield Finding(Severity.ERROR, "The App's webhook has no secret on GitHub.", f"{fix} Enter the same secret.")
+        yield Diagnosis(Severity.ERROR, "The App's webhook has no secret on GitHub.", f"{fix} Enter the same secret.")
     else:
-        yield Finding(Severity.OK, f"The App's webhook goes to {url}.")
+        yield Diagnosis(Severity.OK, f"The App's webhook goes to {url}.")
 
 
-def _describe_repositories(names: Sequence[str], settings: AccountSettings) -> Finding:
+def _describe_repositories(names: Sequence[str], settings: AccountSettings) -> Diagnosis:
     if not names:
         fix = "Install the App where it should answer, or give the token access, and look at `repositories`."
-        return Finding(Severity.ERROR, "The account can read no repository in which it may answer.", fix)
+        return Diagnosis(Severity.ERROR, "The account can read no repository in which it may answer.", fix)
     shown = ", ".join(sorted(names)[:5])
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     new = " New issues are answered, too." if settings.reply_to_new_issues else ""
-    return Finding(Severity.OK, f"It answers in {shown}{more}.{new}")
+    return Diagnosis(Severity.OK, f"It answers in {shown}{more}.{new}")

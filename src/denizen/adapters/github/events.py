@@ -14,9 +14,14 @@ from denizen.adapters.github.payload import Payload, number_of, part_of, text_of
 from denizen.adapters.github.threads import PostKind, Thread
 
 EVENTS = (
-    "issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "discussion",
+    "issues",
+    "issue_comment",
+    "pull_request",
+    "pull_request_review",
+    "pull_request_review_comment",
+    "discussion",
     "discussion_comment",
-)  # fmt: skip
+)
 """What an App has to subscribe to."""
 
 

@@ -26,25 +26,34 @@ def fault_of(status: int, headers: Mapping[str, str], body: object, doing: str, 
     pause_s = pause_of(status, headers, said, now=now)
     if pause_s is not None:
         return Unavailable(
-            f"GitHub does not let the account {doing} so often.", code="github_rate_limited", why=said,
-            fix="Wait; where it lasts, use a GitHub App, whose limits are wider.", retry_after_s=pause_s,
-        )  # fmt: skip
+            f"GitHub does not let the account {doing} so often.",
+            code="github_rate_limited",
+            why=said,
+            fix="Wait; where it lasts, use a GitHub App, whose limits are wider.",
+            retry_after_s=pause_s,
+        )
     if status >= 500:
         return Unavailable(
-            f"GitHub is not able to {doing} at the moment.", code="github_server_error", why=f"HTTP {status}",
+            f"GitHub is not able to {doing} at the moment.",
+            code="github_server_error",
+            why=f"HTTP {status}",
             fix="Try again later; see https://www.githubstatus.com.",
-        )  # fmt: skip
+        )
     if status == 401:
         return NeedsAttention(
-            "GitHub refused the credentials.", code="github_credentials_refused", why=said,
+            "GitHub refused the credentials.",
+            code="github_credentials_refused",
+            why=said,
             fix="Check the App's id and private key, or the token, and whether it has expired.",
-        )  # fmt: skip
+        )
     if status == 403:
         return NotAllowed(
-            f"The account may not {doing}.", code="github_forbidden", why=said,
+            f"The account may not {doing}.",
+            code="github_forbidden",
+            why=said,
             fix="Give the App or token read and write access to issues, pull requests and discussions there, and "
             "accept the new permissions for the installation.",
-        )  # fmt: skip
+        )
     if status in (404, 410):
         return NotFound(
             f"What the account wanted to {doing} is not on GitHub, or it may not see it.", code="github_gone", why=said
@@ -69,9 +78,11 @@ def pause_of(status: int, headers: Mapping[str, str], said: str, *, now: datetim
 
 def unreachable(doing: str, why: str) -> Unavailable:
     return Unavailable(
-        f"GitHub could not be reached to {doing}.", code="github_unreachable", why=why,
+        f"GitHub could not be reached to {doing}.",
+        code="github_unreachable",
+        why=why,
         fix="Check the network, and https://www.githubstatus.com.",
-    )  # fmt: skip
+    )
 
 
 def words_of(body: object) -> str:

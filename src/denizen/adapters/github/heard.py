@@ -59,9 +59,13 @@ def topic_of(repository: str, item: Payload, kind: PostKind = PostKind.OPENING, 
     words = "discussion" if is_discussion else "pull request" if is_pull else "issue"
     subject = Subject(repository, number, title, words, tuple(filter(None, labels)), post_id)
     opening = Heard(
-        thread, _post(thread, item, post_id, body), f"{title}\n\n{body}".strip(),
-        text_of(item, "author_association").lower(), number, is_opening=True,
-    )  # fmt: skip
+        thread,
+        _post(thread, item, post_id, body),
+        f"{title}\n\n{body}".strip(),
+        text_of(item, "author_association").lower(),
+        number,
+        is_opening=True,
+    )
     return Topic(subject, opening)
 
 
@@ -71,9 +75,14 @@ def comment_of(thread: Thread, item: Payload, kind: PostKind) -> Heard:
     post_id = str(PostId(time_of(item, created), kind, number_of(item, "id")))
     body = text_of(item, "body")
     return Heard(
-        thread, _post(thread, item, post_id, body, created), body, text_of(item, "author_association").lower(),
-        number_of(item, "id"), file=text_of(item, "path"), code=text_of(item, "diff_hunk"),
-    )  # fmt: skip
+        thread,
+        _post(thread, item, post_id, body, created),
+        body,
+        text_of(item, "author_association").lower(),
+        number_of(item, "id"),
+        file=text_of(item, "path"),
+        code=text_of(item, "diff_hunk"),
+    )
 
 
 def review_thread(repository: str, number: int, comment: Payload) -> Thread:
@@ -92,7 +101,14 @@ def _post(thread: Thread, item: Payload, post_id: str, body: str, created: str =
     text, nonce = from_body(body)
     created_at, updated_at = time_of(item, created), time_of(item, "updated_at")
     return Post(
-        PLATFORM, post_id, thread.room_id, author_of(part_of(item, "user")), text, created_at,
-        guild=thread.repository, parent=thread.parent.room_id if thread.root else "",
-        edited_at=updated_at if updated_at > created_at else None, nonce=nonce,
-    )  # fmt: skip
+        PLATFORM,
+        post_id,
+        thread.room_id,
+        author_of(part_of(item, "user")),
+        text,
+        created_at,
+        guild=thread.repository,
+        parent=thread.parent.room_id if thread.root else "",
+        edited_at=updated_at if updated_at > created_at else None,
+        nonce=nonce,
+    )

@@ -62,6 +62,10 @@ async def list_repositories(
 
 def _repository(row: Payload) -> HostedRepository:
     return HostedRepository(
-        text_of(row, "full_name"), text_of(row, "clone_url"), text_of(row, "default_branch"), flag_of(row, "private"),
-        text_of(row, "description"), max(text_of(row, "pushed_at"), text_of(row, "updated_at")),
-    )  # fmt: skip
+        text_of(row, "full_name"),
+        text_of(row, "clone_url"),
+        text_of(row, "default_branch"),
+        flag_of(row, "private"),
+        text_of(row, "description"),
+        max(text_of(row, "pushed_at"), text_of(row, "updated_at")),
+    )

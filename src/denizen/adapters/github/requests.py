@@ -106,9 +106,12 @@ class Client:
         left_s = self._blocked_until_s - self._clock.monotonic_s()
         if left_s > 0:
             raise Unavailable(
-                f"GitHub does not let the account {doing} so often.", code="github_rate_limited",
-                why="A limit that it set has not ended.", fix="Wait.", retry_after_s=left_s,
-            )  # fmt: skip
+                f"GitHub does not let the account {doing} so often.",
+                code="github_rate_limited",
+                why="A limit that it set has not ended.",
+                fix="Wait.",
+                retry_after_s=left_s,
+            )
 
     def _note_limit(self, error: Unavailable) -> None:
         if error.code == "github_rate_limited" and error.retry_after_s:

@@ -91,9 +91,7 @@ def thread_of(room_id: str) -> Thread:
     found = _ROOM.fullmatch(room_id)
     if found is None:
         raise NotFound("There is no such thread on GitHub.", code="github_gone")
-    return Thread(
-        found["repository"], int(found["number"]), ThreadKind(found["kind"] or ""), int(found["root"] or 0)
-    )  # fmt: skip
+    return Thread(found["repository"], int(found["number"]), ThreadKind(found["kind"] or ""), int(found["root"] or 0))
 
 
 def post_id_of(text: str) -> PostId:

@@ -10,9 +10,13 @@ _DECLARED_WITHIN_BYTES = 1024
 _DECLARABLE = ("cp", "iso8859", "koi8", "mac-", "shift_jis", "euc_", "gb", "big5", "tis-620")
 """How the codecs begin that a page may declare: none of those that are for something else than text."""
 _MEANT = {
-    "iso8859-1": "cp1252", "iso8859-9": "cp1254", "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
     "tis-620": "cp874",
-}  # fmt: skip
+}
 """What pages are written in that declare less, as browsers have it."""
 _LETTERS = re.compile(rb"[A-Za-z]+")
 _HIGH = re.compile(rb"[\x80-\xff]+")

@@ -14,7 +14,14 @@ from threading import Event
 from denizen.adapters.library.encoding import to_utf8
 from denizen.adapters.library.objects import Item, Objects
 from denizen.domain.errors import Exhausted
-from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken, is_plain_path, make_visible
+from denizen.domain.source import (
+    DOCUMENT_SUFFIXES,
+    HTML_SUFFIXES,
+    PDF_SUFFIXES,
+    SourceReading,
+    is_plain_path,
+    make_visible,
+)
 from denizen.ports.source import File, Progress, Report
 
 MAX_TEXT_BYTES = 5 * 1024 * 1024
@@ -65,7 +72,7 @@ class Intake:
     _left_out: list[str] = field(default_factory=list[str])
     _bytes: int = 0
 
-    def take(self, files: Iterator[File], report: Report) -> Taken | None:
+    def take(self, files: Iterator[File], report: Report) -> SourceReading | None:
         """None when it was stopped. Raises Exhausted for a source beyond all bounds."""
         for number, file in enumerate(files):
             if self.stop.is_set():
@@ -76,7 +83,7 @@ class Intake:
             if len(self._items) > MAX_FILES or self._bytes > MAX_BYTES:
                 raise _too_much()
         items = self._plan()
-        return Taken(
+        return SourceReading(
             manifest=self.objects.put_manifest(items, self.now),
             files=len(items),
             documents=sum(PurePosixPath(item.path).suffix.lower() in DOCUMENT_SUFFIXES for item in items),

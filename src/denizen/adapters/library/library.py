@@ -29,7 +29,7 @@ from denizen.adapters.library.shelf import Shelf
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
-from denizen.domain.source import Taken, is_plain_path
+from denizen.domain.source import SourceReading, is_plain_path
 from denizen.ports.source import DocumentText, File, KeptFile, Report
 
 T = TypeVar("T")
@@ -51,9 +51,9 @@ class FileLibrary:
         self._shelf = Shelf(root, self._objects)
         self._publishing = anyio.Lock()
 
-    async def take(self, files: Iterator[File], report: Report) -> Taken:
+    async def take(self, files: Iterator[File], report: Report) -> SourceReading:
         intake = Intake(self._objects, self._convert, self._clock.now(), Event())
-        taken: Taken | None = None
+        taken: SourceReading | None = None
         failure: DenizenError | None = None
         async with anyio.create_task_group() as group:
             # A cancellation does not reach the thread, but this task, which tells it.

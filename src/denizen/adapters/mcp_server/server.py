@@ -24,7 +24,7 @@ from denizen.domain.ids import fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult, ToolSpec
-from denizen.ports.outside import Caller, Outside, Tell
+from denizen.ports.program_access import ProgramAccess, ProgramCaller, Tell
 
 _log = logging.getLogger("denizen.mcp_server")
 
@@ -43,10 +43,7 @@ _ASK = wire.Tool(
         "type": "object",
         "properties": {
             "question": {"type": "string", "description": "What to ask, in full sentences."},
-            "session": {
-                "type": "string",
-                "description": "Names a talk to begin or go on with; usually left out.",
-            },
+            "session": {"type": "string", "description": "Names a talk to begin or go on with; usually left out."},
         },
         "required": ["question"],
         "additionalProperties": False,
@@ -55,7 +52,7 @@ _ASK = wire.Tool(
 )
 
 
-def build_server(outside: Outside, version: str) -> Server[Any]:
+def build_server(outside: ProgramAccess, version: str) -> Server[Any]:
     """The server over what may be asked. It keeps nothing between requests."""
 
     async def list_tools(context: ServerRequestContext[Any], _: object) -> wire.ListToolsResult:
@@ -109,7 +106,7 @@ async def bound_faults(ctx: ServerRequestContext[Any], call_next: CallNext) -> H
         raise MCPError(wire.INTERNAL_ERROR, text) from None
 
 
-def caller_of(context: ServerRequestContext[Any]) -> Caller:
+def caller_of(context: ServerRequestContext[Any]) -> ProgramCaller:
     """Who came in by the request that this is about, and the agent that its path names."""
     request = context.request
     if not isinstance(request, Request):
@@ -117,7 +114,7 @@ def caller_of(context: ServerRequestContext[Any]) -> Caller:
     principal: object = request.scope.get("state", {}).get("principal")
     if not isinstance(principal, Principal):
         raise TypeError("nobody was let in")
-    return Caller(principal, request.path_params.get("agent", ""))
+    return ProgramCaller(principal, request.path_params.get("agent", ""))
 
 
 def client_session(session: ServerSession) -> str:

@@ -16,16 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from denizen.adapters.models.opaque import State, unpack_state
 from denizen.adapters.models.settings import CacheTtl
 from denizen.domain.errors import InvalidInput
-from denizen.domain.message import (
-    FilePart,
-    ImagePart,
-    Part,
-    Role,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from denizen.domain.message import FilePart, ImagePart, Part, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from denizen.domain.prompt import PromptMessage, Segment, Stability, order_segments
 from denizen.domain.tool import ToolSpec
 from denizen.ports.model import RAW_ARGS

@@ -59,11 +59,7 @@ KINDS: Mapping[Kind, KindFacts] = {
     "groq": KindFacts("https://api.groq.com/openai/v1", needs_key=True),
     "openai-compatible": KindFacts("", needs_key=False),
     "embedded": KindFacts(
-        "",
-        needs_key=False,
-        free=True,
-        idle_timeout_s=_OWN_MACHINE_IDLE_S,
-        total_timeout_s=_OWN_MACHINE_TOTAL_S,
+        "", needs_key=False, free=True, idle_timeout_s=_OWN_MACHINE_IDLE_S, total_timeout_s=_OWN_MACHINE_TOTAL_S
     ),
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from denizen.adapters.models.convert import NO_MARKS, Dialect, Marks, instructions_of
 from denizen.adapters.models.settings import CacheTtl, Kind, ProviderSpec
-from denizen.domain.agent import Sampling
+from denizen.domain.agent import SamplingSettings
 from denizen.domain.message import Role
 from denizen.domain.prompt import PromptMessage, Stability
 from denizen.ports.model import Capabilities, ModelRequest
@@ -96,7 +96,7 @@ def _sampling(request: ModelRequest, capabilities: Capabilities, *, claude: bool
     """What the model accepts, clamped. Claude takes temperatures up to 1, refuses temperature beside top_p, and both
     while it reasons.
     """
-    wanted = Sampling() if claude and request.reasoning else request.sampling
+    wanted = SamplingSettings() if claude and request.reasoning else request.sampling
     chosen: dict[str, Any] = {}
     if wanted.temperature is not None and "temperature" in capabilities.sampling:
         chosen["temperature"] = min(max(wanted.temperature, 0.0), 1.0 if claude else 2.0)

@@ -18,9 +18,14 @@ from denizen.domain.errors import Unavailable
 SEARCHED = "/usr/local/bin:/usr/bin:/bin"
 _LIBRARY = re.compile(r"(?:=>\s+|^\s+)(/\S+)\s+\(0x", re.MULTILINE)
 _DATA = (
-    "/dev/null", "/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8", "/etc/magic", "/usr/lib/file/magic.mgc",
-    "/usr/share/misc/magic.mgc", "/usr/share/file/misc/magic.mgc",
-)  # fmt: skip
+    "/dev/null",
+    "/usr/lib/locale/C.utf8",
+    "/usr/lib/locale/C.UTF-8",
+    "/etc/magic",
+    "/usr/lib/file/magic.mgc",
+    "/usr/share/misc/magic.mgc",
+    "/usr/share/file/misc/magic.mgc",
+)
 _LDD_TIMEOUT_S = 20.0
 
 
@@ -49,9 +54,11 @@ def load_machine(also: Sequence[str] = ()) -> Machine:
     if not programs:
         raise sandbox_off(f"none of its programs is installed in {SEARCHED}")
     return Machine(
-        programs, _find_libraries([*programs.values(), *also]), tuple(path for path in _DATA if Path(path).exists()),
+        programs,
+        _find_libraries([*programs.values(), *also]),
+        tuple(path for path in _DATA if Path(path).exists()),
         tempfile.gettempdir(),
-    )  # fmt: skip
+    )
 
 
 def sandbox_off(why: str) -> Unavailable:
@@ -70,9 +77,14 @@ def _find_libraries(programs: list[str]) -> tuple[str, ...]:
         raise sandbox_off("`ldd`, which tells the libraries of a program, is not installed")
     try:
         said = subprocess.run(  # noqa: S603 - paths that were found in the folders of the system
-            [ldd, *programs], capture_output=True, text=True, timeout=_LDD_TIMEOUT_S, check=False,
-            stdin=subprocess.DEVNULL, env={"PATH": SEARCHED, "LC_ALL": "C"},
-        )  # fmt: skip
+            [ldd, *programs],
+            capture_output=True,
+            text=True,
+            timeout=_LDD_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={"PATH": SEARCHED, "LC_ALL": "C"},
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise sandbox_off(f"`ldd` failed: {error}") from error
     return tuple(sorted(set(_LIBRARY.findall(said.stdout))))

@@ -108,9 +108,13 @@ async def start_worker(tier: str, view: ShellView, machine: Machine, limits: San
     try:
         process = await anyio.open_process(
             [sys.executable, "-I", "-S", "-c", _CODE, _ROOT],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env={"LC_ALL": "C.UTF-8"}, cwd="/", start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"LC_ALL": "C.UTF-8"},
+            cwd="/",
+            start_new_session=True,
+        )
     except OSError as error:
         raise WorkerError(f"no process could be started: {error.strerror}") from error
     worker = Worker(process, limits)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.tables import agent_settings
 from denizen.adapters.store.unit import Unit
-from denizen.domain.assistant import SettingsSet, chosen_from_json, chosen_to_json
+from denizen.domain.agent_settings import SettingsSet, overrides_from_json, overrides_to_json
 from denizen.domain.ids import AgentName
 
 _WHOSE = agent_settings.c.agent == sa.bindparam("whose")
@@ -38,9 +38,13 @@ class SqlAgentSettings:
     async def put(self, row: SettingsSet) -> None:
         put = _put(self._unit.dialect.insert)
         values = {
-            "agent": row.agent, "name": row.name, "chosen": chosen_to_json(row.chosen), "is_active": row.is_active,
-            "created_at": row.created_at, "updated_at": row.updated_at,
-        }  # fmt: skip
+            "agent": row.agent,
+            "name": row.name,
+            "chosen": overrides_to_json(row.chosen),
+            "is_active": row.is_active,
+            "created_at": row.created_at,
+            "updated_at": row.updated_at,
+        }
 
         def job(connection: sa.Connection) -> None:
             if row.is_active:
@@ -64,5 +68,5 @@ class SqlAgentSettings:
 
 def _set(row: sa.Row[Any]) -> SettingsSet:
     return SettingsSet(
-        AgentName(row.agent), row.name, row.created_at, row.updated_at, chosen_from_json(row.chosen), row.is_active
+        AgentName(row.agent), row.name, row.created_at, row.updated_at, overrides_from_json(row.chosen), row.is_active
     )

@@ -13,9 +13,9 @@ from denizen.adapters.store.columns import EscapedText, UtcTime
 from denizen.adapters.store.dialect import Dialect, InsertInto
 from denizen.adapters.store.tables import citations, gaps
 from denizen.adapters.store.unit import Unit
-from denizen.domain.citation import Citation, Doubt, Ref
+from denizen.domain.citation import Citation, CitationFault, DocumentRef
 from denizen.domain.conversation import Place
-from denizen.domain.gap import Gap, GapKind
+from denizen.domain.gap import GapKind, KnowledgeGap
 from denizen.domain.ids import TurnId
 
 EVER = datetime(1, 1, 2, tzinfo=UTC)
@@ -71,13 +71,13 @@ class SqlGaps:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def add(self, gap: Gap) -> bool:
+    async def add(self, gap: KnowledgeGap) -> bool:
         add, row = _add(self._unit.dialect.insert), _gap_row(gap)
         return await self._unit.write(lambda connection: connection.execute(add, row).scalar() is not None)
 
     async def list_gaps(
         self, *, since: datetime | None = None, closed: bool = False, limit: int = 1000
-    ) -> Sequence[Gap]:
+    ) -> Sequence[KnowledgeGap]:
         bounds = {"since": since or EVER, "closed": closed, "most": max(limit, 0)}
         return await self._unit.read(lambda connection: [_gap(row) for row in connection.execute(_NEWEST, bounds)])
 
@@ -105,13 +105,13 @@ def _citation_row(turn_id: TurnId, number: int, citation: Citation) -> dict[str,
 
 
 def _citation(row: sa.Row[Any]) -> Citation:
-    doubt = Doubt(row.doubt) if row.doubt else None
-    return Citation(Ref(row.path, row.first_line, row.last_line), row.source_id, row.revision, row.link, doubt)
+    doubt = CitationFault(row.doubt) if row.doubt else None
+    return Citation(DocumentRef(row.path, row.first_line, row.last_line), row.source_id, row.revision, row.link, doubt)
 
 
-def _gap_row(gap: Gap) -> dict[str, Any]:
+def _gap_row(gap: KnowledgeGap) -> dict[str, Any]:
     place = gap.place
-    named = {name: getattr(gap, name) for name in Gap.__slots__ if name != "place"}
+    named = {name: getattr(gap, name) for name in KnowledgeGap.__slots__ if name != "place"}
     return named | {
         "platform": place.platform,
         "channel": place.channel,
@@ -120,8 +120,8 @@ def _gap_row(gap: Gap) -> dict[str, Any]:
     }
 
 
-def _gap(row: sa.Row[Any]) -> Gap:
-    return Gap(
+def _gap(row: sa.Row[Any]) -> KnowledgeGap:
+    return KnowledgeGap(
         id=row.id,
         agent=row.agent,
         question=row.question,

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.tables import approvals, grants
 from denizen.adapters.store.unit import Unit
-from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Deciders, Grant
+from denizen.domain.approval import Approval, ApprovalGrant, ApprovalRule, ApprovalStatus, Deciders
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, TurnId
@@ -95,7 +95,7 @@ class SqlApprovals:
         rows = await self._unit.read(lambda connection: connection.execute(statement, bounds).all())
         return [_approval(row) for row in rows]
 
-    async def add_grant(self, grant: Grant, *, now: datetime) -> None:
+    async def add_grant(self, grant: ApprovalGrant, *, now: datetime) -> None:
         add = _add_grant(self._unit.dialect.insert)
         row = {column.name: getattr(grant, column.name) for column in grants.c}
 
@@ -107,11 +107,11 @@ class SqlApprovals:
 
     async def list_grants(
         self, agent: AgentName, requester: str, conversation_id: ConversationId, tool: str, *, now: datetime
-    ) -> Sequence[Grant]:
+    ) -> Sequence[ApprovalGrant]:
         bounds = {"who": agent, "asker": requester, "where": conversation_id, "what": tool, "now": now}
         rows = await self._unit.read(lambda connection: connection.execute(_GRANTS, bounds).all())
         return [
-            Grant(
+            ApprovalGrant(
                 row.id, row.agent, row.requester, row.conversation_id, row.tool, row.args, row.given_by, row.expires_at
             )
             for row in rows
@@ -127,10 +127,24 @@ def _row(approval: Approval) -> dict[str, Any]:
     simple = {
         name: getattr(approval, name)
         for name in (
-            "id", "turn_id", "agent", "requester", "requester_name", "conversation_id", "tool", "reason", "preview",
-            "is_exact", "created_at", "expires_at", "decided_by", "decider_name", "decided_at", "note",
+            "id",
+            "turn_id",
+            "agent",
+            "requester",
+            "requester_name",
+            "conversation_id",
+            "tool",
+            "reason",
+            "preview",
+            "is_exact",
+            "created_at",
+            "expires_at",
+            "decided_by",
+            "decider_name",
+            "decided_at",
+            "note",
         )
-    }  # fmt: skip
+    }
     return simple | {
         "platform": place.platform,
         "channel": place.channel,

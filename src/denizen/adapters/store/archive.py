@@ -20,18 +20,11 @@ from denizen.adapters.store.forgetting import (
 )
 from denizen.adapters.store.post_search import EVER, NEVER, count_posts, search_posts, total_posts
 from denizen.adapters.store.posts import find_post, find_posts, list_posts, list_versions, mark_deleted, put_posts
-from denizen.adapters.store.rooms import (
-    find_backfill,
-    find_room,
-    list_backfills,
-    list_rooms,
-    put_backfill,
-    put_room,
-)
+from denizen.adapters.store.rooms import find_backfill, find_room, list_backfills, list_rooms, put_backfill, put_room
 from denizen.adapters.store.tables import opt_outs
 from denizen.adapters.store.unit import Unit
 from denizen.domain.room import Post, PostVersion, Room
-from denizen.domain.words import words_of
+from denizen.domain.words import split_words
 from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit, PostQuery
 
 _KIND = (opt_outs.c.platform == sa.bindparam("where"), opt_outs.c.kind == sa.bindparam("what"))
@@ -93,7 +86,7 @@ class SqlArchive:
         return await self._unit.read(lambda connection: list_versions(connection, platform, post_id))
 
     async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
-        words, dialect = words_of(wanted.words), self._unit.dialect
+        words, dialect = split_words(wanted.words), self._unit.dialect
         if not words or not wanted.rooms or wanted.limit < 1:
             return []
         bounds = {

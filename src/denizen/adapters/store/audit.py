@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.tables import audit, audit_head
 from denizen.adapters.store.unit import Unit
-from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind, chain, head_of
+from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind, append_to_chain, chain_head
 
 _HEAD = sa.select(audit_head.c.number, audit_head.c.digest)
 _TAKE_HEAD = _HEAD.with_for_update()
@@ -44,8 +44,8 @@ class SqlAudit:
             head = AuditHead(*connection.execute(_TAKE_HEAD).one())
             rows: list[dict[str, Any]] = []
             for event in events:
-                entry = chain(head, event)
-                head = head_of(entry)
+                entry = append_to_chain(head, event)
+                head = chain_head(entry)
                 rows.append(_row(entry))
             if rows:
                 connection.execute(_ADD, rows)
@@ -67,10 +67,15 @@ class SqlAudit:
 def _row(entry: AuditEntry) -> dict[str, Any]:
     event = entry.event
     return {
-        "number": entry.number, "kind": event.kind.value, "at": event.at, "actor": event.actor,
-        "subject": event.subject, "details": json.dumps(event.details, sort_keys=True), "previous": entry.previous,
+        "number": entry.number,
+        "kind": event.kind.value,
+        "at": event.at,
+        "actor": event.actor,
+        "subject": event.subject,
+        "details": json.dumps(event.details, sort_keys=True),
+        "previous": entry.previous,
         "digest": entry.digest,
-    }  # fmt: skip
+    }
 
 
 def _entry(row: sa.Row[Any]) -> AuditEntry:

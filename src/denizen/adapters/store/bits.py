@@ -20,7 +20,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.nearness import IN, OF_MODEL, Wanted
 from denizen.adapters.store.tables import vectors
-from denizen.domain.vector import Near, find_nearest, signs_of
+from denizen.domain.vector import VectorMatch, find_nearest, sign_bits
 
 CANDIDATES = 400
 """Looked at in full, unless more are wanted."""
@@ -47,7 +47,7 @@ class BitIndex:
     def learn(self, connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:
         """They are read with the next search, if they were committed."""
 
-    def find(self, connection: sa.Connection, wanted: Wanted) -> list[Near] | None:
+    def find(self, connection: sa.Connection, wanted: Wanted) -> list[VectorMatch] | None:
         with self._lock:
             signs = self._collections.setdefault((wanted.collection, wanted.model), _Signs())
             signs.read_on(connection, wanted.bounds)
@@ -81,7 +81,7 @@ class _Signs:
     def find_like(self, wanted: Wanted) -> list[int]:
         """Positions of those with the most signs in common, about as many as are looked at."""
         places = self._find_places(wanted.shelves)
-        query, signs, most = int.from_bytes(signs_of(wanted.query)), self.signs, max(CANDIDATES, wanted.limit)
+        query, signs, most = int.from_bytes(sign_bits(wanted.query)), self.signs, max(CANDIDATES, wanted.limit)
         if len(places) <= most:
             return [self.positions[place] for place in places]
         if len(places) == len(signs):

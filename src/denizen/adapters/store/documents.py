@@ -17,7 +17,7 @@ from denizen.adapters.store.dialect import Dialect, InsertInto
 from denizen.adapters.store.tables import documents, indexed, passages, vectors
 from denizen.adapters.store.unit import Unit
 from denizen.domain.passage import Passage
-from denizen.domain.words import words_of
+from denizen.domain.words import split_words
 from denizen.ports.documents import PASSAGES, Document, IndexedPassage, IndexSize
 
 MAX_WORDS = 32
@@ -41,9 +41,15 @@ _ADD_PASSAGES = (
     sa.insert(passages).returning(passages.c.position).execution_options(insertmanyvalues_page_size=PASSAGES_AT_ONCE)
 )
 _PASSAGE = (
-    passages.c.key, documents.c.path, passages.c.source_id, passages.c.number, passages.c.headings,
-    passages.c.first_line, passages.c.last_line, passages.c.text,
-)  # fmt: skip
+    passages.c.key,
+    documents.c.path,
+    passages.c.source_id,
+    passages.c.number,
+    passages.c.headings,
+    passages.c.first_line,
+    passages.c.last_line,
+    passages.c.text,
+)
 _ALL = sa.select(*_PASSAGE).join(documents, documents.c.position == passages.c.document)
 _other = passages.alias()
 _HAS_NO_VECTOR = ~sa.exists().where(
@@ -133,7 +139,7 @@ class SqlDocuments:
         return await self._unit.write(lambda connection: _remove(connection, dialect, paths))
 
     async def find_by_words(self, words: str, *, sources: Collection[str] = (), limit: int) -> Sequence[str]:
-        wanted = list(dict.fromkeys(words_of(words)))[:MAX_WORDS]
+        wanted = list(dict.fromkeys(split_words(words)))[:MAX_WORDS]
         dialect = self._unit.dialect
         bounds = {"sources": dialect.list_of(sorted(sources)), "limit": limit} if sources else {"limit": limit}
 

@@ -13,7 +13,7 @@ from denizen.adapters.store.dialect import Dialect, InsertInto
 from denizen.adapters.store.tables import memories, vectors
 from denizen.adapters.store.unit import Unit
 from denizen.domain.ids import AgentName
-from denizen.domain.memory import Memory, ToldAt
+from denizen.domain.memory import Memory, MemoryOrigin
 from denizen.ports.memory import MEMORIES
 
 _CHANGEABLE = ("text", "platform", "room", "private", "told_by", "turn_id", "updated_at")
@@ -37,9 +37,7 @@ _WITHOUT_VECTOR = (
     sa.select(memories)
     .where(
         ~sa.exists().where(
-            _OF_MEMORIES,
-            vectors.c.key == memories.c.id,
-            vectors.c.model == sa.bindparam("model", type_=EscapedText()),
+            _OF_MEMORIES, vectors.c.key == memories.c.id, vectors.c.model == sa.bindparam("model", type_=EscapedText())
         )
     )
     .order_by(memories.c.position)
@@ -150,7 +148,7 @@ def _memory(row: sa.Row[Any]) -> Memory:
         agent=row.agent,
         owner=row.owner,
         text=row.text,
-        told_at=ToldAt(row.platform, row.room, row.private),
+        told_at=MemoryOrigin(row.platform, row.room, row.private),
         told_by=row.told_by,
         created_at=row.created_at,
         updated_at=row.updated_at,

@@ -17,7 +17,7 @@ from denizen.adapters.store.unit import Unit
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.message import Author, Message, Role, parts_from_json, parts_to_json
-from denizen.domain.words import excerpt_of, words_of
+from denizen.domain.words import make_excerpt, split_words
 from denizen.ports.store import Hit
 
 _SEARCHED = frozenset({Role.USER, Role.ASSISTANT})
@@ -122,18 +122,14 @@ class SqlMessages:
         await self._unit.write(lambda connection: connection.execute(_KEEP_NEWEST, bounds))
 
     async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
-        wanted, dialect = words_of(words), self._unit.dialect
+        wanted, dialect = split_words(words), self._unit.dialect
         if not wanted or not conversation_ids or limit < 1:
             return []
-        bounds = {
-            "query": dialect.query_of(wanted),
-            "conversations": dialect.list_of(conversation_ids),
-            "limit": limit,
-        }
+        bounds = {"query": dialect.query_of(wanted), "conversations": dialect.list_of(conversation_ids), "limit": limit}
 
         def job(connection: sa.Connection) -> list[Hit]:
             found = [_message(row) for row in connection.execute(dialect.search, bounds).all()]
-            return [Hit(message, excerpt_of(message.text, wanted)) for message in found]
+            return [Hit(message, make_excerpt(message.text, wanted)) for message in found]
 
         return await self._unit.read(job)
 
@@ -159,7 +155,7 @@ def _row(message: Message) -> dict[str, Any]:
         "turn_id": message.turn_id,
         "platform_id": message.platform_id,
         "meta": dict(message.meta),
-        "words": " ".join(words_of(message.text)) if message.role in _SEARCHED else "",
+        "words": " ".join(split_words(message.text)) if message.role in _SEARCHED else "",
     }
 
 

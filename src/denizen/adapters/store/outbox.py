@@ -13,7 +13,15 @@ from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.tables import deliveries, delivery_files
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Button, Content, Delivery, DeliveryKind, DeliveryState, Embed, File
+from denizen.domain.delivery import (
+    Delivery,
+    DeliveryKind,
+    DeliveryState,
+    EmbedCard,
+    MessageButton,
+    MessageContent,
+    OutgoingFile,
+)
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, TurnId
 
@@ -132,12 +140,12 @@ def _missing(delivery_id: str) -> NotFound:
     return NotFound(f"There is no delivery {delivery_id}.", code="delivery_not_found")
 
 
-def _needed(delivery: Delivery) -> tuple[File, ...]:
+def _needed(delivery: Delivery) -> tuple[OutgoingFile, ...]:
     """Those still to be sent."""
     return delivery.content.files if delivery.state in _DUE else ()
 
 
-def _put_files(connection: sa.Connection, position: int, files: Sequence[File]) -> None:
+def _put_files(connection: sa.Connection, position: int, files: Sequence[OutgoingFile]) -> None:
     rows = [
         {"delivery": position, "number": number, "name": file.name, "media_type": file.media_type, "data": file.data}
         for number, file in enumerate(files)
@@ -146,12 +154,12 @@ def _put_files(connection: sa.Connection, position: int, files: Sequence[File]) 
         connection.execute(sa.insert(delivery_files), rows)
 
 
-def _load_files(connection: sa.Connection, positions: Sequence[int]) -> dict[int, tuple[File, ...]]:
+def _load_files(connection: sa.Connection, positions: Sequence[int]) -> dict[int, tuple[OutgoingFile, ...]]:
     """By the position of their delivery."""
-    found: dict[int, tuple[File, ...]] = {}
+    found: dict[int, tuple[OutgoingFile, ...]] = {}
     for start in range(0, len(positions), PIECE):
         for row in connection.execute(_FILES, {"those": positions[start : start + PIECE]}):
-            file = File(row.name, row.media_type, bytes(row.data))
+            file = OutgoingFile(row.name, row.media_type, bytes(row.data))
             found[row.delivery] = (*found.get(row.delivery, ()), file)
     return found
 
@@ -178,7 +186,7 @@ def _row(delivery: Delivery) -> dict[str, Any]:
     }
 
 
-def _delivery(row: sa.Row[Any], files: tuple[File, ...]) -> Delivery:
+def _delivery(row: sa.Row[Any], files: tuple[OutgoingFile, ...]) -> Delivery:
     return Delivery(
         id=row.id,
         turn_id=row.turn_id,
@@ -197,7 +205,7 @@ def _delivery(row: sa.Row[Any], files: tuple[File, ...]) -> Delivery:
     )
 
 
-def _content_json(content: Content) -> dict[str, Any]:
+def _content_json(content: MessageContent) -> dict[str, Any]:
     """Without the files; what is empty is left out."""
     row = {
         "text": content.text,
@@ -219,21 +227,21 @@ def _content_json(content: Content) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value}
 
 
-def _button_json(button: Button) -> dict[str, Any]:
+def _button_json(button: MessageButton) -> dict[str, Any]:
     row: dict[str, Any] = {"label": button.label, "url": button.url, "value": button.value}
     return row | {"action": button.action, "asks_why": button.asks_why} if button.action else row
 
 
-def _content(row: Mapping[str, Any]) -> Content:
-    return Content(
+def _content(row: Mapping[str, Any]) -> MessageContent:
+    return MessageContent(
         text=row.get("text", ""),
         embeds=tuple(_embed(each) for each in row.get("embeds", ())),
-        buttons=tuple(Button(**each) for each in row.get("buttons", ())),
+        buttons=tuple(MessageButton(**each) for each in row.get("buttons", ())),
         ping_users=frozenset(row.get("ping_users", ())),
         ping_roles=frozenset(row.get("ping_roles", ())),
     )
 
 
-def _embed(row: Mapping[str, Any]) -> Embed:
+def _embed(row: Mapping[str, Any]) -> EmbedCard:
     fields = tuple((name, value) for name, value in row["fields"])
-    return Embed(row["title"], row["text"], row["url"], row["image"], fields, row.get("colour"))
+    return EmbedCard(row["title"], row["text"], row["url"], row["image"], fields, row.get("colour"))

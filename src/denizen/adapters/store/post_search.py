@@ -13,7 +13,7 @@ from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.posts import post_of
 from denizen.adapters.store.tables import THERE, posts
-from denizen.domain.words import excerpt_of
+from denizen.domain.words import make_excerpt
 from denizen.ports.archive import CountBy, PostCount, PostHit
 
 EVER = datetime(1, 1, 2, tzinfo=UTC)
@@ -60,7 +60,7 @@ def search_posts(
 ) -> list[PostHit]:
     """`bounds` are the parameters of `Dialect.search_posts`."""
     found = [post_of(row) for row in connection.execute(dialect.search_posts, bounds).all()]
-    return [PostHit(post, excerpt_of(post.text, wanted)) for post in found]
+    return [PostHit(post, make_excerpt(post.text, wanted)) for post in found]
 
 
 def count_posts(connection: sa.Connection, dialect: Dialect, by: CountBy, bounds: dict[str, Any]) -> list[PostCount]:

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText, escape
 from denizen.adapters.store.nearness import Wanted
-from denizen.domain.vector import Near, unpack
+from denizen.domain.vector import VectorMatch, unpack_vector
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -66,14 +66,14 @@ class PgVectors:
             told["embedding"] = _written(row["data"])
         connection.execute(_LEARN, given)
 
-    def find(self, connection: Connection, wanted: Wanted) -> list[Near] | None:
+    def find(self, connection: Connection, wanted: Wanted) -> list[VectorMatch] | None:
         size = len(wanted.query)
         if not self.is_there or size > MAX_DIMENSIONS or not any(wanted.query):
             return None
         connection.execute(sa.text("SET LOCAL hnsw.iterative_scan = relaxed_order"))
         asked = {"of_model": escape(wanted.model), "q": _written(wanted.query), "most": wanted.limit}
         rows = connection.execute(_nearest(size), wanted.bounds | asked)
-        return sorted((Near(key, near) for key, near in rows), key=lambda each: (-each.similarity, each.key))
+        return sorted((VectorMatch(key, near) for key, near in rows), key=lambda each: (-each.similarity, each.key))
 
 
 def _add_column(connection: Connection) -> None:
@@ -103,4 +103,4 @@ def _nearest(size: int) -> sa.Executable:
 
 
 def _written(data: bytes) -> str:
-    return "[" + ",".join(map(str, unpack(data))) + "]"
+    return "[" + ",".join(map(str, unpack_vector(data))) + "]"

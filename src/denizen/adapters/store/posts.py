@@ -19,7 +19,7 @@ from denizen.adapters.store.tables import POST, THERE, post_versions, posts
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostVersion
-from denizen.domain.words import words_of
+from denizen.domain.words import split_words
 
 _ON = posts.c.platform == sa.bindparam("where")
 _CHANGING = [column.name for column in posts.c if column.name not in {"position", "platform", "id"}]
@@ -153,9 +153,21 @@ def list_versions(connection: sa.Connection, platform: str, post_id: str) -> lis
 def post_of(row: Sequence[Any]) -> Post:
     """From a row of `POST`, by position: a name costs a look-up in every row."""
     (
-        platform, key, room, guild, parent, reply_to, author, name, is_bot,
-        created_at, edited_at, deleted_at, attachments, text,
-    ) = row  # fmt: skip
+        platform,
+        key,
+        room,
+        guild,
+        parent,
+        reply_to,
+        author,
+        name,
+        is_bot,
+        created_at,
+        edited_at,
+        deleted_at,
+        attachments,
+        text,
+    ) = row
     return Post(
         platform,
         key,
@@ -204,7 +216,7 @@ def _renew(connection: sa.Connection, dialect: Dialect, told: Sequence[tuple[int
     if lost:
         drop_meanings(connection, dialect, lost[0][1].platform, [post.id for _, post in lost])
         wanted = [(place, post) for place, post in lost if post.deleted_at is None]
-        note_reworded(connection, [place for place, post in wanted if says_something(words_of(post.text))])
+        note_reworded(connection, [place for place, post in wanted if says_something(split_words(post.text))])
 
 
 def _new_values(post: Post) -> dict[str, Any]:
@@ -228,5 +240,5 @@ def _row(post: Post) -> dict[str, Any]:
         "deleted_at": post.deleted_at,
         "attachments": [[each.name, each.media_type, each.size_bytes, each.url] for each in post.attachments],
         "text": post.text,
-        "words": " ".join(words_of(post.text)),
+        "words": " ".join(split_words(post.text)),
     }

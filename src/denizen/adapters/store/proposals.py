@@ -116,10 +116,15 @@ class SqlProposals:
 
     async def decide(self, proposal: Proposal) -> bool:
         values = {
-            "which": proposal.id, "to": proposal.status.value, "by": proposal.decided_by,
-            "at": proposal.decided_at, "why": proposal.reason, "edited": proposal.text, "name": proposal.file,
+            "which": proposal.id,
+            "to": proposal.status.value,
+            "by": proposal.decided_by,
+            "at": proposal.decided_at,
+            "why": proposal.reason,
+            "edited": proposal.text,
+            "name": proposal.file,
             **{f"known_{name}": getattr(proposal, name) for name in _REVIEWED},
-        }  # fmt: skip
+        }
         return await self._change(_DECIDE, values) > 0
 
     async def withdraw(self, proposal_id: str) -> bool:

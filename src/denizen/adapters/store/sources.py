@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.tables import source_states, sources, syncs
 from denizen.adapters.store.unit import Unit
-from denizen.domain.source import Source, SourceKind, SourceState, SyncRun, SyncStatus, Taken
+from denizen.domain.source import Source, SourceKind, SourceReading, SourceState, SyncRun, SyncStatus
 
 _ALL = sa.select(sources).order_by(sources.c.id)
 _FIND = sa.select(sources).where(sources.c.id == sa.bindparam("which"))
@@ -100,7 +100,7 @@ def _state(row: sa.RowMapping) -> SourceState:
     told: dict[str, Any] = {**row}
     taken: dict[str, Any] = {**told["taken"]}
     taken["left_out"] = tuple(taken.get("left_out", ()))
-    told["taken"] = Taken(**taken) if told["taken"] else None
+    told["taken"] = SourceReading(**taken) if told["taken"] else None
     return SourceState(**told)
 
 

@@ -14,7 +14,7 @@ from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.tables import budget_scopes, reservations, spend
 from denizen.adapters.store.unit import Unit
 from denizen.adapters.store.usage import usage_of, usage_values
-from denizen.domain.budget import SERVER, Scope, ScopeKind, Standing, first_of_month, utc_day
+from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind, BudgetStatus, month_start, utc_day
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
 from denizen.ports.spending import Reservation, SpendRow
@@ -22,7 +22,7 @@ from denizen.ports.spending import Reservation, SpendRow
 if TYPE_CHECKING:
     from denizen.adapters.store.dialect import Insert
 
-_KINDS = (ScopeKind.GUILD, ScopeKind.CHANNEL, ScopeKind.USER, ScopeKind.AGENT)
+_KINDS = (BudgetScopeKind.GUILD, BudgetScopeKind.CHANNEL, BudgetScopeKind.USER, BudgetScopeKind.AGENT)
 """Those that have a column in a reservation; the server is in each of them."""
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
@@ -57,7 +57,7 @@ _LEAVING = "forgotten"
 
 _IS_LEAVING = budget_scopes.c.kind == _LEAVING
 _GONE = sa.and_(
-    spend.c.kind == ScopeKind.USER.value,
+    spend.c.kind == BudgetScopeKind.USER.value,
     spend.c.day < sa.bindparam("first"),
     sa.exists().where(_IS_LEAVING, budget_scopes.c.key == spend.c.key, spend.c.day <= budget_scopes.c.warned_on),
 )
@@ -79,7 +79,7 @@ def _add(insert: InsertInto) -> sa.Executable:
 def _merge_gone(insert: InsertInto) -> sa.Executable:
     """For each day one sum of all."""
     sums = [sa.func.sum(spend.c[name], type_=spend.c[name].type).label(name) for name in (*_COUNTS, "cost_usd")]
-    user, forgotten = sa.literal(ScopeKind.USER.value, sa.Text()), sa.literal(FORGOTTEN, sa.Text())
+    user, forgotten = sa.literal(BudgetScopeKind.USER.value, sa.Text()), sa.literal(FORGOTTEN, sa.Text())
     theirs = sa.select(user, forgotten, spend.c.day, *sums).where(_GONE).group_by(spend.c.day)
     return _adding(insert(spend).from_select(["kind", "key", "day", *_COUNTS, "cost_usd"], theirs))
 
@@ -117,7 +117,7 @@ class SqlSpending:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def lock(self, scopes: Collection[Scope]) -> None:
+    async def lock(self, scopes: Collection[BudgetScope]) -> None:
         dialect = self._unit.dialect
         # In one order, so that two who want the same scopes wait for each other one way round only.
         ordered = sorted(scopes)
@@ -132,16 +132,18 @@ class SqlSpending:
         if rows:
             await self._unit.write(job)
 
-    async def read(self, scopes: Collection[Scope], *, now: datetime, besides: str = "") -> Mapping[Scope, Standing]:
-        first, today = first_of_month(now), utc_day(now)
+    async def read(
+        self, scopes: Collection[BudgetScope], *, now: datetime, besides: str = ""
+    ) -> Mapping[BudgetScope, BudgetStatus]:
+        first, today = month_start(now), utc_day(now)
 
-        def job(connection: sa.Connection) -> dict[Scope, Standing]:
+        def job(connection: sa.Connection) -> dict[BudgetScope, BudgetStatus]:
             reserved = connection.execute(_RESERVED, {"now": now, "besides": besides}).all()
-            found: dict[Scope, Standing] = {}
+            found: dict[BudgetScope, BudgetStatus] = {}
             for scope in scopes:
                 rows = connection.execute(_SPENT, _which(scope) | {"first": first}).all()
                 todays = [row for row in rows if row.day == today]
-                found[scope] = Standing(
+                found[scope] = BudgetStatus(
                     sum((row.cost_usd or Decimal(0) for row in todays), Decimal(0)),
                     sum((row.cost_usd or Decimal(0) for row in rows), Decimal(0)),
                     sum((row.usd for row in reserved if _counts(row, scope)), Decimal(0)),
@@ -167,12 +169,12 @@ class SqlSpending:
     async def release(self, reservation_id: str) -> None:
         await self._unit.write(lambda connection: connection.execute(_RELEASE, {"which": reservation_id}))
 
-    async def add(self, scopes: Collection[Scope], usage: Usage, *, at: datetime) -> None:
+    async def add(self, scopes: Collection[BudgetScope], usage: Usage, *, at: datetime) -> None:
         statement, values = _add(self._unit.dialect.insert), usage_values(usage) | {"day": utc_day(at)}
         rows = [{"kind": scope.kind.value, "key": scope.key, **values} for scope in sorted(scopes)]
         await self._unit.write(lambda connection: connection.execute(statement, rows) if rows else None)
 
-    async def note_warning(self, scope: Scope, *, day: str) -> bool:
+    async def note_warning(self, scope: BudgetScope, *, day: str) -> bool:
         know = _know(self._unit.dialect.insert)
 
         def job(connection: sa.Connection) -> bool:
@@ -182,7 +184,7 @@ class SqlSpending:
         return await self._unit.write(job)
 
     async def forget_users(self, *users: str, now: datetime) -> None:
-        insert, bounds = self._unit.dialect.insert, {"first": first_of_month(now)}
+        insert, bounds = self._unit.dialect.insert, {"first": month_start(now)}
         rows = [{"kind": _LEAVING, "key": user, "warned_on": utc_day(now)} for user in users if user != FORGOTTEN]
 
         def job(connection: sa.Connection) -> None:
@@ -193,19 +195,19 @@ class SqlSpending:
 
         await self._unit.write(job)
 
-    async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
+    async def list_spend(self, kind: BudgetScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         which = {"what": kind.value, "first": utc_day(since)}
 
         def job(connection: sa.Connection) -> list[SpendRow]:
             rows = connection.execute(_LIST, which)
-            return [SpendRow(row.day, Scope(kind, row.key), usage_of(row)) for row in rows]
+            return [SpendRow(row.day, BudgetScope(kind, row.key), usage_of(row)) for row in rows]
 
         return await self._unit.read(job)
 
 
-def _which(scope: Scope) -> dict[str, str]:
+def _which(scope: BudgetScope) -> dict[str, str]:
     return {"what": scope.kind.value, "whose": scope.key}
 
 
-def _counts(row: sa.Row[Any], scope: Scope) -> bool:
+def _counts(row: sa.Row[Any], scope: BudgetScope) -> bool:
     return scope == SERVER or getattr(row, scope.kind.value) == scope.key

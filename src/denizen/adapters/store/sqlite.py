@@ -27,11 +27,7 @@ from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavai
 BUSY_TIMEOUT_MS = 5000
 """How long a write waits for another process that writes."""
 
-_PRAGMAS = (
-    "synchronous=NORMAL",
-    "foreign_keys=ON",
-    "temp_store=MEMORY",
-)
+_PRAGMAS = ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY")
 
 
 def _among(column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:

@@ -35,9 +35,17 @@ from denizen.adapters.store.usage_sums import (
     sum_usage,
 )
 from denizen.domain.budget import utc_day
-from denizen.domain.statistics import FORGOTTEN, By, Chosen, Report, SideRequest, Span, Used
+from denizen.domain.statistics import (
+    FORGOTTEN,
+    DayRange,
+    SideRequest,
+    UsageFilter,
+    UsageGrouping,
+    UsageReport,
+    UsageTotals,
+)
 
-_COLUMN = {By.DAY: DAY, By.USER: USER, By.SOURCE: SOURCE, By.MODEL: MODEL}
+_COLUMN = {UsageGrouping.DAY: DAY, UsageGrouping.USER: USER, UsageGrouping.SOURCE: SOURCE, UsageGrouping.MODEL: MODEL}
 _OF_DAY = (DAY, USER, SOURCE, MODEL)
 _OF_HOUR = (DAY, HOUR, SOURCE, MODEL)
 
@@ -95,7 +103,7 @@ class SqlStatistics:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def add_report(self, report: Report) -> bool:
+    async def add_report(self, report: UsageReport) -> bool:
         add, row = _add(self._unit.dialect.insert), _row(report)
 
         def job(connection: sa.Connection) -> bool:
@@ -106,7 +114,7 @@ class SqlStatistics:
 
         return await self._unit.write(job)
 
-    async def find_report(self, report_id: str) -> Report | None:
+    async def find_report(self, report_id: str) -> UsageReport | None:
         row = await self._unit.read(lambda connection: connection.execute(_BY_ID, {"which": report_id}).first())
         return None if row is None else _report(row)
 
@@ -133,7 +141,7 @@ class SqlStatistics:
         await self._unit.write(job)
 
     async def compute(self, day: date, *, now: datetime) -> int:
-        dialect, bounds = self._unit.dialect, _bounds(Span(day, day))
+        dialect, bounds = self._unit.dialect, _bounds(DayRange(day, day))
         marked = {"day": day.isoformat(), "computed_at": now}
 
         def job(connection: sa.Connection) -> int:
@@ -151,29 +159,34 @@ class SqlStatistics:
         return await self._unit.write(job)
 
     async def list_due(self, *, before: date) -> Sequence[date]:
-        span = Span(date.min, before - timedelta(days=1))
+        span = DayRange(date.min, before - timedelta(days=1))
         return await self._unit.read(lambda connection: _list_open(connection, span))
 
-    async def sum_up(self, span: Span, by: Sequence[By], chosen: Chosen) -> Mapping[tuple[str, ...], Used]:
+    async def sum_up(
+        self, span: DayRange, by: Sequence[UsageGrouping], chosen: UsageFilter
+    ) -> Mapping[tuple[str, ...], UsageTotals]:
         keys = tuple(_COLUMN[each] for each in by)
         return await self._sum_up(span, keys, chosen)
 
-    async def sum_hours(self, span: Span, *, source: str = "", model: str = "") -> Mapping[str, Used]:
-        found = await self._sum_up(span, (HOUR,), Chosen(source=source, model=model))
+    async def sum_hours(self, span: DayRange, *, source: str = "", model: str = "") -> Mapping[str, UsageTotals]:
+        found = await self._sum_up(span, (HOUR,), UsageFilter(source=source, model=model))
         return {key: used for (key,), used in found.items()}
 
-    async def _sum_up(self, span: Span, keys: tuple[str, ...], chosen: Chosen) -> Mapping[tuple[str, ...], Used]:
-        wanted = Wanted(
-            keys, of_user=bool(chosen.user), of_source=bool(chosen.source), of_model=bool(chosen.model)
-        )  # fmt: skip
+    async def _sum_up(
+        self, span: DayRange, keys: tuple[str, ...], chosen: UsageFilter
+    ) -> Mapping[tuple[str, ...], UsageTotals]:
+        wanted = Wanted(keys, of_user=bool(chosen.user), of_source=bool(chosen.source), of_model=bool(chosen.model))
         dialect = self._unit.dialect
         given = {"user": chosen.user, "which_source": chosen.source, "which_model": chosen.model}
 
-        def job(connection: sa.Connection) -> dict[tuple[str, ...], Used]:
+        def job(connection: sa.Connection) -> dict[tuple[str, ...], UsageTotals]:
             days = _list_open(connection, span)
             bounds = _bounds(span) | given
             if days:
-                bounds |= {"starts_at": Span(days[0], days[0]).starts_at, "ends_at": Span(days[-1], days[-1]).ends_at}
+                bounds |= {
+                    "starts_at": DayRange(days[0], days[0]).starts_at,
+                    "ends_at": DayRange(days[-1], days[-1]).ends_at,
+                }
             rows = connection.execute(sum_usage(dialect, wanted, with_records=bool(days)), bounds)
             return {tuple(row[: len(keys)]): _used(row) for row in rows}
 
@@ -198,29 +211,31 @@ class SqlStatistics:
         await self._unit.write(job)
 
 
-def _list_open(connection: sa.Connection, span: Span) -> list[date]:
+def _list_open(connection: sa.Connection, span: DayRange) -> list[date]:
     """Days from the first record on that are not computed."""
     starts = [moment for moment in (connection.execute(first).scalar() for first in _FIRST) if moment is not None]
     first = max(span.first, min(starts).date()) if starts else None
     if first is None or first > span.last:
         return []
-    there = Span(first, span.last)
+    there = DayRange(first, span.last)
     done = set(connection.execute(COMPUTED, _bounds(there)).scalars())
     return [date.fromisoformat(day) for day in there.days if day not in done]
 
 
-def _bounds(span: Span) -> dict[str, Any]:
+def _bounds(span: DayRange) -> dict[str, Any]:
     return {
-        "first": span.first.isoformat(), "last": span.last.isoformat(),
-        "starts_at": span.starts_at, "ends_at": span.ends_at,
-    }  # fmt: skip
+        "first": span.first.isoformat(),
+        "last": span.last.isoformat(),
+        "starts_at": span.starts_at,
+        "ends_at": span.ends_at,
+    }
 
 
-def _used(row: sa.Row[Any]) -> Used:
-    return Used(int(row.messages), usage_of(row), int(row.duration_ms))
+def _used(row: sa.Row[Any]) -> UsageTotals:
+    return UsageTotals(int(row.messages), usage_of(row), int(row.duration_ms))
 
 
-def _row(report: Report) -> dict[str, Any]:
+def _row(report: UsageReport) -> dict[str, Any]:
     return {
         "id": report.id,
         "principal": report.reporter,
@@ -235,8 +250,8 @@ def _row(report: Report) -> dict[str, Any]:
     }
 
 
-def _report(row: sa.Row[Any]) -> Report:
-    return Report(
+def _report(row: sa.Row[Any]) -> UsageReport:
+    return UsageReport(
         id=row.id,
         reporter=row.principal,
         source=row.source,

@@ -14,7 +14,7 @@ from denizen.adapters.store.posts import post_of
 from denizen.adapters.store.tables import CHANGED, POST, blocks, post_versions, posts
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
-from denizen.domain.transcript import Archived, Block, Event
+from denizen.domain.transcript import ArchivedPost, TranscriptBlock, TranscriptEvent
 from denizen.ports.transcripts import Stretch
 
 _AT = (
@@ -65,12 +65,12 @@ class SqlTranscripts:
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def list_blocks(self, place: Place) -> Sequence[Block]:
+    async def list_blocks(self, place: Place) -> Sequence[TranscriptBlock]:
         return await self._unit.read(
             lambda connection: [_block(row) for row in connection.execute(_BLOCKS, _bounds(place))]
         )
 
-    async def add_blocks(self, place: Place, closed: Sequence[Block]) -> int:
+    async def add_blocks(self, place: Place, closed: Sequence[TranscriptBlock]) -> int:
         statement = _add(self._unit.dialect.insert)
         rows = [_row(place, block) for block in closed]
 
@@ -82,7 +82,7 @@ class SqlTranscripts:
 
         return await self._unit.write(job)
 
-    async def renew_block(self, place: Place, block: Block, *, digest: str) -> bool:
+    async def renew_block(self, place: Place, block: TranscriptBlock, *, digest: str) -> bool:
         values = {f"new_{name}": value for name, value in _row(place, block).items() if name in _RENEWABLE}
         bounds = _bounds(place) | values | {"which": block.number, "known": digest}
         return await self._unit.write(lambda connection: connection.execute(_RENEW, bounds).rowcount == 1)
@@ -91,7 +91,7 @@ class SqlTranscripts:
         rows = [_bounds(place) | {"which": number} for number in sorted(numbers)]
         await self._unit.write(lambda connection: connection.execute(_REMOVE, rows) if rows else None)
 
-    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[Archived]:
+    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[ArchivedPost]:
         statement = _POSTS.where(CHANGED) if changed else _POSTS
         bounds = _within(stretch)
         return await self._unit.read(lambda connection: _archived(connection, statement, _VERSIONS_WITHIN, bounds))
@@ -100,7 +100,7 @@ class SqlTranscripts:
         bounds = _within(stretch)
         return await self._unit.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
 
-    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[Archived]:
+    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[ArchivedPost]:
         dialect = self._unit.dialect
         bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in sorted(set(post_ids))])}
         if not post_ids:
@@ -110,13 +110,13 @@ class SqlTranscripts:
 
 def _archived(
     connection: sa.Connection, those: sa.Select[Any], versions: sa.Select[str, str], bounds: dict[str, Any]
-) -> list[Archived]:
+) -> list[ArchivedPost]:
     found = [post_of(row) for row in connection.execute(those, bounds)]
     earlier: dict[str, list[str]] = {}
     if any(post.edited_at for post in found):
         for key, text in connection.execute(versions, bounds):
             earlier.setdefault(key, []).append(text)
-    return [Archived(post, tuple(earlier.get(post.id, ()))) for post in found]
+    return [ArchivedPost(post, tuple(earlier.get(post.id, ()))) for post in found]
 
 
 def _bounds(place: Place) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _within(stretch: Stretch) -> dict[str, Any]:
     return {"where": stretch.platform, "within": stretch.room, "first": stretch.first, "last": stretch.last}
 
 
-def _row(place: Place, block: Block) -> dict[str, Any]:
+def _row(place: Place, block: TranscriptBlock) -> dict[str, Any]:
     return {
         "platform": place.platform,
         "channel": place.channel,
@@ -145,8 +145,8 @@ def _row(place: Place, block: Block) -> dict[str, Any]:
     }
 
 
-def _block(row: sa.Row[Any]) -> Block:
-    return Block(
+def _block(row: sa.Row[Any]) -> TranscriptBlock:
+    return TranscriptBlock(
         number=row.number,
         room=row.room,
         first=row.first,
@@ -156,5 +156,5 @@ def _block(row: sa.Row[Any]) -> Block:
         posts=row.posts,
         versions=row.versions,
         left_out=tuple(row.left_out),
-        events=tuple(Event(*event) for event in row.events),
+        events=tuple(TranscriptEvent(*event) for event in row.events),
     )

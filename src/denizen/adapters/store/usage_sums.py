@@ -95,12 +95,15 @@ def sum_everybody() -> sa.Select[Any]:
     cells = usage_days.c
     return (
         sa.select(
-            cells.day, sa.literal(EVERYBODY, sa.Text()).label(USER), cells.source, cells.model,
+            cells.day,
+            sa.literal(EVERYBODY, sa.Text()).label(USER),
+            cells.source,
+            cells.model,
             *(_total(cells[name]) for name in SUMS),
         )
         .where(cells.day == sa.bindparam("first"), cells.principal != EVERYBODY)
         .group_by(cells.day, cells.source, cells.model)
-    )  # fmt: skip
+    )
 
 
 def _of_computed(wanted: Wanted) -> sa.Select[Any]:

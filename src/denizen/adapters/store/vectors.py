@@ -13,7 +13,7 @@ from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.nearness import IN, OF_MODEL, Wanted, scan
 from denizen.adapters.store.tables import vectors
 from denizen.adapters.store.unit import Unit
-from denizen.domain.vector import Near, signs_of
+from denizen.domain.vector import VectorMatch, sign_bits
 from denizen.ports.memory import Vector
 
 _REMOVE_OTHERS = sa.delete(vectors).where(IN, ~OF_MODEL)
@@ -54,7 +54,7 @@ class SqlVectors:
 
     async def find_nearest(
         self, collection: str, shelves: Collection[str], model: str, query: bytes, *, limit: int
-    ) -> Sequence[Near]:
+    ) -> Sequence[VectorMatch]:
         if not shelves or limit < 1:
             return []
         dialect, writes = self._unit.dialect, self._unit.writes
@@ -62,7 +62,7 @@ class SqlVectors:
         bounds = {"within": collection, "of_model": model, "shelves": dialect.list_of(sorted(chosen))}
         wanted = Wanted(collection, model, chosen, query, limit, bounds)
 
-        def job(connection: sa.Connection) -> list[Near]:
+        def job(connection: sa.Connection) -> list[VectorMatch]:
             # What this unit has written itself may never be committed.
             found = None if writes else dialect.nearness.find(connection, wanted)
             return scan(connection, _on_shelves(dialect), wanted) if found is None else found
@@ -75,4 +75,4 @@ class SqlVectors:
 
 
 def _row(vector: Vector) -> dict[str, Any]:
-    return {name: getattr(vector, name) for name in Vector.__slots__} | {"bits": signs_of(vector.data)}
+    return {name: getattr(vector, name) for name in Vector.__slots__} | {"bits": sign_bits(vector.data)}

@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from denizen.domain.video import Transcript
+from denizen.domain.video import VideoTranscript
 
 
 class Kept:
@@ -24,20 +24,20 @@ class Kept:
         self._folder = folder
         self._languages = list(languages)
 
-    def find(self, video_id: str, today: date) -> Transcript | None:
+    def find(self, video_id: str, today: date) -> VideoTranscript | None:
         """None for one that is to be asked for."""
         try:
             told: dict[str, Any] = json.loads(self._place(video_id).read_bytes())
             asked_on, languages = told.pop("asked_on"), told.pop("languages")
             told["lines"] = tuple((float(at), str(words)) for at, words in told["lines"])
-            said = Transcript(**told)
+            said = VideoTranscript(**told)
         except (FileNotFoundError, ValueError, KeyError, TypeError):  # or written by another version
             return None
         if languages != self._languages or (said.missing and asked_on != today.isoformat()):
             return None
         return said
 
-    def put(self, video_id: str, said: Transcript, today: date) -> None:
+    def put(self, video_id: str, said: VideoTranscript, today: date) -> None:
         """At once, or not at all."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = self._place(f".{secrets.token_hex(4)}")

@@ -22,7 +22,7 @@ from denizen.adapters.youtube.transcripts import Transcripts
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.source import Source
-from denizen.domain.video import Transcript, Video, VideoAccess, write_index, write_video
+from denizen.domain.video import Video, VideoAccess, VideoTranscript, write_index, write_video
 from denizen.ports.fetch import Fetcher
 from denizen.ports.source import File, Progress, Report, Tree
 
@@ -108,7 +108,9 @@ class YoutubeReader:
             raise NotFound("The channel has no video that everybody may see.", code="source_empty")
         return _Listing(uploads.channel, videos)
 
-    async def _fetch(self, access: VideoAccess, listing: _Listing, kept: Kept, report: Report) -> dict[str, Transcript]:
+    async def _fetch(
+        self, access: VideoAccess, listing: _Listing, kept: Kept, report: Report
+    ) -> dict[str, VideoTranscript]:
         """One video after the other: whoever asks for many at once is blocked."""
         today = self._clock.now().date()
         known = {video.id: await to_thread.run_sync(kept.find, video.id, today) for video in listing.videos}

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import ParseError
 
 from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, Unavailable
 from denizen.domain.location import YOUTUBE
-from denizen.domain.video import Transcript, VideoAccess
+from denizen.domain.video import VideoAccess, VideoTranscript
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
@@ -37,7 +37,7 @@ class Transcripts:
         self._session = _open_session(access.site_url)
         self._api: YouTubeTranscriptApi = YouTubeTranscriptApi(http_client=self._session)
 
-    def fetch(self, video_id: str, duration_s: int) -> Transcript:
+    def fetch(self, video_id: str, duration_s: int) -> VideoTranscript:
         """A video that has none gives one that says why. Raises Exhausted when YouTube does not answer this machine any
         more, Unavailable when it does not answer now, NeedsAttention when the library does not understand it.
         """
@@ -48,17 +48,17 @@ class Transcripts:
             chosen = _choose(self._api.list(video_id), self._languages)
             got = chosen.fetch()
         except CouldNotRetrieveTranscript as error:
-            return Transcript(duration_s, missing=_explain(error))
+            return VideoTranscript(duration_s, missing=_explain(error))
         except RequestException as error:
             raise Unavailable(
                 "YouTube could not be read.", code="source_unavailable", why=type(error).__name__
             ) from error
         except ParseError:
-            return Transcript(duration_s, missing="its transcript is empty")
+            return VideoTranscript(duration_s, missing="its transcript is empty")
         lines = tuple((each.start, each.text) for each in got if each.text.strip())
         if not lines:
-            return Transcript(duration_s, missing="its transcript is empty")
-        return Transcript(duration_s, got.language_code, got.is_generated, lines)
+            return VideoTranscript(duration_s, missing="its transcript is empty")
+        return VideoTranscript(duration_s, got.language_code, got.is_generated, lines)
 
     def close(self) -> None:
         self._session.close()

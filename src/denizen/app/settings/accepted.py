@@ -11,24 +11,11 @@ from pathlib import Path
 
 from denizen.adapters.discord.settings import DiscordEndpoints
 from denizen.app.secrets import FileSecrets
-from denizen.app.settings.discord import (
-    DiscordLogin,
-    build_endpoints,
-    build_logins,
-)
+from denizen.app.settings.discord import DiscordLogin, build_endpoints, build_logins
 from denizen.app.settings.folders import Folders
-from denizen.app.settings.github import (
-    GitHubLogin,
-    build_github_logins,
-)
+from denizen.app.settings.github import GitHubLogin, build_github_logins
 from denizen.app.settings.problem import Problem
-from denizen.app.settings.schema import (
-    ChannelsSection,
-    Config,
-    LoggingSection,
-    ServerSection,
-    ToolSection,
-)
+from denizen.app.settings.schema import ChannelsSection, Config, LoggingSection, ServerSection, ToolSection
 from denizen.app.settings.schema_gate import GateSection
 from denizen.app.settings.schema_mcp import McpSection
 from denizen.app.settings.schema_models import ModelsSection
@@ -37,7 +24,7 @@ from denizen.app.settings.schema_skills import ParameterSection, UserSkillSectio
 from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.budget import BudgetPolicy
-from denizen.domain.commands import CustomCommand
+from denizen.domain.custom_command import CustomCommand
 from denizen.domain.custom_tool import MAX_ARGUMENT_CHARS, CustomTool
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
@@ -145,11 +132,16 @@ class Settings:
         """In the order of the file."""
         return tuple(
             CustomTool(
-                name, section.description, section.argv, {key: _schema(p) for key, p in section.parameters.items()},
-                section.tier, section.destructive, section.timeout_s,
+                name,
+                section.description,
+                section.argv,
+                {key: _schema(p) for key, p in section.parameters.items()},
+                section.tier,
+                section.destructive,
+                section.timeout_s,
             )
             for name, section in self.config.custom_tools.items()
-        )  # fmt: skip
+        )
 
     @property
     def mcp(self) -> McpSection:

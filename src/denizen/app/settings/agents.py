@@ -15,17 +15,17 @@ from denizen.app.settings.schema import AgentSection, TimestampsSection, Transcr
 from denizen.domain.agent import (
     Agent,
     ContextStrategy,
-    Layout,
-    Limits,
-    Sampling,
-    Storing,
-    Style,
-    Summarizing,
-    Timestamps,
+    SamplingSettings,
+    StoragePolicy,
+    SummaryPolicy,
+    TimestampPolicy,
+    TranscriptLayout,
+    TurnLimits,
+    WritingStyle,
 )
 from denizen.domain.ids import AgentName
 from denizen.domain.routing import AUTO, USUAL
-from denizen.domain.transcript import Budget
+from denizen.domain.transcript import TranscriptBudget
 
 AGENTS_FOLDER = "agents"
 PERSONA_FILES = ("IDENTITY.md", "SOUL.md", "RULES.md")
@@ -117,26 +117,30 @@ def build_agent(
         context=section.context,
         transcript=_budget(section.transcript),
         planning=section.planning,
-        limits=Limits(**{key: getattr(section.limits, key) for key in type(section.limits).model_fields}),
-        style=Style(**{key: getattr(section.style, key) for key in type(section.style).model_fields}),
-        sampling=Sampling(**{key: getattr(section.sampling, key) for key in type(section.sampling).model_fields}),
+        limits=TurnLimits(**{key: getattr(section.limits, key) for key in type(section.limits).model_fields}),
+        style=WritingStyle(**{key: getattr(section.style, key) for key in type(section.style).model_fields}),
+        sampling=SamplingSettings(
+            **{key: getattr(section.sampling, key) for key in type(section.sampling).model_fields}
+        ),
         session_scope=section.session_scope,
         recent_messages=section.recent_messages,
         timestamps=_timestamps(section.timestamps),
         context_files=context_files,
         core_memory=core_memory,
         pinned_tools=section.pinned_tools,
-        layout=Layout(**{key: getattr(section.transcript, key) for key in ("vertical", "separate_blocks", "turns")}),
+        layout=TranscriptLayout(
+            **{key: getattr(section.transcript, key) for key in ("vertical", "separate_blocks", "turns")}
+        ),
         reasoning=section.reasoning,
         show_reasoning=section.show_reasoning,
-        summaries=Summarizing(section.summaries.enabled, section.summaries.start_at, section.summaries.keep),
-        storing=Storing(**{key: getattr(section.storing, key) for key in type(section.storing).model_fields}),
+        summaries=SummaryPolicy(section.summaries.enabled, section.summaries.start_at, section.summaries.keep),
+        storing=StoragePolicy(**{key: getattr(section.storing, key) for key in type(section.storing).model_fields}),
     )
 
 
-def _budget(section: TranscriptSection) -> Budget:
-    return Budget(section.budget_tokens, section.tail_tokens, section.block_tokens, section.parent_share)
+def _budget(section: TranscriptSection) -> TranscriptBudget:
+    return TranscriptBudget(section.budget_tokens, section.tail_tokens, section.block_tokens, section.parent_share)
 
 
-def _timestamps(section: TimestampsSection) -> Timestamps | None:
-    return Timestamps(section.zone, section.gap_minutes * 60) if section.enabled else None
+def _timestamps(section: TimestampsSection) -> TimestampPolicy | None:
+    return TimestampPolicy(section.zone, section.gap_minutes * 60) if section.enabled else None

@@ -9,18 +9,8 @@ from typing import TypeVar
 
 from denizen.app.settings.fields import Section
 from denizen.app.settings.presets import apply_preset
-from denizen.app.settings.references import (
-    BUILTIN,
-    DEFAULT_AGENT,
-    DEFAULT_MODEL,
-    STANDARD_ALIASES,
-    Outline,
-)
-from denizen.app.settings.schema import (
-    AgentSection,
-    ChannelsSection,
-    Config,
-)
+from denizen.app.settings.references import BUILTIN, DEFAULT_AGENT, DEFAULT_MODEL, STANDARD_ALIASES, Outline
+from denizen.app.settings.schema import AgentSection, ChannelsSection, Config
 from denizen.app.settings.schema_discord import ConductSection
 from denizen.app.settings.schema_github import GitHubConductSection
 from denizen.app.settings.schema_models import AliasSection, ModelsSection, ProviderSection

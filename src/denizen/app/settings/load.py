@@ -20,28 +20,17 @@ from pydantic import ValidationError
 from denizen.app.secrets import SECRETS_FILE, FileSecrets, load_secrets
 from denizen.app.settings.accepted import Settings
 from denizen.app.settings.agents import BUILT_IN_PERSONA, Personas, build_agent
-from denizen.app.settings.discord import (
-    find_account_problems,
-    find_left_out,
-    is_account_token,
-)
+from denizen.app.settings.discord import find_account_problems, find_left_out, is_account_token
 from denizen.app.settings.document import Document, parse_document
 from denizen.app.settings.explain import explain_errors
 from denizen.app.settings.folders import ContextFiles, Folders
-from denizen.app.settings.github import (
-    ACCOUNTS,
-    find_github_left_out,
-    find_github_problems,
-    is_github_login,
-)
+from denizen.app.settings.github import ACCOUNTS, find_github_left_out, find_github_problems, is_github_login
 from denizen.app.settings.implied import add_implied
 from denizen.app.settings.interpolation import Expansion, expand_tree
 from denizen.app.settings.plaintext import find_plain_secrets
 from denizen.app.settings.problem import KeyPath, Problem, refusal
 from denizen.app.settings.references import Outline, draw_outline, find_broken_references, find_idle_tools
-from denizen.app.settings.schema import (
-    Config,
-)
+from denizen.app.settings.schema import Config
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json

@@ -8,13 +8,13 @@ from typing import TypeVar
 from denizen.app.settings.fields import Section
 from denizen.app.settings.schema import AgentSection, LimitsSection, SamplingSection
 from denizen.app.settings.schema_history import Preset, StoringSection
-from denizen.domain.agent import Planning
+from denizen.domain.agent import ToolPlanning
 
 S = TypeVar("S", bound=Section)
 
 PRESETS: Mapping[Preset, AgentSection] = {
     Preset.SMALL: AgentSection(
-        planning=Planning.PLAN,
+        planning=ToolPlanning.PLAN,
         limits=LimitsSection(max_history_tokens=2000, max_history_messages=10, max_tools=5),
         sampling=SamplingSection(temperature=0.3),
         storing=StoringSection(

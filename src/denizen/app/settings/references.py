@@ -61,10 +61,7 @@ def draw_outline(tree: Mapping[str, Json]) -> Outline:
         overrides=tuple((("models", "overrides", name), name) for name in _group(models, "overrides")),
         aliases=frozenset(aliases),
         agents=tuple(agents) or (DEFAULT_AGENT,),
-        models=(
-            *(_agent_models(agents) if agents else ((("models", "aliases"), "balanced"),)),
-            *_observer_model(tree),
-        ),
+        models=(*(_agent_models(agents) if agents else ((("models", "aliases"), "balanced"),)), *_observer_model(tree)),
         named_agents=tuple(_named_agents(tree)),
     )
 

@@ -41,22 +41,22 @@ from denizen.domain.agent import (
     AnswersFrom,
     CitationFormat,
     ContextStrategy,
-    Limits,
-    Planning,
     ResponseStyle,
     SessionScope,
-    Timestamps,
+    TimestampPolicy,
+    ToolPlanning,
+    TurnLimits,
 )
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import RoleName
 from denizen.domain.routing import MAX_MULTIPLIER, MIN_MULTIPLIER
-from denizen.domain.transcript import Budget
+from denizen.domain.transcript import TranscriptBudget
 
 _AGENT = Agent(AgentName(""))
-_LIMITS = Limits()
-_TIMESTAMPS = Timestamps()
-_BUDGET = Budget()
+_LIMITS = TurnLimits()
+_TIMESTAMPS = TimestampPolicy()
+_BUDGET = TranscriptBudget()
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.-]+(?::\d+)?|https?://\[[0-9A-Fa-f:]+\](?::\d+)?")
 _MILLION = 1_000_000
 _DAY_S = 86_400
@@ -209,7 +209,7 @@ class AgentSection(Section):
         description="What the agent reads of earlier talk: its own `session`, or the whole `transcript` of the room.",
     )
     transcript: TranscriptSection = Field(default_factory=TranscriptSection)
-    planning: Planning = Planning.AUTO
+    planning: ToolPlanning = ToolPlanning.AUTO
     answers_from: AnswersFrom = Field(
         default=_AGENT.answers_from,
         description="What its answers may rest on: only what its knowledge files say (`sources`), or `anything` it "

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from denizen.app.settings.fields import Number, Section, SomeText
-from denizen.domain.budget import BudgetPolicy, Limits, Scope, ScopeKind, WhenExhausted
+from denizen.domain.budget import BudgetLimits, BudgetPolicy, BudgetScope, BudgetScopeKind, WhenExhausted
 
 _MILLION = 1_000_000
 _POLICY = BudgetPolicy()
@@ -33,8 +33,8 @@ class BudgetSection(Section):
     )
 
     @property
-    def limits(self) -> Limits:
-        return Limits(self.per_day_usd, self.per_month_usd)
+    def limits(self) -> BudgetLimits:
+        return BudgetLimits(self.per_day_usd, self.per_month_usd)
 
 
 class AgentBudgetSection(BudgetSection):
@@ -84,14 +84,16 @@ class BudgetsSection(Section):
     @property
     def policy(self) -> BudgetPolicy:
         single = {
-            ScopeKind.GUILD: self.guilds,
-            ScopeKind.CHANNEL: self.channels,
-            ScopeKind.USER: self.users,
-            ScopeKind.AGENT: self.agents,
+            BudgetScopeKind.GUILD: self.guilds,
+            BudgetScopeKind.CHANNEL: self.channels,
+            BudgetScopeKind.USER: self.users,
+            BudgetScopeKind.AGENT: self.agents,
         }
         return BudgetPolicy(
-            usual={kind: getattr(self, kind.value).limits for kind in ScopeKind},
-            special={Scope(kind, key): each.limits for kind, found in single.items() for key, each in found.items()},
+            usual={kind: getattr(self, kind.value).limits for kind in BudgetScopeKind},
+            special={
+                BudgetScope(kind, key): each.limits for kind, found in single.items() for key, each in found.items()
+            },
             warn_at=Decimal(str(self.warn_at)),
             when_exhausted=self.when_exhausted,
             of_agents={name: each.when_exhausted for name, each in self.agents.items() if each.when_exhausted},

@@ -150,10 +150,7 @@ class ConductSection(Section):
         description="A question that is edited within so many seconds is answered anew; 0: never.",
     )
     message_limit: Whole = Field(
-        default=_MANNERS.message_limit,
-        ge=50,
-        le=MESSAGE_CHARS,
-        description="Characters at which answers are split.",
+        default=_MANNERS.message_limit, ge=50, le=MESSAGE_CHARS, description="Characters at which answers are split."
     )
     keep_blank_lines: bool = Field(
         default=_MANNERS.keep_blank_lines, description="Whether runs of blank lines stay; else they become one."

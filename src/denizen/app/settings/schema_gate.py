@@ -12,7 +12,7 @@ from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.principal import RoleName
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.runtime.tool_policy import GatePolicy, Mode, ObserverPolicy, RateLimit, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy, RateLimit, ToolMode, ToolRule
 
 _DAY_S = 86_400
 _APPROVAL = ApprovalRule()
@@ -118,8 +118,8 @@ class RuleSection(DecidersSection):
             raise refuse("only a rule that asks has people who decide.", "Write action: ask.", key=min(self.said))
         return self
 
-    def read(self, usual: ApprovalRule) -> Rule:
-        return Rule(
+    def read(self, usual: ApprovalRule) -> ToolRule:
+        return ToolRule(
             self.tool,
             Decision(self.action),
             dict(self.args),
@@ -183,12 +183,12 @@ class GateSection(Section):
         description="Risk by tool: 0 runs, 1 within its rate limit, 2 and 3 after the observer or people said yes.",
     )
     rules: tuple[RuleSection, ...] = ()
-    mode: Literal[Mode.RUN, Mode.ASK] = Field(
-        default=Mode.RUN,
+    mode: Literal[ToolMode.RUN, ToolMode.ASK] = Field(
+        default=ToolMode.RUN,
         description="What holds where no rule matches: `run` as the tier demands, or `ask` people each time.",
     )
-    modes: dict[str, Mode] = Field(
-        default_factory=dict[str, Mode],
+    modes: dict[str, ToolMode] = Field(
+        default_factory=dict[str, ToolMode],
         description="The same by tool: `run`; `ask`, also where a rule approves; or `rules`, which is as `mode` says "
         "where none matches.",
     )

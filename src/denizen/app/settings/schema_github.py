@@ -12,17 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WrapValidator, model_validator
 
-from denizen.app.settings.fields import (
-    HttpUrl,
-    Number,
-    Secret,
-    Section,
-    Text,
-    Whole,
-    at_most,
-    keep_template,
-    refuse,
-)
+from denizen.app.settings.fields import HttpUrl, Number, Secret, Section, Text, Whole, at_most, keep_template, refuse
 from denizen.domain.attention import Manners
 
 COMMENT_CHARS = 65_400
@@ -113,8 +103,7 @@ class GitHubConductSection(Section):
     owners: tuple[GitHubId, ...] = Field(default=(), description="Ids of users who may do everything.")
     admins: tuple[GitHubId, ...] = Field(default=(), description="Ids of users who may give administrative commands.")
     admin_associations: tuple[Association, ...] = Field(
-        default=(),
-        description="Who may, too, by what they are to the repository; empty: nobody. Needs `repositories`.",
+        default=(), description="Who may, too, by what they are to the repository; empty: nobody. Needs `repositories`."
     )
     max_exchanges: Whole = Field(
         default=0,

@@ -10,10 +10,10 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from denizen.app.settings.fields import Number, Section, Whole, refuse
-from denizen.domain.agent import Storing, Summarizing
+from denizen.domain.agent import StoragePolicy, SummaryPolicy
 
-_SUMMARIES = Summarizing()
-_STORING = Storing()
+_SUMMARIES = SummaryPolicy()
+_STORING = StoragePolicy()
 
 
 class Preset(StrEnum):

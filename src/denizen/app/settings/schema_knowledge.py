@@ -10,7 +10,7 @@ from denizen.app.settings.fields import HttpUrl, Language, Name, Secret, Section
 from denizen.app.settings.schema_discord import Emoji, Ids
 from denizen.domain.errors import InvalidInput
 from denizen.domain.proposal import PROPOSED, REFUSED, LearningPolicy, is_same_emoji
-from denizen.domain.snapshot import Remote
+from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import WEEK_MINUTES, SourceKind, is_branch, read_location
 from denizen.domain.video import VideoAccess
 
@@ -48,8 +48,8 @@ class RemoteSection(Section):
         return branch
 
     @property
-    def remote(self) -> Remote:
-        return Remote(self.repository, self.branch, self.allow_existing)
+    def remote(self) -> RemoteRepository:
+        return RemoteRepository(self.repository, self.branch, self.allow_existing)
 
 
 class YoutubeSection(Section):

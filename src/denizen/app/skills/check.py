@@ -66,9 +66,17 @@ async def _in_child(folder: SkillFolder, place: Path, mode: str) -> Report:
     home = place / "home"
     home.mkdir()
     argv = [
-        sys.executable, "-I", "-B", "-m", "denizen.app.skills.child",
-        mode, str(folder.path.parents[1]), folder.name, folder.sha256, str(result),
-    ]  # fmt: skip
+        sys.executable,
+        "-I",
+        "-B",
+        "-m",
+        "denizen.app.skills.child",
+        mode,
+        str(folder.path.parents[1]),
+        folder.name,
+        folder.sha256,
+        str(result),
+    ]
     path = read_environment().get("PATH") or "/usr/bin:/bin"
     environ = {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8"}
     ended = await run_program(argv, cwd=home, environ=environ, timeout_s=CHILD_TIMEOUT_S)

@@ -27,7 +27,7 @@ from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult
-from denizen.engine.gate.executor import BoundTool, Gate
+from denizen.engine.gate.executor import BoundTool, ToolExecutor
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.toolset import CallScope
@@ -80,7 +80,7 @@ def _where(error: BaseException, folder: SkillFolder) -> str:
 async def _run_examples(skill: Skill, manifest: Manifest) -> list[str]:
     toolset = SkillToolset(skill, restrict(_services(), skill.name, manifest.permissions))
     specs = {spec.name: spec for spec in await toolset.list_tools()}
-    gate = Gate(SystemClock())
+    gate = ToolExecutor(SystemClock())
     problems: list[str] = []
     for number, example in enumerate(manifest.examples, 1):
         if example.tool not in specs:
@@ -136,9 +136,14 @@ async def _no_tools(scope: CallScope, tool: str, args: JsonObject) -> ToolResult
 def _scope(number: int) -> CallScope:
     tester = Principal(PrincipalKind.LOCAL, "tester", "tester")
     return CallScope(
-        AgentName("tester"), tester, _PLACE, _PLACE.conversation_id, SessionId("s"), TurnId("t"),
+        AgentName("tester"),
+        tester,
+        _PLACE,
+        _PLACE.conversation_id,
+        SessionId("s"),
+        TurnId("t"),
         idempotency_key=f"example-{number}",
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from denizen.domain.archiving import keeps_room
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.engine.archive.mirror import UNKNOWN_ROLES, Mirror, Roles, RolesOf
+from denizen.engine.archive.mirror import UNKNOWN_ROLES, ArchiveMirror, Roles, RolesOf
 from denizen.ports.archive import Backfill
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
@@ -26,7 +26,7 @@ FIRST_WAIT_S = 1.0
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class Pace:
+class BackfillPace:
     """`begin` before a request, then `succeed` or `fail`, which wait as long as it is polite."""
 
     def __init__(self, clock: Clock, sleep: Sleep = anyio.sleep) -> None:
@@ -60,7 +60,7 @@ _log = logging.getLogger("denizen.archive")
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BackfillProgress:
     """Of one account. `posts` were fetched by it since it began, whether they were kept or not. `refused` are rooms
     that the account may not read; another account may have them.
     """
@@ -72,13 +72,13 @@ class Progress:
     is_over: bool = False
 
 
-Report: TypeAlias = Callable[[Progress], None]
+Report: TypeAlias = Callable[[BackfillProgress], None]
 
 
 class Backfiller:
     """One for a process: it sees to it that no two accounts fetch the same room at once."""
 
-    def __init__(self, store: Store, mirror: Mirror, clock: Clock, *, sleep: Sleep = anyio.sleep) -> None:
+    def __init__(self, store: Store, mirror: ArchiveMirror, clock: Clock, *, sleep: Sleep = anyio.sleep) -> None:
         self._store = store
         self._mirror = mirror
         self._clock = clock
@@ -87,13 +87,13 @@ class Backfiller:
 
     async def run(
         self, channel: Channel, rooms: Sequence[Room], report: Report, *, roles_of: RolesOf | None = None
-    ) -> Progress:
+    ) -> BackfillProgress:
         """Fetches until every room is complete, at its limit, or refused; rooms with the most recent talk come first.
         An unavailable platform or store is waited for. Without `roles_of`, nothing is kept while a role is opted out.
         """
-        account = _Account(channel, roles_of, Pace(self._clock, self._sleep), report, self._clock)
+        account = _Account(channel, roles_of, BackfillPace(self._clock, self._sleep), report, self._clock)
         waiting = await self._plan(account, rooms)
-        account.tell(Progress(len(waiting)))
+        account.tell(BackfillProgress(len(waiting)))
         while waiting and self._is_on():
             room = next((room for room in waiting if not self._lock(room).locked()), waiting[0])
             waiting.remove(room)
@@ -180,10 +180,12 @@ class Backfiller:
 class _Account:
     """An account at work, and what it says about it."""
 
-    def __init__(self, channel: Channel, roles_of: RolesOf | None, pace: Pace, report: Report, clock: Clock) -> None:
+    def __init__(
+        self, channel: Channel, roles_of: RolesOf | None, pace: BackfillPace, report: Report, clock: Clock
+    ) -> None:
         self.channel = channel
         self.pace = pace
-        self.progress = Progress(0)
+        self.progress = BackfillProgress(0)
         self._roles_of = roles_of
         self._report = report
         self._clock = clock
@@ -194,7 +196,7 @@ class _Account:
             return UNKNOWN_ROLES
         return await self._roles_of(room.id, {post.author.id for post in posts})
 
-    def tell(self, progress: Progress) -> None:
+    def tell(self, progress: BackfillProgress) -> None:
         """Reports what is new, and logs it from time to time and at the end."""
         self.progress = progress
         self._report(progress)

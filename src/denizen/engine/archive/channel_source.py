@@ -11,13 +11,13 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from denizen.domain.archiving import is_room_opted_out, keeps_post
-from denizen.domain.chronicle import Chronicle, Talk, write_chronicle
+from denizen.domain.channel_documents import ChannelDocuments, RoomPosts, write_channel_documents
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.domain.source import Source, SourceState
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.channel import Channel
 from denizen.ports.source import File, Report, Tree
 from denizen.ports.store import Store
@@ -28,10 +28,10 @@ MAX_POSTS = 20_000
 """Of each room, the newest."""
 
 
-class ArchiveReader:
+class ChannelSourceReader:
     """`denizen.ports.source.SourceReader`."""
 
-    def __init__(self, store: Store, channels: Channels, mirror: Mirror, clock: Clock) -> None:
+    def __init__(self, store: Store, channels: ConnectedAccounts, mirror: ArchiveMirror, clock: Clock) -> None:
         self._store = store
         self._channels = channels
         self._mirror = mirror
@@ -47,10 +47,10 @@ class ArchiveReader:
         """
         del report
         chronicle = await self._collect(source)
-        documents = write_chronicle(chronicle)
+        documents = write_channel_documents(chronicle)
         yield Tree(chronicle.revision, len(documents), map(_file, documents))
         now = await self._collect(source, most=MAX_POSTS + PAGE)  # with what new posts would push out
-        if not now.has_all_of(chronicle):
+        if not now.includes(chronicle):
             raise Unavailable("The channel changed while it was read.", code=CHANGED)
 
     async def forget(self, source_ids: Sequence[str]) -> None:
@@ -72,20 +72,20 @@ class ArchiveReader:
             return True
         return False
 
-    async def _collect(self, source: Source, *, most: int = MAX_POSTS) -> Chronicle:
+    async def _collect(self, source: Source, *, most: int = MAX_POSTS) -> ChannelDocuments:
         room, channel = await self._enter(source)
         policy, chosen = self._mirror.policy, await self._mirror.load_opt_outs(room.platform)
         async with self._store.work(write=False) as work:
             known = await work.archive.list_rooms(room.platform, guild=room.guild)
         threads = [each for each in known if each.kind is RoomKind.THREAD and each.parent == room.id]
         talks = [
-            Talk(each, await self._load(each, channel, most))
+            RoomPosts(each, await self._load(each, channel, most))
             for each in (room, *sorted(threads, key=lambda thread: (len(thread.id), thread.id)))
             if not is_room_opted_out(each, policy, chosen)
         ]
         if not any(talk.posts for talk in talks):
             raise NotFound("Nothing of the channel is in the archive.", code="source_empty")
-        return Chronicle(talks[0], talks[1:])
+        return ChannelDocuments(talks[0], talks[1:])
 
     async def _enter(self, source: Source) -> tuple[Room, Channel]:
         """The room, and an account that says that everybody there may read it."""

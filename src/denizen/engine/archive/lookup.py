@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from denizen.domain.archiving import link_of
+from denizen.domain.archiving import post_link
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.ranking import fuse
 from denizen.domain.room import Post, Room
-from denizen.domain.words import excerpt_of, words_of
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.view import View, get_author, label_of, not_here, open_view
-from denizen.engine.embedding.embedder import Meaning, Question, usual_similarity
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.domain.words import make_excerpt, split_words
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.view import ArchiveView, get_author, not_found_here, open_view, room_label
+from denizen.engine.embedding.embedder import BudgetedEmbedder, EmbeddedQuestion, default_similarity
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.archive import POSTS, CountBy, PostHit, PostQuery, key_of, shelf_of
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
@@ -34,7 +34,7 @@ MAX_AUTHORS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ArchiveQuery:
     """What was asked for, as it was written."""
 
     words: str
@@ -48,7 +48,7 @@ class Wanted:
         """Whether a search by words would find it."""
         author = self.author.strip().strip("<@!>").strip().casefold()
         return (
-            set(words_of(self.words)) <= set(words_of(post.text))
+            set(split_words(self.words)) <= set(split_words(post.text))
             and author in {"", post.author.id, post.author.name.casefold()}
             and _is_within(post, self.since, self.until)
         )
@@ -58,14 +58,18 @@ class ArchiveSearch:
     """One for a process. `similarity` is asked each time."""
 
     def __init__(
-        self, store: Store, mirror: Mirror, meaning: Meaning, similarity: Callable[[], float] = usual_similarity
+        self,
+        store: Store,
+        mirror: ArchiveMirror,
+        meaning: BudgetedEmbedder,
+        similarity: Callable[[], float] = default_similarity,
     ) -> None:
         self._store = store
         self._mirror = mirror
         self._meaning = meaning
         self._similarity = similarity
 
-    async def __call__(self, view: View, wanted: Wanted) -> list[PostHit]:
+    async def __call__(self, view: ArchiveView, wanted: ArchiveQuery) -> list[PostHit]:
         """The best first. Raises NotFound for a room that is not there, and for an author who wrote nothing there,
         unless none of it is archived.
         """
@@ -84,12 +88,12 @@ class ArchiveSearch:
         ranked = fuse([hit.post.id for hit in by_words], [hit.post.id for hit in by_meaning])
         return [hits[key] for key in ranked if key in hits][: wanted.limit]
 
-    async def _find_meaning(self, words: str) -> Question | None:
-        if not self._mirror.policy.by_meaning or not words_of(words):
+    async def _find_meaning(self, words: str) -> EmbeddedQuestion | None:
+        if not self._mirror.policy.by_meaning or not split_words(words):
             return None
-        return await self._meaning.of_question(words)
+        return await self._meaning.embed_question(words)
 
-    async def _find_near(self, work: Work, query: PostQuery, asked: Question) -> list[PostHit]:
+    async def _find_near(self, work: Work, query: PostQuery, asked: EmbeddedQuestion) -> list[PostHit]:
         """Of posts as they are now, whatever their vectors are of."""
         is_narrowed = query.author or query.since or query.until
         shelves = [shelf_of(query.platform, room) for room in query.rooms]
@@ -98,17 +102,17 @@ class ArchiveSearch:
         )
         start = len(key_of(query.platform, ""))
         alike = [each.key[start:] for each in near if each.similarity >= self._similarity()]
-        words, rooms = words_of(query.words), set(query.rooms)
+        words, rooms = split_words(query.words), set(query.rooms)
         return [
-            PostHit(post, excerpt_of(post.text, words))
+            PostHit(post, make_excerpt(post.text, words))
             for post in await work.archive.find_many(query.platform, alike)
             if post.room in rooms
             and query.author in {"", post.author.id}
             and _is_within(post, query.since, query.until)
-        ][:RANKED]  # fmt: skip
+        ][:RANKED]
 
 
-async def _find_author(work: Work, view: View, rooms: Sequence[str], text: str) -> str | None:
+async def _find_author(work: Work, view: ArchiveView, rooms: Sequence[str], text: str) -> str | None:
     """The id; empty for anybody, None where nobody wrote anything."""
     if not text.strip():
         return ""
@@ -124,10 +128,10 @@ FETCHED = 100
 """Posts of a room that are asked of the platform when the archive has none of it."""
 
 
-class Lookup:
+class ArchiveLookups:
     """One for a process."""
 
-    def __init__(self, store: Store, channels: Channels, mirror: Mirror, search: ArchiveSearch) -> None:
+    def __init__(self, store: Store, channels: ConnectedAccounts, mirror: ArchiveMirror, search: ArchiveSearch) -> None:
         self._store = store
         self._channels = channels
         self._mirror = mirror
@@ -137,20 +141,20 @@ class Lookup:
         """The archive as this call may see it; see `denizen.skill.ArchiveLookup`. Nothing is asked yet."""
         return _ScopedLookup(self, scope)
 
-    async def view(self, scope: CallScope) -> View:
+    async def view(self, scope: CallScope) -> ArchiveView:
         return await open_view(scope, self._store, self._channels, self._mirror)
 
-    async def search(self, view: View, wanted: Wanted) -> list[ArchivedPost]:
+    async def search(self, view: ArchiveView, wanted: ArchiveQuery) -> list[ArchivedPost]:
         hits = await self._search(view, wanted)
         if hits:
             return [_record(hit.post, view, text=hit.excerpt) for hit in hits]
         likely = view.get_room(wanted.room) if wanted.room.strip() else view.own
         fetched = await self._fetch_unknown(view, likely) if likely is not None else []
-        words = words_of(wanted.words)
+        words = split_words(wanted.words)
         found = [post for post in reversed(fetched) if words and wanted.fits(post)]
-        return [_record(post, view, text=excerpt_of(post.text, words)) for post in found[: wanted.limit]]
+        return [_record(post, view, text=make_excerpt(post.text, words)) for post in found[: wanted.limit]]
 
-    async def history(self, view: View, text: str, *, before: str, after: str, limit: int) -> list[ArchivedPost]:
+    async def history(self, view: ArchiveView, text: str, *, before: str, after: str, limit: int) -> list[ArchivedPost]:
         room = view.get_room(text)
         async with self._store.work(write=False) as work:
             posts = await work.archive.list_posts(view.platform, room.id, before=before, after=after, limit=limit)
@@ -158,7 +162,7 @@ class Lookup:
             posts = await self._fetch_unknown(view, room, before=before, after=after, limit=limit)
         return [_record(post, view) for post in posts if view.sees(post)]
 
-    async def around(self, view: View, post_id: str, *, each_side: int) -> list[ArchivedPost]:
+    async def around(self, view: ArchiveView, post_id: str, *, each_side: int) -> list[ArchivedPost]:
         async with self._store.work(write=False) as work:
             post = await work.archive.find(view.platform, post_id)
             if post is not None and view.sees(post) and post.deleted_at is None:
@@ -169,33 +173,35 @@ class Lookup:
         fetched = await self._fetch_unknown(view, view.own) if view.own is not None else []
         places = [place for place, shown in enumerate(fetched) if shown.id == post_id]
         if not places:
-            raise not_here()
+            raise not_found_here()
         return [_record(shown, view) for shown in fetched[max(places[0] - each_side, 0) : places[0] + each_side + 1]]
 
-    async def edits(self, view: View, scope: CallScope, post_id: str) -> ArchivedEdits:
+    async def edits(self, view: ArchiveView, scope: CallScope, post_id: str) -> ArchivedEdits:
         async with self._store.work(write=False) as work:
             post = await work.archive.find(view.platform, post_id)
             if post is None or not view.sees(post):
-                raise not_here()
+                raise not_found_here()
             versions = await work.archive.list_versions(view.platform, post_id)
         if (versions or post.deleted_at is not None) and not await _may_see_edits(view, scope, post):
             if post.deleted_at is not None:
-                raise not_here()
+                raise not_found_here()
             raise NotAllowed(
                 "Earlier texts of a message are shown only to its author and to moderators.", code="edits_hidden"
             )
         return ArchivedEdits(_record(post, view), tuple((version.written_at, version.text) for version in versions))
 
-    async def stats(self, view: View, by: CountBy, text: str, since: datetime | None, limit: int) -> list[ArchiveCount]:
+    async def stats(
+        self, view: ArchiveView, by: CountBy, text: str, since: datetime | None, limit: int
+    ) -> list[ArchiveCount]:
         rooms = [room.id for room in view.choose(text)]
         async with self._store.work(write=False) as work:
             counts = await work.archive.count(by, platform=view.platform, rooms=rooms, since=since, limit=limit)
-        names = {key: label_of(room) for key, room in view.rooms.items()} if by is CountBy.ROOM else {}
+        names = {key: room_label(room) for key, room in view.rooms.items()} if by is CountBy.ROOM else {}
         shown = [count for count in counts if by is not CountBy.AUTHOR or count.key not in view.hidden]
         return [ArchiveCount(names.get(count.key) or count.name or count.key, count.posts) for count in shown]
 
     async def _fetch_unknown(
-        self, view: View, room: Room, *, before: str = "", after: str = "", limit: int = FETCHED
+        self, view: ArchiveView, room: Room, *, before: str = "", after: str = "", limit: int = FETCHED
     ) -> list[Post]:
         """What the platform has of a room of which the archive has nothing, oldest first."""
         async with self._store.work(write=False) as work:
@@ -217,7 +223,7 @@ class Lookup:
 class _ScopedLookup:
     """`denizen.skill.ArchiveLookup`: each call asks anew what may be seen."""
 
-    lookup: Lookup
+    lookup: ArchiveLookups
     scope: CallScope
 
     async def search(
@@ -230,7 +236,7 @@ class _ScopedLookup:
         until: datetime | None = None,
         limit: int = 20,
     ) -> Sequence[ArchivedPost]:
-        wanted = Wanted(words, room, author, since, until, limit)
+        wanted = ArchiveQuery(words, room, author, since, until, limit)
         return await self.lookup.search(await self._view(), wanted)
 
     async def history(
@@ -249,28 +255,28 @@ class _ScopedLookup:
     ) -> Sequence[ArchiveCount]:
         return await self.lookup.stats(await self._view(), CountBy(by), room, since, limit)
 
-    async def _view(self) -> View:
+    async def _view(self) -> ArchiveView:
         return await self.lookup.view(self.scope)
 
 
-async def _may_see_edits(view: View, scope: CallScope, post: Post) -> bool:
+async def _may_see_edits(view: ArchiveView, scope: CallScope, post: Post) -> bool:
     who = scope.principal
     if who.kind is PrincipalKind.PLATFORM_USER and who.id == f"{post.platform}:{post.author.id}":
         return True
     return view.channel is not None and await view.channel.may_moderate(post.room, who)
 
 
-def _record(post: Post, view: View, *, text: str = "") -> ArchivedPost:
+def _record(post: Post, view: ArchiveView, *, text: str = "") -> ArchivedPost:
     room = view.rooms[post.room]
     return ArchivedPost(
         id=post.id,
-        room=label_of(room),
+        room=room_label(room),
         room_id=room.id,
         author=post.author.name,
         author_id=post.author.id,
         at=post.created_at,
         text=text or post.text,
-        link=link_of(post),
+        link=post_link(post),
         reply_to=post.reply_to,
         edited_at=post.edited_at,
         deleted_at=post.deleted_at,

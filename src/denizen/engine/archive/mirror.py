@@ -30,13 +30,13 @@ CLOCKS_DIFFER = timedelta(minutes=1)
 """The time of a post is the platform's."""
 
 
-async def withhold(work: Work, platform: str, rooms: Collection[str] = ()) -> bool:
+async def withhold_sources(work: Work, platform: str, rooms: Collection[str] = ()) -> bool:
     """What was read of these channels, or of those that these threads are in; without rooms of all. False when no
     source reads any of them.
     """
     sources = await _find_sources(work, platform, await _with_channels(work, platform, rooms))
     for source in sources:
-        await work.sources.put_state(withheld(source.id))
+        await work.sources.put_state(withheld_state(source.id))
     return bool(sources)
 
 
@@ -53,13 +53,13 @@ async def withhold_posts(work: Work, platform: str, posts: Sequence[Post]) -> bo
         state = states.get(source.id)
         if state is None or state.taken is None or _is_read(state, min(post.created_at for post in posts)):
             is_withheld = True
-            await work.sources.put_state(withheld(source.id))
+            await work.sources.put_state(withheld_state(source.id))
         else:
             await work.sources.put_state(replace(state, revision=fresh("gone")))
     return is_withheld
 
 
-def withheld(source_id: str) -> SourceState:
+def withheld_state(source_id: str) -> SourceState:
     """Different each time, so that a reading that has begun before notices it."""
     return SourceState(source_id=source_id, revision=fresh("gone"))
 
@@ -106,7 +106,7 @@ class _Chosen:
     read_at_s: float
 
 
-class Mirror:
+class ArchiveMirror:
     """One for a process. `policy` is asked each time: it may change while Denizen runs."""
 
     def __init__(self, store: Store, policy: Callable[[], ArchivePolicy], clock: Clock) -> None:
@@ -185,7 +185,7 @@ class Mirror:
         while True:
             async with self._store.work() as work:
                 marked = await work.archive.mark_room_deleted(platform, room_id, at=now, limit=POSTS_AT_ONCE)
-                is_withheld = await withhold(work, platform, [room_id]) if marked else False
+                is_withheld = await withhold_sources(work, platform, [room_id]) if marked else False
             self._tell(is_withheld=is_withheld)
             total += marked
             if not marked:
@@ -194,7 +194,7 @@ class Mirror:
     async def close_room(self, platform: str, room_id: str) -> None:
         """Nobody tells any more who may read it. What was said there stays."""
         async with self._store.work() as work:
-            is_withheld = await withhold(work, platform, [room_id])
+            is_withheld = await withhold_sources(work, platform, [room_id])
         self._tell(is_withheld=is_withheld)
 
     async def rooms(self, rooms: Sequence[Room]) -> None:

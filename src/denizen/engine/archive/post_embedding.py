@@ -14,8 +14,8 @@ import anyio
 
 from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.clock import Clock
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.embedding.embedder import Meaning
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.embedding.embedder import BudgetedEmbedder
 from denizen.ports.store import Store
 
 EMBEDDED_AT_ONCE = 16
@@ -34,13 +34,13 @@ _log = logging.getLogger("denizen.archive")
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class PostMeaning:
+class PostEmbedder:
     """One for a process. `policy` is asked each time: it may change while Denizen runs."""
 
     def __init__(
         self,
         store: Store,
-        meaning: Meaning,
+        meaning: BudgetedEmbedder,
         policy: Callable[[], ArchivePolicy],
         clock: Clock,
         *,
@@ -71,7 +71,7 @@ class PostMeaning:
             missing = await work.post_meanings.find_missing(model, limit=EMBEDDED_AT_ONCE)
         if missing.is_end:
             return await self._tidy_up(model)
-        meant = await self._meaning.of_any_texts([_readable(post.text) for post in missing.posts])
+        meant = await self._meaning.embed_any_texts([_readable(post.text) for post in missing.posts])
         if meant is None:
             return LATER_S
         if meant.model == model:  # it may have been replaced just now
@@ -124,7 +124,7 @@ class ArchiveStatus:
     opt_outs: OptOuts
 
 
-async def load_status(store: Store, mirror: Mirror, meaning: PostMeaning, platform: str) -> ArchiveStatus:
+async def load_status(store: Store, mirror: ArchiveMirror, meaning: PostEmbedder, platform: str) -> ArchiveStatus:
     opt_outs, meant = await mirror.load_opt_outs(platform), await meaning.count()
     async with store.work(write=False) as work:
         backfills = {row.room: row for row in await work.archive.list_backfills(platform)}

@@ -18,15 +18,15 @@ from denizen.domain.archiving import ArchivePolicy, OptOuts
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.engine.archive.mirror import Mirror, withhold
+from denizen.engine.archive.mirror import ArchiveMirror, withhold_sources
 from denizen.ports.archive import Backfill, OptOutKind
 from denizen.ports.store import Store, Work
 
 
-class Privacy:
+class ArchiveRemoval:
     """Each method returns how many posts it deleted, for the reply, unless it deletes none by its nature."""
 
-    def __init__(self, mirror: Mirror, clock: Clock) -> None:
+    def __init__(self, mirror: ArchiveMirror, clock: Clock) -> None:
         self._mirror = mirror
         self._clock = clock
         self._told: list[Callable[[str], Awaitable[object]]] = []
@@ -47,7 +47,7 @@ class Privacy:
             await work.gaps.forget_asker(_key_of(platform, user_id))
             await _forget_answers(work, platform, user_id)
             gone = await work.archive.forget_author(platform, user_id)
-            await withhold(work, platform)
+            await withhold_sources(work, platform)
         await self._tell(platform)
         return gone
 
@@ -61,7 +61,7 @@ class Privacy:
             await _forget_answers(work, platform, user_id)
             await self._forget_usage(work, platform, user_id)
             gone = await work.archive.forget_author(platform, user_id)
-            await withhold(work, platform)
+            await withhold_sources(work, platform)
         await self._tell(platform)
         return gone
 
@@ -80,7 +80,7 @@ class Privacy:
             await work.archive.opt_out(platform, OptOutKind.CHANNEL, channel, now=self._clock.now())
             await work.proposals.forget_room(platform, channel)
             gone = await work.archive.forget_room(platform, channel)
-            await withhold(work, platform)
+            await withhold_sources(work, platform)
         await self._tell(platform)
         return gone
 
@@ -131,7 +131,7 @@ _log = logging.getLogger("denizen.archive")
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class Retention:
+class ArchiveRetention:
     """`policy` is asked each time: it may change while Denizen runs."""
 
     def __init__(

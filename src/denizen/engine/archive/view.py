@@ -13,8 +13,8 @@ from typing import TypeVar
 from denizen.domain.archiving import is_room_opted_out
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Post, Room, RoomKind
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.archive import PostCount
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
@@ -26,7 +26,7 @@ K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ArchiveView:
     """`own` is the room of the call, when it is among `rooms`. `channel` is the account that answers, if connected.
     `hidden` are authors who opted out and whose posts may not be gone yet.
     """
@@ -44,11 +44,11 @@ class View:
         wanted = text.strip().strip("<#>").strip().casefold()
         if not wanted:
             if self.own is None:
-                raise not_here()
+                raise not_found_here()
             return self.own
         if wanted in self.rooms:
             return self.rooms[wanted]
-        return pick(wanted, self.rooms.values(), lambda room: (room.name, label_of(room)), _describe)
+        return pick_by_name(wanted, self.rooms.values(), lambda room: (room.name, room_label(room)), _describe)
 
     def sees(self, post: Post) -> bool:
         return post.room in self.rooms and post.author.id not in self.hidden
@@ -58,7 +58,7 @@ class View:
         return [self.get_room(text)] if text.strip() else list(self.rooms.values())
 
 
-async def open_view(scope: CallScope, store: Store, channels: Channels, mirror: Mirror) -> View:
+async def open_view(scope: CallScope, store: Store, channels: ConnectedAccounts, mirror: ArchiveMirror) -> ArchiveView:
     """Rooms that the archive knows, that the answering account says may be seen, and that did not opt out. An archived
     thread, of which the platform does not tell any more, is seen with its channel; direct talk only from within.
     Without a connected account there is only the room of the call. Raises NotFound (`no_archive`) where nothing is
@@ -80,7 +80,7 @@ async def open_view(scope: CallScope, store: Store, channels: Channels, mirror: 
         and (key == own or room.kind is not RoomKind.DIRECT)
         and not is_room_opted_out(room, policy, chosen)
     }
-    return View(platform, rooms, rooms.get(own), channel, policy.opt_outs.users | chosen.users)
+    return ArchiveView(platform, rooms, rooms.get(own), channel, policy.opt_outs.users | chosen.users)
 
 
 def get_author(text: str, authors: Sequence[PostCount]) -> str:
@@ -91,16 +91,20 @@ def get_author(text: str, authors: Sequence[PostCount]) -> str:
     for author in authors:
         if author.key == wanted:
             return author.key
-    return pick(wanted, authors, lambda author: (author.name,), lambda author: f"{author.name} {author.key}").key
+    return pick_by_name(
+        wanted, authors, lambda author: (author.name,), lambda author: f"{author.name} {author.key}"
+    ).key
 
 
-def pick(wanted: str, things: Iterable[K], names: Callable[[K], tuple[str, ...]], describe: Callable[[K], str]) -> K:
+def pick_by_name(
+    wanted: str, things: Iterable[K], names: Callable[[K], tuple[str, ...]], describe: Callable[[K], str]
+) -> K:
     """The only one of that name, else the only one with that in its name; `wanted` is casefolded."""
     named = [(thing, [name.casefold() for name in names(thing)]) for thing in things]
     found = [thing for thing, all_names in named if wanted in all_names]
     found = found or [thing for thing, all_names in named if any(wanted in name for name in all_names)]
     if not found or not wanted:
-        raise not_here()
+        raise not_found_here()
     if len(found) > 1:
         more = ", …" if len(found) > MAX_CHOICES else ""
         choices = ", ".join(describe(thing) for thing in found[:MAX_CHOICES])
@@ -108,12 +112,12 @@ def pick(wanted: str, things: Iterable[K], names: Callable[[K], tuple[str, ...]]
     return found[0]
 
 
-def not_here() -> NotFound:
+def not_found_here() -> NotFound:
     """The same for what may not be seen and for what does not exist."""
     return NotFound("There is no such room, person or message here.", code="not_found_here")
 
 
-def label_of(room: Room) -> str:
+def room_label(room: Room) -> str:
     """How people name it: a thread with its channel."""
     if room.kind is RoomKind.DIRECT:
         return room.name or "direct messages"
@@ -122,4 +126,4 @@ def label_of(room: Room) -> str:
 
 def _describe(room: Room) -> str:
     guild = f" ({room.guild_name})" if room.guild_name else ""
-    return f"#{label_of(room)}{guild} {room.id}"
+    return f"#{room_label(room)}{guild} {room.id}"

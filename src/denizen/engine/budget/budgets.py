@@ -17,12 +17,12 @@ import anyio
 
 from denizen.domain.budget import (
     SERVER,
+    BudgetLimit,
+    BudgetPeriod,
     BudgetPolicy,
-    Limit,
-    Period,
-    Scope,
-    ScopeKind,
-    Standing,
+    BudgetScope,
+    BudgetScopeKind,
+    BudgetStatus,
     WhenExhausted,
     decide_request,
     renews_at,
@@ -39,8 +39,8 @@ from denizen.domain.prompt_messages import count_tokens
 from denizen.domain.statistics import SideRequest
 from denizen.domain.turn import Step, Turn
 from denizen.domain.usage import Usage
-from denizen.engine.runtime.choices import Mode, list_aliases
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.choices import ModelMode, list_aliases
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.ports.model import Model, ModelReply, ModelRequest, Models
 from denizen.ports.spending import Reservation
 from denizen.ports.store import Store, Work
@@ -49,21 +49,21 @@ _log = logging.getLogger("denizen.budget")
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    limit: Limit
-    standing: Standing
+class BudgetRefusal:
+    limit: BudgetLimit
+    standing: BudgetStatus
     wanted_usd: Decimal
 
 
 @dataclass(frozen=True, slots=True)
-class Reserved:
+class ReservedBudget:
     """`near` are the budgets that are nearly used up now, each told once a day."""
 
-    refusal: Refusal | None = None
-    near: tuple[Scope, ...] = ()
+    refusal: BudgetRefusal | None = None
+    near: tuple[BudgetScope, ...] = ()
 
 
-async def reserve(store: Store, policy: BudgetPolicy, wanted: Reservation, *, now: datetime) -> Reserved:
+async def reserve(store: Store, policy: BudgetPolicy, wanted: Reservation, *, now: datetime) -> ReservedBudget:
     """Reserves unless a limit of the reservation's scopes says no."""
     limits = policy.plan_limits(wanted.scopes)
     scopes = list(dict.fromkeys(limit.scope for limit in limits))
@@ -73,38 +73,38 @@ async def reserve(store: Store, policy: BudgetPolicy, wanted: Reservation, *, no
         ruling = decide_request(limits, standings, wanted.usd, warn_at=policy.warn_at)
         refused = ruling.refused_by
         if refused is not None:
-            return Reserved(Refusal(refused, standings[refused.scope], wanted.usd))
+            return ReservedBudget(BudgetRefusal(refused, standings[refused.scope], wanted.usd))
         await work.spending.reserve(wanted, now=now)
         near = [scope for scope in ruling.near if await work.spending.note_warning(scope, day=utc_day(now))]
     for scope in near:
-        _log.warning("a budget is nearly used up", extra=named(scope))
-    return Reserved(near=tuple(near))
+        _log.warning("a budget is nearly used up", extra=scope_fields(scope))
+    return ReservedBudget(near=tuple(near))
 
 
-def named(scope: Scope) -> dict[str, str]:
+def scope_fields(scope: BudgetScope) -> dict[str, str]:
     """For the log."""
     return {"scope": scope.kind.value, "key": scope.key}
 
 
-def whose(scope: Scope) -> str:
+def describe_scope(scope: BudgetScope) -> str:
     """For people, at the beginning of a sentence."""
     match scope.kind:
-        case ScopeKind.SERVER:
+        case BudgetScopeKind.SERVER:
             return "My budget"
-        case ScopeKind.GUILD:
+        case BudgetScopeKind.GUILD:
             return "The budget of this server"
-        case ScopeKind.CHANNEL:
+        case BudgetScopeKind.CHANNEL:
             return "The budget of this channel"
-        case ScopeKind.USER:
+        case BudgetScopeKind.USER:
             return "Your budget"
-        case ScopeKind.AGENT:
+        case BudgetScopeKind.AGENT:
             return f"The budget of {scope.key}"
 
 
 RESERVED_FOR = timedelta(minutes=15)
 """Longer than a request may take; what a killed process has reserved is free again after it."""
 
-CHEAPER = (Mode.CHEAP, Mode.FAST)
+CHEAPER = (ModelMode.CHEAP, ModelMode.FAST)
 """Aliases of the model that answers when a budget says so, the first that is configured."""
 
 
@@ -118,7 +118,7 @@ class Payer:
     agent: str
     asker: Principal
     source: str
-    scopes: tuple[Scope, ...]
+    scopes: tuple[BudgetScope, ...]
     policy: BudgetPolicy
     models: Models
 
@@ -134,10 +134,10 @@ class Payment:
     is_answered: bool = False
 
 
-class Budgets:
+class TurnBudget:
     """Of one turn."""
 
-    def __init__(self, payer: Payer, store: Store, live: Live, clock: Clock) -> None:
+    def __init__(self, payer: Payer, store: Store, live: LiveEvents, clock: Clock) -> None:
         self._payer = payer
         self._store = store
         self._live = live
@@ -195,10 +195,10 @@ class Budgets:
         if cheaper is not None and await self._reserve(reservation, cheaper, request) is None:
             self._tell(f"A budget is used up, so {cheaper.name} answers instead of {model.name}.")
             return Payment(cheaper, request, reservation)
-        _log.info("budget exhausted", extra={**named(refusal.limit.scope), "turn": self._payer.turn_id})
+        _log.info("budget exhausted", extra={**scope_fields(refusal.limit.scope), "turn": self._payer.turn_id})
         raise self._exhausted(refusal)
 
-    async def _reserve(self, reservation: str, model: Model, request: ModelRequest) -> Refusal | None:
+    async def _reserve(self, reservation: str, model: Model, request: ModelRequest) -> BudgetRefusal | None:
         """None when the request may be sent. What costs nothing, as far as is known, needs no reservation."""
         if not self._limits:
             return None
@@ -209,7 +209,9 @@ class Budgets:
         wish = Reservation(reservation, wanted, self._payer.scopes, now + RESERVED_FOR)
         reserved = await reserve(self._store, self._payer.policy, wish, now=now)
         for scope in reserved.near:
-            self._tell(f"{whose(scope)} is nearly used up ({int(self._payer.policy.warn_at * 100)} % or more).")
+            self._tell(
+                f"{describe_scope(scope)} is nearly used up ({int(self._payer.policy.warn_at * 100)} % or more)."
+            )
         return reserved.refusal
 
     def _find_cheaper(self, model: Model, request: ModelRequest) -> Model | None:
@@ -261,9 +263,9 @@ class Budgets:
     def _reservation_of(self, number: int) -> str:
         return f"{self._payer.turn_id}:{number}"
 
-    def _exhausted(self, refusal: Refusal) -> Exhausted:
+    def _exhausted(self, refusal: BudgetRefusal) -> Exhausted:
         limit, at = refusal.limit, refusal.standing
-        when = "today" if limit.period is Period.DAY else "this month"
+        when = "today" if limit.period is BudgetPeriod.DAY else "this month"
         renewed = renews_at(limit.period, self._clock.now())
         why = ""
         if self._is_trusted:
@@ -272,7 +274,8 @@ class Budgets:
                 f"this request may cost {_usd(refusal.wanted_usd)}."
             )
         return Exhausted(
-            f"{whose(limit.scope)} for {when} is used up. It renews on {renewed.day} {renewed:%B} at 00:00 UTC.",
+            f"{describe_scope(limit.scope)} for {when} is used up. "
+            f"It renews on {renewed.day} {renewed:%B} at 00:00 UTC.",
             code="budget_exhausted",
             why=why,
             fix="Raise the limit under budgets, or wait." if self._is_trusted else "Ask again then.",
@@ -288,19 +291,23 @@ class Budgets:
             self._live.publish(self._payer.turn_id, Notice(text))
 
 
-def scopes_of(turn: Turn, place: Place) -> tuple[Scope, ...]:
+def turn_scopes(turn: Turn, place: Place) -> tuple[BudgetScope, ...]:
     """Whose money a turn spends. Guild and channel are those of a platform; threads count by their channel."""
-    scopes = [SERVER, Scope(ScopeKind.AGENT, turn.agent), Scope(ScopeKind.USER, turn.principal.key)]
+    scopes = [
+        SERVER,
+        BudgetScope(BudgetScopeKind.AGENT, turn.agent),
+        BudgetScope(BudgetScopeKind.USER, turn.principal.key),
+    ]
     owed = turn.options.get("owed")
     if isinstance(owed, dict):
         scopes += place_scopes(place, str(owed.get("guild", "")))
     return tuple(scopes)
 
 
-def place_scopes(place: Place, guild: str) -> list[Scope]:
+def place_scopes(place: Place, guild: str) -> list[BudgetScope]:
     """Of a room of a platform; `guild` is empty in a direct talk."""
-    channel = Scope(ScopeKind.CHANNEL, f"{place.platform}:{place.channel}")
-    return [channel, Scope(ScopeKind.GUILD, f"{place.platform}:{guild}")] if guild else [channel]
+    channel = BudgetScope(BudgetScopeKind.CHANNEL, f"{place.platform}:{place.channel}")
+    return [channel, BudgetScope(BudgetScopeKind.GUILD, f"{place.platform}:{guild}")] if guild else [channel]
 
 
 def may_see_money(principal: Principal) -> bool:

@@ -9,23 +9,23 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import replace
 
-from denizen.domain.budget import SERVER, Scope, ScopeKind, WhenExhausted
+from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind, WhenExhausted
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.domain.ids import TurnId, fresh
-from denizen.domain.message import Role, TextPart, text_of
+from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage, Segment
-from denizen.engine.budget.budgets import Budgets, Payer, Payment, place_scopes
+from denizen.engine.budget.budgets import Payer, Payment, TurnBudget, place_scopes
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.ports.model import ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 
 
-class Consult:
-    """`denizen.engine.gate.observer.Consult`, with the models of the current configuration."""
+class BilledCompletion:
+    """`denizen.engine.gate.observer.BilledCompletion`, with the models of the current configuration."""
 
     def __init__(self, runtime: Runtime, store: Store, clock: Clock) -> None:
         self._runtime = runtime
@@ -35,15 +35,15 @@ class Consult:
     async def __call__(self, scope: CallScope, model: str, request: ModelRequest) -> ModelReply:
         """Raises NotFound for an unknown model, Exhausted when no budget is left, and what the model raises."""
         async with self._runtime.lease() as generation:
-            budgets = Budgets(_payer(scope, generation), self._store, Live(), self._clock)
+            budgets = TurnBudget(_payer(scope, generation), self._store, LiveEvents(), self._clock)
             async with budgets.paying(1, generation.models.get(model), request) as payment:
-                reply = await hear(payment)
+                reply = await complete(payment)
                 await budgets.settle_request(payment, reply)
         scope.trail.usage += reply.usage
         return reply
 
 
-async def hear(payment: Payment) -> ModelReply:
+async def complete(payment: Payment) -> ModelReply:
     """The reply to a request that is paid for. Raises what the model raises."""
     async with aclosing(payment.model.stream(payment.request)) as events:
         async for event in events:
@@ -59,25 +59,34 @@ async def hear(payment: Payment) -> ModelReply:
 
 def _payer(scope: CallScope, generation: Generation) -> Payer:
     """With a name of its own, so that it neither takes nor frees what the turn's steps have reserved."""
-    scopes = [SERVER, Scope(ScopeKind.AGENT, scope.agent), Scope(ScopeKind.USER, scope.principal.key)]
+    scopes = [
+        SERVER,
+        BudgetScope(BudgetScopeKind.AGENT, scope.agent),
+        BudgetScope(BudgetScopeKind.USER, scope.principal.key),
+    ]
     if scope.principal.kind is PrincipalKind.PLATFORM_USER:
         scopes += place_scopes(scope.place, scope.guild)
     policy = replace(generation.budgets, when_exhausted=WhenExhausted.STOP, of_agents={})
     return Payer(
-        TurnId(fresh("consult")), scope.agent, scope.principal, scope.place.platform, tuple(scopes), policy,
+        TurnId(fresh("consult")),
+        scope.agent,
+        scope.principal,
+        scope.place.platform,
+        tuple(scopes),
+        policy,
         generation.models,
-    )  # fmt: skip
+    )
 
 
-class Aside:
+class SideCompletion:
     """How it is sent and paid for is `consult.py`'s business."""
 
-    def __init__(self, runtime: Runtime, consult: Consult) -> None:
+    def __init__(self, runtime: Runtime, consult: BilledCompletion) -> None:
         self._runtime = runtime
         self._consult = consult
 
     async def __call__(self, scope: CallScope, instructions: str, text: str, *, max_output_tokens: int = 4000) -> str:
-        """The answer's text. Raises Unavailable for an empty one, and what `Consult` raises."""
+        """The answer's text. Raises Unavailable for an empty one, and what `BilledCompletion` raises."""
         async with self._runtime.lease() as generation:
             agent = generation.agent(scope.agent)
             can = generation.models.get(agent.model).capabilities
@@ -88,7 +97,7 @@ class Aside:
             sampling=agent.sampling,
             conversation_key=f"{scope.session_id}-aside",
         )
-        answer = text_of((await self._consult(scope, agent.model, request)).parts).strip()
+        answer = join_text((await self._consult(scope, agent.model, request)).parts).strip()
         if not answer:
             raise Unavailable("The model gave no answer.", code="model_incomplete", fix="Try again.")
         return answer

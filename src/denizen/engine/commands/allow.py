@@ -12,10 +12,7 @@ from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.reception import AllowedKind
 from denizen.ports.store import Work
 
-_OPTIONS = (
-    CommandOption("user", "A user: @Name or an id."),
-    CommandOption("role", "A role: @Name or an id."),
-)
+_OPTIONS = (CommandOption("user", "A user: @Name or an id."), CommandOption("role", "A role: @Name or an id."))
 _ENDING = (
     CommandOption("user", "A user: @Name or an id.", suggests=True),
     CommandOption("role", "A role: @Name or an id.", suggests=True),

@@ -16,7 +16,7 @@ from denizen.engine.commands.scene import Command, CommandScene, CommandServices
 from denizen.engine.commands.table import COMMANDS
 from denizen.engine.commands.text import Typed, parse_text
 from denizen.engine.commands.words import MAX_SUGGESTIONS, cut, nearest, usage_of
-from denizen.engine.runtime.choices import agent_of
+from denizen.engine.runtime.choices import find_agent_choice
 from denizen.ports.channel import CommandCall, CommandOption, CommandReply, CommandSpec
 
 
@@ -77,7 +77,7 @@ class Commands:
         async with self._on.services.store.work(write=False) as work:
             standing = await load_standing(work, call, at)
             here = call.room.place.conversation_id
-            name = await agent_of(work, at.account, here, known=current.agents)
+            name = await find_agent_choice(work, at.account, here, known=current.agents)
         offered = [command.spec for command in self._all().values() if standing.may(self._level_of_spec(command.spec))]
         return standing, Given(call, at, self._on, current.agent(name), offered)
 

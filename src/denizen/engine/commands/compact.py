@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from denizen.domain.agent import ContextStrategy
-from denizen.domain.budget import SERVER, Scope, ScopeKind
+from denizen.domain.budget import SERVER, BudgetScope, BudgetScopeKind
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId, fresh
 from denizen.engine.budget.budgets import Payer, place_scopes
@@ -37,7 +37,7 @@ async def _compact(given: Given) -> CommandReply:
 def _payer(given: Given, generation: Generation) -> Payer:
     """Who gives the command pays, with the room in which it is given."""
     agent, asker, room = given.agent.name, given.at.principal, given.command.room
-    mine = (SERVER, Scope(ScopeKind.AGENT, agent), Scope(ScopeKind.USER, asker.key))
+    mine = (SERVER, BudgetScope(BudgetScopeKind.AGENT, agent), BudgetScope(BudgetScopeKind.USER, asker.key))
     scopes = (*mine, *place_scopes(room.place, room.guild))
     source = room.place.platform
     return Payer(TurnId(fresh("compact")), agent, asker, source, scopes, generation.budgets, generation.models)

@@ -9,7 +9,7 @@ from denizen.domain.prompt import estimate_tokens
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import code_block, say, share, table
 from denizen.engine.inspection.queries import ContextShare, Queries
-from denizen.engine.runtime.choices import model_of
+from denizen.engine.runtime.choices import find_model_choice
 from denizen.ports.channel import CommandReply, CommandSpec
 
 Row = tuple[str, int]
@@ -18,7 +18,7 @@ Row = tuple[str, int]
 async def _context(given: Given) -> CommandReply:
     services, agent = given.on.services, given.agent
     async with services.store.work(write=False) as work:
-        chosen = await model_of(work, given.at.principal.key, given.generation.models)
+        chosen = await find_model_choice(work, given.at.principal.key, given.generation.models)
     model = given.generation.models.get(chosen or agent.model)
     window = model.capabilities.context_tokens
     shares = await Queries(given.on.runtime, services).list_context(given.session_place, agent.name)

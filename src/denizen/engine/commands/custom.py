@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from denizen.domain.commands import CustomCommand, fill_prompt
+from denizen.domain.custom_command import CustomCommand, fill_prompt
 from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.domain.ids import CallId, TurnId, derive
 from denizen.domain.json import JsonObject
@@ -12,7 +12,7 @@ from denizen.domain.tool import Origin, ToolCall
 from denizen.domain.verdict import Decision
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import code_block, cut
-from denizen.engine.gate.executor import BoundTool, Outcome
+from denizen.engine.gate.executor import BoundTool, CallOutcome
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.toolset import CallScope
@@ -58,7 +58,7 @@ async def _run(custom: CustomCommand, given: Given) -> CommandReply:
     return CommandReply(private=False, is_pending=True)
 
 
-async def _run_program(custom: CustomCommand, given: Given) -> Outcome:
+async def _run_program(custom: CustomCommand, given: Given) -> CallOutcome:
     """Through the gate, on behalf of who gave the command."""
     command, services = given.command, given.on.services
     bound = await _bind(custom, given)
@@ -76,12 +76,19 @@ async def _run_program(custom: CustomCommand, given: Given) -> Outcome:
     _log.info(
         "command",
         extra={
-            "command": custom.name, "tool": custom.tool, "agent": scope.agent, "principal": scope.principal.key,
-            "conversation": scope.conversation_id, "call": key, "decision": str(verdict.decision),
-            "tier": int(verdict.tier), "decided_by": verdict.decided_by, "is_error": outcome.result.is_error,
+            "command": custom.name,
+            "tool": custom.tool,
+            "agent": scope.agent,
+            "principal": scope.principal.key,
+            "conversation": scope.conversation_id,
+            "call": key,
+            "decision": str(verdict.decision),
+            "tier": int(verdict.tier),
+            "decided_by": verdict.decided_by,
+            "is_error": outcome.result.is_error,
             "duration_ms": outcome.duration_ms,
         },
-    )  # fmt: skip
+    )
     return outcome
 
 

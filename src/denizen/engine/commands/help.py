@@ -49,9 +49,7 @@ async def _suggest(given: Given, typed: str) -> Sequence[str]:
 
 HELP = Command(
     CommandSpec(
-        "help",
-        "See what you can do here.",
-        (CommandOption("command", "Tell more about this one.", suggests=True),),
+        "help", "See what you can do here.", (CommandOption("command", "Tell more about this one.", suggests=True),)
     ),
     _help,
     {"command": _suggest},

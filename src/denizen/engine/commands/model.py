@@ -12,7 +12,7 @@ from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.engine.commands.people import find_user
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import listed, matching, say
-from denizen.engine.runtime.choices import MODE, MODEL, Mode, list_aliases
+from denizen.engine.runtime.choices import MODE, MODEL, ModelMode, list_aliases
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 
 _USER = CommandOption("user", "For somebody else (admins only): @Name or an id.")
@@ -139,13 +139,13 @@ async def _clear_mode(given: Given) -> CommandReply:
 
 def _list_modes(given: Given) -> CommandReply:
     usable, models = _usable_modes(given), given.generation.models
-    lines = [f"- `{mode}`: {models.get(mode).name if mode in usable else 'not configured here'}" for mode in Mode]
+    lines = [f"- `{mode}`: {models.get(mode).name if mode in usable else 'not configured here'}" for mode in ModelMode]
     return say("Modes:", *lines)
 
 
 def _usable_modes(given: Given) -> list[str]:
     aliases = list_aliases(given.generation.models)
-    return [mode.value for mode in Mode if mode in aliases]
+    return [mode.value for mode in ModelMode if mode in aliases]
 
 
 MODEL_COMMAND = Command(
@@ -176,7 +176,11 @@ MODE_COMMAND = Command(
             CommandSpec(
                 "set",
                 "Choose a mode.",
-                (CommandOption("mode", "What matters most to you.", required=True, choices=tuple(map(str, Mode))),),
+                (
+                    CommandOption(
+                        "mode", "What matters most to you.", required=True, choices=tuple(map(str, ModelMode))
+                    ),
+                ),
             ),
             CommandSpec("clear", "Have no mode any more."),
             CommandSpec("status", "See what you chose."),

@@ -10,7 +10,7 @@ from denizen.domain.errors import InvalidInput, NeedsAttention
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted
 from denizen.engine.gate.observer import Observer
-from denizen.engine.runtime.audit_log import Ledger
+from denizen.engine.runtime.audit_log import AuditLog
 from denizen.engine.runtime.tool_policy import ObserverPolicy
 from denizen.ports.channel import CommandReply, CommandSpec
 
@@ -59,7 +59,7 @@ async def _observer(given: Given) -> CommandReply:
     services, way = given.on.services, given.command.group
     said = await obey(way, services.observer, given.generation.policy.observer)
     if way != "status":
-        await Ledger(services.store, services.clock).switch(given.at.principal, "observer", way)
+        await AuditLog(services.store, services.clock).switch(given.at.principal, "observer", way)
     return CommandReply(said)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from zoneinfo import ZoneInfo
 
 from denizen.domain.errors import NotAllowed
-from denizen.domain.prompt_messages import zone_of
+from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.reminder import MAX_PENDING, Reminder
 from denizen.domain.room import RoomKind
 from denizen.engine.commands.scene import Command, Given
@@ -53,7 +53,7 @@ async def _load(given: Given) -> Sequence[Reminder]:
 
 
 def _line(given: Given, reminder: Reminder) -> str:
-    zone = ZoneInfo(zone_of(given.agent))
+    zone = ZoneInfo(agent_timezone(given.agent))
     return f"- `{reminder.id}` {reminder.due_at.astimezone(zone):%Y-%m-%d %H:%M} {zone}: {_cut(reminder)}"
 
 

@@ -12,11 +12,11 @@ from typing import Protocol
 
 from denizen.domain.agent import Agent
 from denizen.domain.attention import Manners
-from denizen.domain.commands import CustomCommand
 from denizen.domain.conversation import Place
+from denizen.domain.custom_command import CustomCommand
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.principal import Principal, RoleName
-from denizen.engine.loop.services import Services
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.ports.channel import CommandCall, CommandReply, CommandSpec, Names
 from denizen.ports.toolset import Toolset
@@ -107,7 +107,7 @@ class CommandServices:
     """What commands act on; the same for every account. `customs` gives those of the current configuration."""
 
     runtime: Runtime
-    services: Services
+    services: EngineServices
     open_turn: OpenTurn
     hold: Hold
     privacy: Privacy

@@ -22,10 +22,25 @@ from denizen.engine.commands.session import NEW, RESET
 from denizen.engine.commands.usage import USAGE
 from denizen.engine.commands.why import WHY
 
-COMMANDS: Mapping[str, Command] = MappingProxyType({
-    command.spec.name: command
-    for command in (
-        ASK, NEW, RESET, AGENT, MODEL_COMMAND, MODE_COMMAND, CONTEXT, COMPACT, WHY, USAGE, MEMORY, REMINDERS, ALLOW,
-        OBSERVER, HELP,
-    )
-})  # fmt: skip
+COMMANDS: Mapping[str, Command] = MappingProxyType(
+    {
+        command.spec.name: command
+        for command in (
+            ASK,
+            NEW,
+            RESET,
+            AGENT,
+            MODEL_COMMAND,
+            MODE_COMMAND,
+            CONTEXT,
+            COMPACT,
+            WHY,
+            USAGE,
+            MEMORY,
+            REMINDERS,
+            ALLOW,
+            OBSERVER,
+            HELP,
+        )
+    }
+)

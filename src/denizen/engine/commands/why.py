@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import TurnId
-from denizen.domain.routing import told_of_route
+from denizen.domain.routing import describe_route
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Turn
 from denizen.domain.verdict import Decision
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted, cut, say, share
-from denizen.engine.inspection.queries import Queries, Trace
+from denizen.engine.inspection.queries import Queries, TurnTrace
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.store import Work
 
@@ -64,7 +64,7 @@ async def _find_last(work: Work, given: Given) -> Turn:
     return found
 
 
-def _lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
+def _lines(detail: TurnTrace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
     turn = detail.turn
     took = f" in {(turn.closed_at - turn.opened_at).total_seconds():.1f} s" if turn.closed_at else ""
     yield f"{turn.principal.name} asked {turn.agent}; {turn.status}{took}. Model: {turn.model or 'none was reached'}."
@@ -73,7 +73,7 @@ def _lines(detail: Trace, *, in_full: bool, is_mine: bool) -> Iterator[str]:
     purposes = ", ".join(step.purpose for step in detail.taken)
     yield f"{counted(len(detail.taken), 'step')}{f' ({purposes})' if purposes else ''}. {_spent(turn)}"
     if turn.route:
-        yield f"Its {told_of_route(turn.route, with_reason=in_full)}."
+        yield f"Its {describe_route(turn.route, with_reason=in_full)}."
     yield from _prompt(detail.prompts[-1:])
     yield from _memories(detail, is_mine=is_mine)
     yield from _documents(detail)
@@ -95,7 +95,7 @@ def _prompt(prompts: Sequence[PromptUse]) -> Iterator[str]:
         yield f"Prompt, in estimated tokens: {system or 'no system prompt'}{tools}; messages: {said}."
 
 
-def _memories(detail: Trace, *, is_mine: bool) -> Iterator[str]:
+def _memories(detail: TurnTrace, *, is_mine: bool) -> Iterator[str]:
     """What they say is for the one whom they are about."""
     ids = dict.fromkeys(key for prompt in detail.prompts for key in prompt.memories)
     if not ids:
@@ -105,7 +105,7 @@ def _memories(detail: Trace, *, is_mine: bool) -> Iterator[str]:
     yield f"Memories that came up: {told}."
 
 
-def _documents(detail: Trace) -> Iterator[str]:
+def _documents(detail: TurnTrace) -> Iterator[str]:
     proved = [f"`{each.ref}`" for each in detail.citations if each.doubt is None]
     doubted = [f"`{each.ref}` ({each.doubt})" for each in detail.citations if each.doubt is not None]
     if proved:

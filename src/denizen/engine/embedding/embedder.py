@@ -24,8 +24,8 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.statistics import SideRequest
 from denizen.domain.usage import Usage
-from denizen.domain.vector import pack
-from denizen.engine.budget.budgets import reserve, whose
+from denizen.domain.vector import pack_vector
+from denizen.engine.budget.budgets import describe_scope, reserve
 from denizen.ports.embed import Embedded, Embedder, EmbedKind
 from denizen.ports.spending import Reservation
 from denizen.ports.store import Store
@@ -42,13 +42,13 @@ _log = logging.getLogger("denizen.embedding")
 
 
 @dataclass(slots=True)
-class Bill:
+class EmbeddingBill:
     """What one request took, as soon as that is known."""
 
     usage: Usage | None = None
 
 
-class EmbedBudget:
+class EmbeddingBudget:
     """One for a process. `policy` gives the budgets as they are configured now."""
 
     def __init__(self, store: Store, clock: Clock, policy: Callable[[], BudgetPolicy]) -> None:
@@ -58,18 +58,18 @@ class EmbedBudget:
         self._unpriced: set[str] = set()
 
     @asynccontextmanager
-    async def paying(self, embedder: Embedder, texts: Sequence[str]) -> AsyncGenerator[Bill]:
+    async def paying(self, embedder: Embedder, texts: Sequence[str]) -> AsyncGenerator[EmbeddingBill]:
         """Around a request. Raises Exhausted (`budget_exhausted`) when the server's budget does not let it through,
         and then nothing was sent. A request that was broken off counts as estimated.
         """
         tokens = sum(map(estimate_tokens, texts))
         wanted = await embedder.estimate_cost_usd(tokens)
         if wanted == 0:
-            yield Bill()
+            yield EmbeddingBill()
             return
         reservation = fresh("embed")
         await self._reserve(reservation, embedder.name, wanted)
-        bill = Bill(Usage(tokens, cost_usd=wanted, requests=1))
+        bill = EmbeddingBill(Usage(tokens, cost_usd=wanted, requests=1))
         try:
             yield bill
         except DenizenError:
@@ -93,7 +93,8 @@ class EmbedBudget:
         if refusal is not None:
             renewed = renews_at(refusal.limit.period, now)
             raise Exhausted(
-                f"{whose(SERVER)} is used up, so there are no vectors until {renewed.day} {renewed:%B}, 00:00 UTC.",
+                f"{describe_scope(SERVER)} is used up, "
+                f"so there are no vectors until {renewed.day} {renewed:%B}, 00:00 UTC.",
                 code="budget_exhausted",
                 fix="Raise budgets.server, or set embeddings.provider: local.",
             )
@@ -124,13 +125,13 @@ def no_embedder() -> None:
     """Words only."""
 
 
-def usual_similarity() -> float:
+def default_similarity() -> float:
     """A cosine below which texts have nothing to do with each other, as the small model has it."""
     return 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EmbeddedQuestion:
     """`vector` is packed; it may be compared with those of the same model."""
 
     model: str
@@ -138,7 +139,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class EmbeddedTexts:
     """Texts as packed vectors, in their order."""
 
     model: str
@@ -156,11 +157,11 @@ class _Refused(NeedsAttention):
     """By the embedder itself, not by what pays for it."""
 
 
-class Meaning:
+class BudgetedEmbedder:
     """`embedder` gives the one that is configured now, `budget` pays for what it asks of a provider."""
 
     def __init__(
-        self, embedder: Callable[[], Embedder | None] = no_embedder, budget: EmbedBudget | None = None
+        self, embedder: Callable[[], Embedder | None] = no_embedder, budget: EmbeddingBudget | None = None
     ) -> None:
         self._embedder = embedder
         self._budget = budget
@@ -171,41 +172,41 @@ class Meaning:
         embedder = self._embedder()
         return embedder.name if embedder else ""
 
-    async def of_question(self, text: str) -> Question | None:
+    async def embed_question(self, text: str) -> EmbeddedQuestion | None:
         found = await self._embed([text], EmbedKind.QUERY, QUESTION_PATIENCE_S)
-        return Question(found.model, found.vectors[0]) if isinstance(found, Meant) else None
+        return EmbeddedQuestion(found.model, found.vectors[0]) if isinstance(found, EmbeddedTexts) else None
 
-    async def of_texts(self, texts: Sequence[str]) -> Meant | None:
+    async def embed_texts(self, texts: Sequence[str]) -> EmbeddedTexts | None:
         found = await self._embed_texts(texts)
-        return found if isinstance(found, Meant) else None
+        return found if isinstance(found, EmbeddedTexts) else None
 
-    async def of_any_texts(self, texts: Sequence[str]) -> Meant | None:
+    async def embed_any_texts(self, texts: Sequence[str]) -> EmbeddedTexts | None:
         """A text that the embedder refuses, while it answers to others, means nothing: it must not hold up the rest.
         None as long as any other is without an answer.
         """
         found = await self._embed_texts(texts)
         if found is not _No.REFUSED:
-            return found if isinstance(found, Meant) else None
+            return found if isinstance(found, EmbeddedTexts) else None
         plain = await self._embed_texts([PLAIN])
-        if not isinstance(plain, Meant):
+        if not isinstance(plain, EmbeddedTexts):
             return None
         vectors: list[bytes] = []
         for text in texts:
             each = await self._embed_texts([text])
-            if each is _No.NOT_NOW or (isinstance(each, Meant) and each.model != plain.model):
+            if each is _No.NOT_NOW or (isinstance(each, EmbeddedTexts) and each.model != plain.model):
                 return None
-            vectors.append(each.vectors[0] if isinstance(each, Meant) else bytes(len(plain.vectors[0])))
-        return Meant(plain.model, vectors)
+            vectors.append(each.vectors[0] if isinstance(each, EmbeddedTexts) else bytes(len(plain.vectors[0])))
+        return EmbeddedTexts(plain.model, vectors)
 
-    async def _embed_texts(self, texts: Sequence[str]) -> Meant | _No:
+    async def _embed_texts(self, texts: Sequence[str]) -> EmbeddedTexts | _No:
         return await self._embed(texts, EmbedKind.DOCUMENT, TEXTS_PATIENCE_S + len(texts))
 
-    async def _embed(self, texts: Sequence[str], kind: EmbedKind, patience_s: float) -> Meant | _No:
+    async def _embed(self, texts: Sequence[str], kind: EmbedKind, patience_s: float) -> EmbeddedTexts | _No:
         embedder = self._embedder()
         if embedder is None:
             return _No.NOT_NOW
         if not texts:
-            return Meant(embedder.name, [])
+            return EmbeddedTexts(embedder.name, [])
         try:
             with anyio.fail_after(patience_s):
                 vectors = await self._ask(embedder, texts, kind)
@@ -213,7 +214,7 @@ class Meaning:
             why = error.explain() if isinstance(error, DenizenError) else "it took too long"
             _log.warning("texts are found by words only: there are no vectors now", extra={"why": why})
             return _No.REFUSED if isinstance(error, _Refused) else _No.NOT_NOW
-        return Meant(embedder.name, [pack(vector) for vector in vectors])
+        return EmbeddedTexts(embedder.name, [pack_vector(vector) for vector in vectors])
 
     async def _ask(self, embedder: Embedder, texts: Sequence[str], kind: EmbedKind) -> Sequence[Sequence[float]]:
         if self._budget is None:

@@ -20,16 +20,16 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Author, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Origin, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import Inbound, TurnStatus
+from denizen.domain.turn import InboundMessage, TurnStatus
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.gate.decision import RATE_LIMIT
 from denizen.engine.gate.executor import NOBODY_TO_ASK
-from denizen.engine.loop.services import Services
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.runtime.generation import Runtime
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
-from denizen.engine.tools.toolbox import allowed
-from denizen.engine.turn import Turns
-from denizen.ports.outside import Caller, Tell
+from denizen.engine.tools.toolbox import list_allowed
+from denizen.engine.turn import TurnRunner
+from denizen.ports.program_access import ProgramCaller, Tell
 from denizen.ports.sandbox import ShellReply
 from denizen.ports.toolset import CallScope
 
@@ -44,7 +44,7 @@ def _tell_nobody(text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DirectCall:
     """What is asked for. An empty `agent` is the default one. `shell_session` names the session of the shell that the
     caller goes on with; one that is not the caller's own does not count. `report` takes a line on how far the call is.
     """
@@ -58,7 +58,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class DirectCallResult:
     """What came of a call that was let through. `shell` is what the shell itself answered, when the tool used it."""
 
     result: ToolResult
@@ -68,17 +68,17 @@ class Done:
 class DirectCalls:
     """One for a process."""
 
-    def __init__(self, runtime: Runtime, services: Services) -> None:
+    def __init__(self, runtime: Runtime, services: EngineServices) -> None:
         self._runtime = runtime
         self._services = services
 
     async def list_tools(self, agent: str = "") -> Sequence[ToolSpec]:
         """Those that the agent may use, in its own order. Raises NotFound for an unknown agent."""
         async with self._runtime.lease() as generation:
-            found = await allowed(generation.agent(agent), generation.toolsets)
+            found = await list_allowed(generation.agent(agent), generation.toolsets)
             return [tool.spec for tool in found.values()]
 
-    async def make(self, wanted: Wanted) -> Done:
+    async def make(self, wanted: DirectCall) -> DirectCallResult:
         """What the tool gave, also where that is an error for whoever called.
 
         Raises NotFound for an agent, or a tool that it may not use, InvalidInput for arguments that do not fit; and
@@ -86,7 +86,7 @@ class DirectCalls:
         """
         async with self._runtime.lease() as generation:
             agent = generation.agent(wanted.agent)
-            bound = (await allowed(agent, generation.toolsets)).get(wanted.tool)
+            bound = (await list_allowed(agent, generation.toolsets)).get(wanted.tool)
             if bound is None:
                 raise NotFound(
                     f"The agent '{agent.name}' has no tool '{wanted.tool}'.",
@@ -105,26 +105,38 @@ class DirectCalls:
         _log.info(
             "direct call",
             extra={
-                "tool": call.tool, "agent": agent.name, "principal": wanted.principal.key, "call": call.id,
-                "decision": verdict.decision.value, "tier": int(verdict.tier), "decided_by": verdict.decided_by,
-                "is_error": outcome.result.is_error, "duration_ms": outcome.duration_ms,
+                "tool": call.tool,
+                "agent": agent.name,
+                "principal": wanted.principal.key,
+                "call": call.id,
+                "decision": verdict.decision.value,
+                "tier": int(verdict.tier),
+                "decided_by": verdict.decided_by,
+                "is_error": outcome.result.is_error,
+                "duration_ms": outcome.duration_ms,
             },
-        )  # fmt: skip
+        )
         if verdict.decision is not Decision.APPROVE:
             raise _refusal(call.tool, verdict)
-        return Done(outcome.result, scope.trail.shell)
+        return DirectCallResult(outcome.result, scope.trail.shell)
 
-    async def _scope(self, wanted: Wanted, agent: Agent, call: ToolCall) -> CallScope:
+    async def _scope(self, wanted: DirectCall, agent: Agent, call: ToolCall) -> CallScope:
         """The session is there for tools that write down where they were called."""
         now, place = self._services.clock.now(), Place(API_PLATFORM, wanted.principal.key, THREAD)
         async with self._services.store.work() as work:
             here = await work.conversations.put(place, now=now)
             session = await work.sessions.current(here.id, agent.name, now=now)
         return CallScope(
-            agent.name, wanted.principal, place, here.id, session.id, TurnId(derive("turn", "direct", call.id)),
-            idempotency_key=derive("call", "direct", call.id), shell_session=wanted.shell_session,
+            agent.name,
+            wanted.principal,
+            place,
+            here.id,
+            session.id,
+            TurnId(derive("turn", "direct", call.id)),
+            idempotency_key=derive("call", "direct", call.id),
+            shell_session=wanted.shell_session,
             report=wanted.report,
-        )  # fmt: skip
+        )
 
 
 def _refusal(tool: str, verdict: Verdict) -> DenizenError:
@@ -147,10 +159,10 @@ OFFERED = ("bash", "bash_batch", "search_docs", "search_archive")
 MAX_QUESTION_CHARS = 100_000
 
 
-class OutsideDesk:
-    """`denizen.ports.outside.Outside`. One for a process."""
+class ProgramRequests:
+    """`denizen.ports.program_access.ProgramAccess`. One for a process."""
 
-    def __init__(self, runtime: Runtime, turns: Turns, calls: DirectCalls) -> None:
+    def __init__(self, runtime: Runtime, turns: TurnRunner, calls: DirectCalls) -> None:
         self._runtime = runtime
         self._turns = turns
         self._calls = calls
@@ -159,18 +171,18 @@ class OutsideDesk:
         found = {spec.name: spec for spec in await self._calls.list_tools(agent)}
         return [found[name] for name in OFFERED if name in found]
 
-    async def use(self, caller: Caller, tool: str, args: JsonObject, tell: Tell) -> ToolResult:
+    async def use(self, caller: ProgramCaller, tool: str, args: JsonObject, tell: Tell) -> ToolResult:
         if tool not in OFFERED:
             fix = "Ask the agent to use it in a turn, with the tool ask."
             raise NotFound(f"There is no tool '{tool}' here.", code="tool_unknown", fix=fix)
-        done = await self._calls.make(Wanted(caller.principal, tool, args, caller.agent, report=tell))
+        done = await self._calls.make(DirectCall(caller.principal, tool, args, caller.agent, report=tell))
         return done.result
 
-    async def ask(self, caller: Caller, question: str, session: str, tell: Tell) -> ToolResult:
+    async def ask(self, caller: ProgramCaller, question: str, session: str, tell: Tell) -> ToolResult:
         if not question.strip() or len(question) > MAX_QUESTION_CHARS:
             raise InvalidInput(f"A question has 1 to {MAX_QUESTION_CHARS} characters.", code="question_invalid")
         who = caller.principal
-        inbound = Inbound(
+        inbound = InboundMessage(
             self._runtime.current.agent(caller.agent).name,
             own_place(MCP_PLATFORM, who.key, session),
             who,

@@ -11,10 +11,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from denizen.domain.approval import Approval, ApprovalStatus, Choice, Deciders, describe_deciders, describe_end
-from denizen.domain.delivery import Button, Content
+from denizen.domain.approval import Approval, ApprovalChoice, ApprovalStatus, Deciders, describe_deciders, describe_end
+from denizen.domain.delivery import MessageButton, MessageContent
 from denizen.domain.json import Json
-from denizen.domain.taint import in_words
+from denizen.domain.taint import describe_taint
 from denizen.domain.tool import Taint, ToolSpec
 
 MASK = "•••"
@@ -43,10 +43,10 @@ def describe_call(spec: ToolSpec, args: Mapping[str, Json], *, why: str, taint: 
     does = _first_line(spec.description) if spec.description.strip() else "(the tool does not say what it does)"
     head = _cut(one_line(does), MAX_LINE_CHARS)
     tail = [_cut(f"Asked because {one_line(why)}.", MAX_LINE_CHARS)]
-    if labels := in_words(taint):
+    if labels := describe_taint(taint):
         tail.append(f"This answer has read {labels}.")
     room = MAX_PREVIEW_CHARS - sum(len(line) + 1 for line in (head, *tail))
-    return "\n".join([head, *_args_in_lines(mask(args), room), *tail])
+    return "\n".join([head, *_args_in_lines(mask_secrets(args), room), *tail])
 
 
 def _args_in_lines(shown: list[tuple[str, Json]], room: int) -> list[str]:
@@ -61,12 +61,12 @@ def _args_in_lines(shown: list[tuple[str, Json]], room: int) -> list[str]:
     return [*lines, f"  and {left} more that are not shown"] if left else lines
 
 
-def mask(args: Mapping[str, Json]) -> list[tuple[str, Json]]:
+def mask_secrets(args: Mapping[str, Json]) -> list[tuple[str, Json]]:
     """The arguments without the values of those whose names sound secret, also within others."""
     return [(name, _masked(name, value)) for name, value in args.items()]
 
 
-def plan_card(approval: Approval) -> Content:
+def plan_card(approval: Approval) -> MessageContent:
     """With its buttons."""
     who, asker = describe_deciders(approval.rule), _code(approval.requester_name)
     lines = [
@@ -74,14 +74,14 @@ def plan_card(approval: Approval) -> Content:
         _block(approval.preview),
         f"-# {who[0].upper()}{who[1:]} may decide. {_until(approval)}{_mark(approval)}",
     ]
-    buttons = [Button("Approve", action=action_of(approval, Choice.ONCE))]
+    buttons = [MessageButton("Approve", action=card_action(approval, ApprovalChoice.ONCE))]
     if approval.rule.deciders is not Deciders.QUORUM:
-        buttons.append(Button("For an hour here", action=action_of(approval, Choice.HOUR)))
-    buttons.append(Button("Deny", action=action_of(approval, Choice.DENY), asks_why=True))
-    return Content("\n".join(lines), buttons=tuple(buttons))
+        buttons.append(MessageButton("For an hour here", action=card_action(approval, ApprovalChoice.HOUR)))
+    buttons.append(MessageButton("Deny", action=card_action(approval, ApprovalChoice.DENY), asks_why=True))
+    return MessageContent("\n".join(lines), buttons=tuple(buttons))
 
 
-def plan_end(approval: Approval) -> Content:
+def plan_end(approval: Approval) -> MessageContent:
     """What the card becomes."""
     end = describe_end(approval)
     head = _HEADS.get(approval.status, "")
@@ -90,18 +90,18 @@ def plan_end(approval: Approval) -> Content:
         _block(approval.preview),
         f"-# {_mark(approval)}",
     ]
-    return Content("\n".join(lines))
+    return MessageContent("\n".join(lines))
 
 
-def action_of(approval: Approval, choice: Choice) -> str:
+def card_action(approval: Approval, choice: ApprovalChoice) -> str:
     """What a button of the card does, wherever and whenever it is pressed."""
     return f"{choice.value}:{approval.id}"
 
 
-def read_action(action: str) -> tuple[Choice, str] | None:
-    """The inverse of `action_of`; None for what is none."""
+def read_action(action: str) -> tuple[ApprovalChoice, str] | None:
+    """The inverse of `card_action`; None for what is none."""
     name, _, key = action.partition(":")
-    return (Choice(name), key) if name in set(Choice) and key else None
+    return (ApprovalChoice(name), key) if name in set(ApprovalChoice) and key else None
 
 
 def one_line(text: str) -> str:

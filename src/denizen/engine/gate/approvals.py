@@ -17,21 +17,21 @@ import anyio
 
 from denizen.domain.approval import (
     Approval,
+    ApprovalChoice,
+    ApprovalGrant,
     ApprovalRule,
+    ApprovalRuling,
     ApprovalStatus,
-    Choice,
-    Grant,
-    Outcome,
-    Reach,
-    Ruling,
+    AskerReach,
+    VoteOutcome,
     can_be_asked,
-    close_ended,
-    close_late,
-    covers,
+    cancel_approval,
     decide_approval,
     decides_alone,
     digest_args,
-    is_late,
+    expire_approval,
+    grant_covers,
+    is_past_deadline,
     may_decide,
     plan_grant,
 )
@@ -46,10 +46,10 @@ from denizen.domain.tool import Tier, ToolCall, ToolSpec
 from denizen.domain.turn import Turn
 from denizen.domain.verdict import Verdict
 from denizen.engine.gate.approval_card import describe_call, plan_card, plan_end
-from denizen.engine.intake.opening import owed_of
-from denizen.engine.intake.turn_queue import Pauses
-from denizen.engine.runtime.audit_log import of_approval
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.intake.opening import find_reply_target
+from denizen.engine.intake.turn_queue import TurnPauses
+from denizen.engine.runtime.audit_log import approval_event
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
@@ -64,7 +64,7 @@ _log = logging.getLogger("denizen.gate")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingCall:
     """A call that people have to decide about, and why."""
 
     spec: ToolSpec
@@ -82,24 +82,24 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ApprovalContext:
     """What approvals stand on at this moment: the policy, and the accounts, by platform and agent."""
 
     policy: GatePolicy
     accounts: Sequence[tuple[str, AgentName]]
 
 
-class Approvals:
+class ApprovalQueue:
     """One for a process. `ground` gives what is configured now; `wake` tells the outbox of an account that there is
     something to send.
     """
 
     def __init__(
         self,
-        ground: Callable[[], Ground],
+        ground: Callable[[], ApprovalContext],
         store: Store,
         clock: Clock,
-        live: Live,
+        live: LiveEvents,
         wake: Callable[[str, AgentName], None],
     ) -> None:
         self._ground = ground
@@ -108,7 +108,7 @@ class Approvals:
         self._live = live
         self._wake = wake
         self._signals: dict[str, anyio.Event] = {}
-        self.pauses = Pauses()
+        self.pauses = TurnPauses()
         self.poll_s = POLL_S
 
     @property
@@ -118,7 +118,7 @@ class Approvals:
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
-    async def ask(self, asked: Asked) -> Approval | Grant | None:
+    async def ask(self, asked: PendingCall) -> Approval | ApprovalGrant | None:
         """The decision, once there is one; the grant that makes it needless; None when nobody can be asked here.
 
         Raises Exhausted when as many calls wait here already as one person may have.
@@ -141,7 +141,7 @@ class Approvals:
         async with self._store.work(write=False) as work:
             return await work.approvals.find(derive("apr", scope.idempotency_key))
 
-    async def _open(self, asked: Asked) -> Approval | Grant | None:
+    async def _open(self, asked: PendingCall) -> Approval | ApprovalGrant | None:
         scope, now = asked.scope, self._clock.now()
         if not scope.idempotency_key:
             return None
@@ -158,10 +158,12 @@ class Approvals:
             )
             taint = scope.taint | scope.trail.taint
             args = asked.wanted.args
-            held = [each for each in grants if covers(each, args, asked.rule, is_exact=asked.is_exact, taint=taint)]
+            held = [
+                each for each in grants if grant_covers(each, args, asked.rule, is_exact=asked.is_exact, taint=taint)
+            ]
             if held:
                 return held[0]
-            reach = Reach(str(turn.options.get("reach", "")))
+            reach = AskerReach(str(turn.options.get("reach", "")))
             if not can_be_asked(asked.rule, reach, is_watched=self._live.is_watched(turn.id)):
                 return None
             await _check_room(work, scope)
@@ -170,22 +172,37 @@ class Approvals:
             await work.outbox.add(self._plan_cards(approval, turn, asked))
         return approval
 
-    def _plan(self, key: str, asked: Asked) -> Approval:
+    def _plan(self, key: str, asked: PendingCall) -> Approval:
         scope, call, rule, now = asked.scope, asked.wanted, asked.rule, self._clock.now()
         taint, why = scope.taint | scope.trail.taint, asked.verdict.reason
         return Approval(
-            key, scope.turn_id, scope.agent, scope.principal.key, scope.place, scope.conversation_id, call.tool,
-            call.args, asked.verdict.tier, why, describe_call(asked.spec, call.args, why=why, taint=taint), rule, now,
+            key,
+            scope.turn_id,
+            scope.agent,
+            scope.principal.key,
+            scope.place,
+            scope.conversation_id,
+            call.tool,
+            call.args,
+            asked.verdict.tier,
+            why,
+            describe_call(asked.spec, call.args, why=why, taint=taint),
+            rule,
+            now,
             now + timedelta(seconds=rule.timeout_s) if rule.timeout_s else None,
-            requester_name=scope.principal.name, is_exact=asked.is_exact,
-        )  # fmt: skip
+            requester_name=scope.principal.name,
+            is_exact=asked.is_exact,
+        )
 
-    def _plan_cards(self, approval: Approval, turn: Turn, asked: Asked) -> list[Delivery]:
+    def _plan_cards(self, approval: Approval, turn: Turn, asked: PendingCall) -> list[Delivery]:
         """Where the talk is, and where the owners are when it is for them."""
-        owed, accounts = owed_of(turn), [name for platform, name in self._ground().accounts if platform == "discord"]
+        owed, accounts = (
+            find_reply_target(turn),
+            [name for platform, name in self._ground().accounts if platform == "discord"],
+        )
         content, first = plan_card(approval), _position(approval)
         cards: list[tuple[AgentName, Place, str]] = []
-        if owed is not None and turn.options.get("reach") != Reach.ELSEWHERE:
+        if owed is not None and turn.options.get("reach") != AskerReach.ELSEWHERE:
             cards.append((owed.account, approval.place, owed.reply_to))
         channel = self.policy.observer.alert_channel
         asked_at = owed.account if owed else turn.agent
@@ -194,11 +211,18 @@ class Approvals:
             cards.append((account, Place("discord", channel), ""))
         return [
             Delivery(
-                derive("dlv", approval.id, str(number)), turn.id, first + number, DeliveryKind.CARD, account, place,
-                content, approval.created_at, reply_to=reply_to,
+                derive("dlv", approval.id, str(number)),
+                turn.id,
+                first + number,
+                DeliveryKind.CARD,
+                account,
+                place,
+                content,
+                approval.created_at,
+                reply_to=reply_to,
             )
             for number, (account, place, reply_to) in enumerate(cards)
-        ]  # fmt: skip
+        ]
 
     def _wake_all(self) -> None:
         """The cards may be of any account here; one that has nothing to send sleeps on."""
@@ -239,7 +263,7 @@ class Approvals:
                 current = await work.approvals.find(approval.id) or approval
                 turn = await work.turns.find(approval.turn_id)
             is_ended = turn is None or turn.status.is_final
-            if current.status.is_final or not (is_late(current, self._clock.now()) or is_ended):
+            if current.status.is_final or not (is_past_deadline(current, self._clock.now()) or is_ended):
                 return current
             async with self._store.work() as work:
                 return await self._close(work, current.id, is_ended=is_ended)
@@ -252,7 +276,7 @@ class Approvals:
         current, now = await work.approvals.take(key), self._clock.now()
         if current.status.is_final:
             return current
-        closed = close_ended(current, now) if is_ended else close_late(current)
+        closed = cancel_approval(current, now) if is_ended else expire_approval(current)
         await self._write(work, closed)
         return closed
 
@@ -263,7 +287,7 @@ class Approvals:
 
     # --- deciding ----------------------------------------------------------------------------------------------------
 
-    async def decide(self, key: str, voter: Principal, choice: Choice, *, note: str = "") -> Ruling:
+    async def decide(self, key: str, voter: Principal, choice: ApprovalChoice, *, note: str = "") -> ApprovalRuling:
         """One person's word. Raises NotFound, and NotAllowed for somebody who may not decide it."""
         now = self._clock.now()
         async with self._store.work() as work:
@@ -274,10 +298,10 @@ class Approvals:
             ruling = decide_approval(approval, voter, choice, now=now, note=note)
             if ruling.approval != approval:
                 await self._write(work, ruling.approval)
-            is_for_an_hour = choice is Choice.HOUR and decides_alone(approval.rule, voter)
-            if ruling.outcome is Outcome.DECIDED and is_for_an_hour:
+            is_for_an_hour = choice is ApprovalChoice.HOUR and decides_alone(approval.rule, voter)
+            if ruling.outcome is VoteOutcome.DECIDED and is_for_an_hour:
                 await work.approvals.add_grant(plan_grant(ruling.approval, now=now), now=now)
-        if ruling.outcome is Outcome.REFUSED:
+        if ruling.outcome is VoteOutcome.REFUSED:
             raise NotAllowed(
                 f"This is not yours to decide. {ruling.text}",
                 code="approval_not_yours",
@@ -299,7 +323,7 @@ class Approvals:
         await work.approvals.update(approval)
         if approval.status.is_final:
             await self._plan_ends(work, approval)
-        await work.audit.add([of_approval(approval, self._clock.now())])
+        await work.audit.add([approval_event(approval, self._clock.now())])
 
     async def _plan_ends(self, work: Work, approval: Approval) -> None:
         first, content, now = _position(approval), plan_end(approval), self._clock.now()
@@ -311,12 +335,18 @@ class Approvals:
         await work.outbox.add(
             [
                 Delivery(
-                    derive("dlv", card.id, "end"), card.turn_id, card.position, DeliveryKind.CARD_END, card.agent,
-                    card.place, content, now,
+                    derive("dlv", card.id, "end"),
+                    card.turn_id,
+                    card.position,
+                    DeliveryKind.CARD_END,
+                    card.agent,
+                    card.place,
+                    content,
+                    now,
                 )
                 for card in cards
             ]
-        )  # fmt: skip
+        )
 
     async def list_pending(self, turn_id: TurnId) -> Sequence[Approval]:
         """What the turn waits for now."""
@@ -330,7 +360,7 @@ class Approvals:
         return [each for each in found if each.requester == voter.key or may_decide(each, voter)]
 
 
-def _is_about(approval: Approval, asked: Asked) -> bool:
+def _is_about(approval: Approval, asked: PendingCall) -> bool:
     """What people were shown is what runs, should the same step ever hold another call."""
     wanted = asked.wanted
     return approval.tool == wanted.tool and digest_args(approval.args) == digest_args(wanted.args)

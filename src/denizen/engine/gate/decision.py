@@ -15,28 +15,28 @@ from typing import Protocol
 
 from denizen.domain.approval import ApprovalRule, has_role
 from denizen.domain.clock import Clock
-from denizen.domain.taint import find_risk, in_words
+from denizen.domain.taint import describe_taint, find_risk
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
-from denizen.engine.runtime.tool_policy import GatePolicy, Mode, RateLimit, Rule, SlidingWindow
+from denizen.engine.runtime.tool_policy import GatePolicy, RateLimit, SlidingWindow, ToolMode, ToolRule
 from denizen.ports.toolset import CallScope
 
 MAX_KEPT = 10_000
 
 
-class Opined(StrEnum):
+class ObserverVerdict(StrEnum):
     APPROVE = "approve"
     DENY = "deny"
     ESCALATE = "escalate"
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class ObserverOpinion:
     """`reason` is safe to tell the model and the asker. `decided_by` is `observer`, `observer-cache` or
     `observer-fault`.
     """
 
-    opined: Opined
+    opined: ObserverVerdict
     reason: str
     decided_by: str = "observer"
 
@@ -52,12 +52,12 @@ class VerdictCache:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept: OrderedDict[str, tuple[float, Opinion]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[float, ObserverOpinion]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def find(self, key: str, *, ttl_s: float) -> Opinion | None:
+    def find(self, key: str, *, ttl_s: float) -> ObserverOpinion | None:
         """One that is younger than `ttl_s`."""
         since_s, opinion = self._kept.get(key, (0.0, None))
         if opinion is not None and self._clock.monotonic_s() - since_s < ttl_s:
@@ -65,8 +65,8 @@ class VerdictCache:
         self._kept.pop(key, None)
         return None
 
-    def keep(self, key: str, opinion: Opinion) -> None:
-        if opinion.opined is Opined.ESCALATE or opinion.decided_by != "observer":
+    def keep(self, key: str, opinion: ObserverOpinion) -> None:
+        if opinion.opined is ObserverVerdict.ESCALATE or opinion.decided_by != "observer":
             return
         self._kept[key] = (self._clock.monotonic_s(), opinion)
         self._kept.move_to_end(key)
@@ -89,14 +89,14 @@ RATE_LIMIT = "rate-limit"
 _log = logging.getLogger("denizen.gate")
 
 
-class Observing(Protocol):
+class CallObserver(Protocol):
     """Looks at one call. None when there is no observer now; then people decide."""
 
-    async def review(self, case: Case, policy: GatePolicy) -> Opinion | None: ...
+    async def review(self, case: GateCase, policy: GatePolicy) -> ObserverOpinion | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class GateCase:
     """One call as it is judged. `tier` is the strictest of the call's own and of those on the way to it (VW1)."""
 
     spec: ToolSpec
@@ -105,12 +105,12 @@ class Case:
     tier: Tier
 
 
-class Judge:
+class PolicyEngine:
     """Holds what decisions need besides the configuration, so it outlives generations of that: the windows of the rate
     limits, and the observer, None where there is none.
     """
 
-    def __init__(self, clock: Clock, observer: Observing | None = None) -> None:
+    def __init__(self, clock: Clock, observer: CallObserver | None = None) -> None:
         self._window = SlidingWindow(clock)
         self._observer = observer
 
@@ -119,14 +119,14 @@ class Judge:
     ) -> Verdict:
         """`floor` is the strictest tier of the chain of calls that led here (VW1). Never raises: a fault denies."""
         try:
-            return await self._judge(Case(spec, call, scope, max(policy.tier(spec), floor)), policy)
+            return await self._judge(GateCase(spec, call, scope, max(policy.tier(spec), floor)), policy)
         except Exception:  # noqa: BLE001 - whatever fails in here denies
             _log.exception("gate fault", extra={"tool": call.tool, "turn": scope.turn_id})
             return Verdict(
                 Decision.DENY, Tier.DANGEROUS, "the gate could not decide, so the answer is no", "gate-fault"
             )
 
-    async def _judge(self, case: Case, policy: GatePolicy) -> Verdict:
+    async def _judge(self, case: GateCase, policy: GatePolicy) -> Verdict:
         if case.scope.depth > MAX_DEPTH:
             return _deny(case, f"tools may call each other at most {MAX_DEPTH} deep", "depth")
         rule = policy.find_rule(case.asked, case.scope)
@@ -143,11 +143,11 @@ class Judge:
         if asked is not None:
             return asked
         if is_tainted:
-            why = f"'{case.asked.tool}' {risk}, and this answer draws on {in_words(taint)}"
+            why = f"'{case.asked.tool}' {risk}, and this answer draws on {describe_taint(taint)}"
             return _ask(case, policy, why, "taint")
         return await self._by_tier(case, policy, rule)
 
-    def _find_refusal(self, case: Case, policy: GatePolicy, foreign: str) -> Verdict | None:
+    def _find_refusal(self, case: GateCase, policy: GatePolicy, foreign: str) -> Verdict | None:
         tool, asker = case.asked.tool, case.scope.principal
         demanded = policy.find_roles(tool)
         if demanded and not any(has_role(asker, role) for role in demanded):
@@ -164,7 +164,7 @@ class Judge:
             return _deny(case, f"'{tool}' was used too often; free again in {wait_s:.0f} s", RATE_LIMIT)
         return None
 
-    async def _by_tier(self, case: Case, policy: GatePolicy, rule: Rule | None) -> Verdict:
+    async def _by_tier(self, case: GateCase, policy: GatePolicy, rule: ToolRule | None) -> Verdict:
         verdict = _light(case, rule)
         if verdict is None:
             verdict = await self._observed(case, policy)
@@ -172,22 +172,22 @@ class Judge:
             return _ask(case, policy, f"'{case.asked.tool}' destroys something ({verdict.reason})", "destructive")
         return verdict
 
-    async def _observed(self, case: Case, policy: GatePolicy) -> Verdict:
+    async def _observed(self, case: GateCase, policy: GatePolicy) -> Verdict:
         opinion = await self._observer.review(case, policy) if self._observer else None
         if opinion is None:
             why = f"'{case.asked.tool}' is a tier {int(case.tier)} tool and no observer looks at it"
             return replace(_ask(case, policy, why, "no-observer"), rule=_surely(policy.owners))
         match opinion.opined:
-            case Opined.APPROVE:
+            case ObserverVerdict.APPROVE:
                 return Verdict(Decision.APPROVE, case.tier, opinion.reason, opinion.decided_by)
-            case Opined.DENY:
+            case ObserverVerdict.DENY:
                 return _deny(case, opinion.reason, opinion.decided_by)
-            case Opined.ESCALATE:
+            case ObserverVerdict.ESCALATE:
                 verdict = _ask(case, policy, opinion.reason, opinion.decided_by)
                 return replace(verdict, rule=_surely(policy.owners), alert=True)
 
 
-def _light(case: Case, rule: Rule | None) -> Verdict | None:
+def _light(case: GateCase, rule: ToolRule | None) -> Verdict | None:
     """What runs without an observer's look."""
     if case.tier is Tier.HARMLESS:
         return Verdict(Decision.APPROVE, case.tier, "harmless", "tier-0")
@@ -198,7 +198,9 @@ def _light(case: Case, rule: Rule | None) -> Verdict | None:
     return None
 
 
-def _ask_as_configured(case: Case, policy: GatePolicy, rule: Rule | None, *, is_tainted: bool) -> Verdict | None:
+def _ask_as_configured(
+    case: GateCase, policy: GatePolicy, rule: ToolRule | None, *, is_tainted: bool
+) -> Verdict | None:
     """Where a rule or a mode wants people to be asked. Their silence is consent only where the owner wrote that, and
     never to what is tainted, destructive or of the highest tier.
     """
@@ -206,7 +208,7 @@ def _ask_as_configured(case: Case, policy: GatePolicy, rule: Rule | None, *, is_
     if rule is not None and rule.decision is Decision.ASK:
         reason, decided_by = rule.reason or "a rule of this server wants people to be asked", "rule"
         approval = rule.approval
-    elif policy.mode(tool, is_ruled=rule is not None) is Mode.ASK:
+    elif policy.mode(tool, is_ruled=rule is not None) is ToolMode.ASK:
         reason, decided_by = f"people are asked about every use of '{tool}'", "mode"
     else:
         return None
@@ -215,7 +217,7 @@ def _ask_as_configured(case: Case, policy: GatePolicy, rule: Rule | None, *, is_
     return Verdict(Decision.ASK, case.tier, reason, decided_by, asked if may_be_silent else _surely(asked))
 
 
-def _ask(case: Case, policy: GatePolicy, reason: str, decided_by: str) -> Verdict:
+def _ask(case: GateCase, policy: GatePolicy, reason: str, decided_by: str) -> Verdict:
     """The asker decides, or for the highest tier an owner; nobody's silence is consent."""
     asked = policy.owners if case.tier is Tier.DANGEROUS else policy.approval
     return Verdict(Decision.ASK, case.tier, reason, decided_by, _surely(asked))
@@ -225,5 +227,5 @@ def _surely(rule: ApprovalRule) -> ApprovalRule:
     return replace(rule, grant_on_timeout=False)
 
 
-def _deny(case: Case, reason: str, decided_by: str) -> Verdict:
+def _deny(case: GateCase, reason: str, decided_by: str) -> Verdict:
     return Verdict(Decision.DENY, case.tier, reason, decided_by)

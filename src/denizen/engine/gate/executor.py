@@ -15,18 +15,25 @@ from dataclasses import dataclass, replace
 
 import anyio
 
-from denizen.domain.approval import Approval, ApprovalStatus, Grant, describe_deciders, describe_end, same_people
+from denizen.domain.approval import (
+    Approval,
+    ApprovalGrant,
+    ApprovalStatus,
+    describe_deciders,
+    describe_end,
+    same_people,
+)
+from denizen.domain.attachments import extract_attachments
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, Exhausted
-from denizen.domain.extras import take_out
 from denizen.domain.ids import fresh
 from denizen.domain.tool import Origin, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.domain.verdict import Decision, Verdict
-from denizen.engine.gate.approvals import Approvals, Asked
-from denizen.engine.gate.decision import Judge
+from denizen.engine.gate.approvals import ApprovalQueue, PendingCall
+from denizen.engine.gate.decision import PolicyEngine
 from denizen.engine.gate.observer import OBSERVER
-from denizen.engine.intake.turn_queue import Pause
-from denizen.engine.runtime.audit_log import Ledger
+from denizen.engine.intake.turn_queue import TurnPause
+from denizen.engine.runtime.audit_log import AuditLog
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.toolset import CallScope, InnerCall, Toolset
 
@@ -35,7 +42,7 @@ EVERY_S = 3.0
 """Progress is told at most so often."""
 
 
-class Interim:
+class SlowCallNotice:
     """For one call. `tell` takes a line for people."""
 
     def __init__(self, tool: str, tell: Callable[[str], None]) -> None:
@@ -73,7 +80,7 @@ class _Kept:
     chars: int
 
 
-class KeptResults:
+class ResultCache:
     """`ttl_s` is given with each question, because it follows the configuration; 0 keeps nothing."""
 
     def __init__(self, clock: Clock) -> None:
@@ -162,7 +169,7 @@ class BoundTool:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """What became of a call. A denied call has an error result that tells the model why. The time in which people were
     waited for is not part of its duration.
     """
@@ -172,31 +179,31 @@ class Outcome:
     duration_ms: int
 
 
-class Gate:
+class ToolExecutor:
     """Decides, then runs. What it holds outlives generations of the configuration."""
 
     def __init__(
         self,
         clock: Clock,
-        judge: Judge | None = None,
+        judge: PolicyEngine | None = None,
         *,
-        ledger: Ledger | None = None,
+        ledger: AuditLog | None = None,
         interim_after_s: float = INTERIM_AFTER_S,
     ) -> None:
         self._clock = clock
         self._ledger = ledger
-        self._judge = judge or Judge(clock)
-        self._kept = KeptResults(clock)
+        self._judge = judge or PolicyEngine(clock)
+        self._kept = ResultCache(clock)
         self._interim_after_s = interim_after_s
-        self._approvals: Approvals | None = None
+        self._approvals: ApprovalQueue | None = None
 
-    def attend(self, approvals: Approvals) -> None:
+    def attend(self, approvals: ApprovalQueue) -> None:
         """From now on people can be asked. Without this, what needs them is denied."""
         self._approvals = approvals
 
     async def run(
         self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
-    ) -> Outcome:
+    ) -> CallOutcome:
         """Passes the call through the gate and, when approved, runs it within the tool's time limit. Never raises
         for what the tool does: the model is told, and goes on.
         """
@@ -208,7 +215,7 @@ class Gate:
 
     async def _pass(
         self, tool: BoundTool, call: ToolCall, scope: CallScope, policy: GatePolicy, floor: Tier
-    ) -> Outcome:
+    ) -> CallOutcome:
         started, word = self._clock.monotonic_s(), ""
         verdict = await self._judge.judge(tool.spec, call, scope, policy, floor=floor)
         if verdict.decision is Decision.APPROVE and verdict.decided_by.startswith(OBSERVER) and self._approvals:
@@ -218,7 +225,7 @@ class Gate:
                 verdict = replace(verdict, decision=Decision.ASK, rule=asked.rule)
         if verdict.decision is Decision.ASK:
             since = self._clock.monotonic_s()
-            verdict, word = await self._ask(Asked(tool.spec, call, scope, verdict), policy, floor)
+            verdict, word = await self._ask(PendingCall(tool.spec, call, scope, verdict), policy, floor)
             started += self._clock.monotonic_s() - since
         if verdict.decision is Decision.APPROVE:
             verdict = await self._begin(call, scope, verdict)
@@ -228,10 +235,10 @@ class Gate:
         else:
             result = ToolResult(f"Denied: {verdict.reason}.", is_error=True)
         took_ms = round((self._clock.monotonic_s() - started) * 1000)
-        await self._end(call, scope, Outcome(verdict, result, took_ms))
+        await self._end(call, scope, CallOutcome(verdict, result, took_ms))
         if call.origin is Origin.MODEL:
             result = replace(result, text=result.text + _times(took_ms, word))
-        return Outcome(verdict, result, took_ms)
+        return CallOutcome(verdict, result, took_ms)
 
     async def _begin(self, call: ToolCall, scope: CallScope, verdict: Verdict) -> Verdict:
         """What could do harm is written down before it is done, and not done when it cannot be written down."""
@@ -245,7 +252,7 @@ class Gate:
             return replace(verdict, decision=Decision.DENY, reason=why, decided_by="audit")
         return verdict
 
-    async def _end(self, call: ToolCall, scope: CallScope, outcome: Outcome) -> None:
+    async def _end(self, call: ToolCall, scope: CallScope, outcome: CallOutcome) -> None:
         """For the record: a turn writes down its calls itself, with those from within them."""
         result = outcome.result
         if call.origin is Origin.MODEL:
@@ -259,7 +266,7 @@ class Gate:
             except DenizenError as error:
                 _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
 
-    async def _ask(self, asked: Asked, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
+    async def _ask(self, asked: PendingCall, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
         """What people say, as the verdict that counts, and a word about it for the model. What was changed in the
         configuration while they were waited for holds for this call too.
         """
@@ -276,7 +283,7 @@ class Gate:
                 "a rule under gate.rules can allow it, or name others who decide"
             )
             return replace(verdict, decision=Decision.DENY, reason=why, decided_by=NOBODY_TO_ASK), ""
-        if isinstance(found, Grant):
+        if isinstance(found, ApprovalGrant):
             why = f"approved for a while by {found.given_by}"
             return replace(verdict, decision=Decision.APPROVE, reason=why, decided_by="grant"), why
         if found.status is not ApprovalStatus.APPROVED:
@@ -336,7 +343,7 @@ def _recordable(result: ToolResult) -> ToolResult:
     go to people instead (inventory L7); and without halves of surrogate pairs, which no model accepts, so that a page
     with such a text would end every later turn of the session.
     """
-    whole, data = take_out(result.text, result.data)
+    whole, data = extract_attachments(result.text, result.data)
     text = whole[:MAX_RESULT_CHARS].encode("utf-8", "replace").decode()
     if len(whole) > MAX_RESULT_CHARS:
         text += f"\n[cut: the result has {len(whole)} characters]"
@@ -344,12 +351,12 @@ def _recordable(result: ToolResult) -> ToolResult:
 
 
 async def _run_visibly(
-    tool: BoundTool, call: ToolCall, scope: CallScope, after_s: float, pause: Pause | None
+    tool: BoundTool, call: ToolCall, scope: CallScope, after_s: float, pause: TurnPause | None
 ) -> ToolResult:
     """Whoever watches is told when it takes long, as long as it takes (inventory L6, LW8)."""
     if tool.spec.timeout_s <= after_s:
         return await _run_tool(tool, call, scope, pause)
-    interim, ran = Interim(call.tool, scope.report), list[ToolResult]()
+    interim, ran = SlowCallNotice(call.tool, scope.report), list[ToolResult]()
     async with anyio.create_task_group() as group:
         group.start_soon(interim.run, after_s)
         ran.append(await _run_tool(tool, call, replace(scope, report=interim.report), pause))
@@ -357,7 +364,7 @@ async def _run_visibly(
     return ran[0]
 
 
-async def _run_tool(tool: BoundTool, call: ToolCall, scope: CallScope, pause: Pause | None) -> ToolResult:
+async def _run_tool(tool: BoundTool, call: ToolCall, scope: CallScope, pause: TurnPause | None) -> ToolResult:
     try:
         with anyio.fail_after(tool.spec.timeout_s) as limit, pause.limited(limit) if pause else nullcontext():
             return await tool.toolset.call(call, scope)

@@ -16,15 +16,15 @@ from typing import Protocol, cast
 
 import anyio
 
-from denizen.domain.agent import Sampling
+from denizen.domain.agent import SamplingSettings
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.message import Role, TextPart, text_of
+from denizen.domain.message import Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage, Segment
-from denizen.domain.taint import to_json
+from denizen.domain.taint import taint_to_json
 from denizen.domain.tool import Tier
-from denizen.engine.gate.decision import Case, Opined, Opinion, VerdictCache, digest
+from denizen.engine.gate.decision import GateCase, ObserverOpinion, ObserverVerdict, VerdictCache, digest
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.store import Store
@@ -57,7 +57,7 @@ question may be theirs."""
 _SCHEMA: JsonObject = {
     "type": "object",
     "properties": {
-        "decision": {"type": "string", "enum": [each.value for each in Opined]},
+        "decision": {"type": "string", "enum": [each.value for each in ObserverVerdict]},
         "reason": {"type": "string"},
     },
     "required": ["decision", "reason"],
@@ -67,7 +67,7 @@ _SCHEMA: JsonObject = {
 _log = logging.getLogger("denizen.gate")
 
 
-class Consult(Protocol):
+class ObserverCompletion(Protocol):
     """Sends one request to a model, by alias, paid for by the one on whose behalf the call is made.
 
     Raises what the model raises, NotFound for an unknown model, Exhausted when no budget is left.
@@ -77,7 +77,7 @@ class Consult(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class ObserverSwitch:
     """`resets` counts how often the state was cleared: verdicts from before the last one do not count any more."""
 
     is_on: bool = True
@@ -87,13 +87,13 @@ class Switch:
 class Observer:
     """For all generations of the configuration."""
 
-    def __init__(self, store: Store, clock: Clock, consult: Consult) -> None:
+    def __init__(self, store: Store, clock: Clock, consult: ObserverCompletion) -> None:
         self._store = store
         self._clock = clock
         self._consult = consult
         self._cache = VerdictCache(clock)
 
-    async def review(self, case: Case, policy: GatePolicy) -> Opinion | None:
+    async def review(self, case: GateCase, policy: GatePolicy) -> ObserverOpinion | None:
         """What the model says, or said before about the same (tier 2). None when none is configured, or it is switched
         off.
         """
@@ -102,9 +102,9 @@ class Observer:
         switch = await self.load()
         if not switch.is_on:
             return None
-        text = tell(case)
+        text = describe_case(case)
         if len(text) > MAX_CASE_CHARS:
-            return Opinion(Opined.ESCALATE, "the call is too long for the observer to read")
+            return ObserverOpinion(ObserverVerdict.ESCALATE, "the call is too long for the observer to read")
         if case.tier is not Tier.SENSITIVE:
             return await self._ask(case, policy, text)
         key = _key(case, policy, switch)
@@ -115,12 +115,12 @@ class Observer:
         self._cache.keep(key, opinion)
         return opinion
 
-    async def _ask(self, case: Case, policy: GatePolicy, text: str) -> Opinion:
+    async def _ask(self, case: GateCase, policy: GatePolicy, text: str) -> ObserverOpinion:
         request = ModelRequest(
             segments=(Segment("observer", _RULES),),
             messages=(PromptMessage(Role.USER, (TextPart(text),)),),
             max_output_tokens=MAX_OUTPUT_TOKENS,
-            sampling=Sampling(temperature=0.0),
+            sampling=SamplingSettings(temperature=0.0),
             output_schema=_SCHEMA,
             output_name="verdict",
         )
@@ -130,10 +130,13 @@ class Observer:
             return read_opinion(reply)
         except (DenizenError, TimeoutError, ValueError, RecursionError) as error:
             _log.warning(
-                "the observer gave no verdict: %s", error or type(error).__name__,
+                "the observer gave no verdict: %s",
+                error or type(error).__name__,
                 extra={"tool": case.asked.tool, "turn": case.scope.turn_id},
-            )  # fmt: skip
-            return Opinion(Opined.DENY, "the observer could not review the call, so the answer is no", "observer-fault")
+            )
+            return ObserverOpinion(
+                ObserverVerdict.DENY, "the observer could not review the call, so the answer is no", "observer-fault"
+            )
 
     # --- the switch --------------------------------------------------------------------------------------------------
 
@@ -142,7 +145,7 @@ class Observer:
         """How many verdicts this process keeps."""
         return len(self._cache)
 
-    async def load(self) -> Switch:
+    async def load(self) -> ObserverSwitch:
         async with self._store.work(write=False) as work:
             return _switch(await work.user_settings.get(_KEY))
 
@@ -158,7 +161,7 @@ class Observer:
             await work.user_settings.put(_KEY, _RESETS, switch.resets + 1, now=self._clock.now())
 
 
-def tell(case: Case) -> str:
+def describe_case(case: GateCase) -> str:
     """The case between its delimiters. Everything outside of ASCII and every angle bracket is escaped, so that no text
     in it can look like a delimiter, or like anything but a JSON text on one line.
     """
@@ -177,24 +180,24 @@ def tell(case: Case) -> str:
         "asker": {"key": asker.key, "name": asker.name, "roles": list[Json](sorted(asker.roles))},
         "place": {"platform": place.platform, "guild": scope.guild, "channel": place.channel, "thread": place.thread},
         "question": scope.question[:MAX_QUESTION_CHARS],
-        "foreign_text": to_json(scope.taint | scope.trail.taint),
+        "foreign_text": taint_to_json(scope.taint | scope.trail.taint),
     }
     body = json.dumps(facts, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
     return f"<case>\n{body}\n</case>"
 
 
-def read_opinion(reply: ModelReply) -> Opinion:
+def read_opinion(reply: ModelReply) -> ObserverOpinion:
     """Raises ValueError for whatever is no whole and clear verdict."""
     if reply.finish_reason != "stop":
         raise ValueError(f"it ended with {reply.finish_reason}")
-    value: object = json.loads(_bare(text_of(reply.parts)), object_pairs_hook=_once)
+    value: object = json.loads(_bare(join_text(reply.parts)), object_pairs_hook=_once)
     given = cast("dict[str, object]", value) if isinstance(value, dict) else {}
     decision, reason = given.get("decision"), given.get("reason")
     if given.keys() != {"decision", "reason"}:
         raise ValueError("it is not a decision with a reason")
     if not isinstance(decision, str) or not isinstance(reason, str) or not reason.strip():
         raise ValueError("it is not a decision with a reason")
-    return Opinion(Opined(decision), " ".join(reason.split())[:MAX_REASON_CHARS].rstrip("."))
+    return ObserverOpinion(ObserverVerdict(decision), " ".join(reason.split())[:MAX_REASON_CHARS].rstrip("."))
 
 
 def _bare(text: str) -> str:
@@ -213,19 +216,33 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _key(case: Case, policy: GatePolicy, switch: Switch) -> str:
+def _key(case: GateCase, policy: GatePolicy, switch: ObserverSwitch) -> str:
     """Everything but the words of the question: who, where, what, with what, how risky, by which configuration."""
     call, scope, spec = case.asked, case.scope, case.spec
     return digest(
-        spec.name, spec.source, spec.description, dict(spec.parameters), spec.destructive, sorted(spec.effects),
-        call.args, call.origin, scope.agent, list(scope.chain),
-        scope.principal.key, sorted(scope.principal.roles), scope.conversation_id, scope.guild,
-        int(case.tier), sorted(scope.taint | scope.trail.taint), policy.generation, policy.observer.model,
+        spec.name,
+        spec.source,
+        spec.description,
+        dict(spec.parameters),
+        spec.destructive,
+        sorted(spec.effects),
+        call.args,
+        call.origin,
+        scope.agent,
+        list(scope.chain),
+        scope.principal.key,
+        sorted(scope.principal.roles),
+        scope.conversation_id,
+        scope.guild,
+        int(case.tier),
+        sorted(scope.taint | scope.trail.taint),
+        policy.generation,
+        policy.observer.model,
         switch.resets,
-    )  # fmt: skip
+    )
 
 
-def _switch(settings: Mapping[str, Json]) -> Switch:
+def _switch(settings: Mapping[str, Json]) -> ObserverSwitch:
     """What cannot be read is off: people decide then."""
     resets = settings.get(_RESETS, 0)
-    return Switch(settings.get(_OFF) is None, resets if isinstance(resets, int) else 0)
+    return ObserverSwitch(settings.get(_OFF) is None, resets if isinstance(resets, int) else 0)

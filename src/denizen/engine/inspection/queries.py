@@ -9,33 +9,33 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from denizen.domain.agent import Agent, ContextStrategy
-from denizen.domain.budget import ScopeKind
+from denizen.domain.budget import BudgetScopeKind
 from denizen.domain.citation import Citation
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import Memory
-from denizen.domain.message import Message, text_of
+from denizen.domain.message import Message, join_text
 from denizen.domain.prompt import Segment, count_tool_tokens, estimate_tokens
-from denizen.domain.prompt_messages import count_tokens, date_line, from_stored
+from denizen.domain.prompt_messages import count_tokens, date_line, to_prompt_messages
 from denizen.domain.summary import Summary, covered_until
 from denizen.domain.tool import Tier, ToolSpec
-from denizen.domain.trace import PromptUse, SegmentUse, sha256_of
+from denizen.domain.trace import PromptUse, SegmentUse, sha256_hex
 from denizen.domain.turn import CallRecord, Step, Turn
-from denizen.engine.loop.services import Services
-from denizen.engine.prompt.room_transcript import Asked, measure_talk
-from denizen.engine.prompt.session_history import told_of
-from denizen.engine.prompt.system_prompt import assemble, assemble_participant, source_rules
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.prompt.room_transcript import TranscriptRequest, measure_room_transcript
+from denizen.engine.prompt.session_history import summary_message
+from denizen.engine.prompt.system_prompt import assemble_participant_prompt, assemble_system_prompt, source_rules
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.runtime.tool_policy import Outlook, explain
-from denizen.engine.tools.toolbox import allowed, list_all, resolve, uses_planning
+from denizen.engine.runtime.tool_policy import ToolOutlook, explain_policy
+from denizen.engine.tools.toolbox import list_all, list_allowed, resolve_tools, uses_planning
 from denizen.ports.model import ModelInfo
 from denizen.ports.spending import SpendRow
 from denizen.ports.store import RecentSession, Store, UsageRow, Work
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class TurnTrace:
     """A turn with its question, prompts, steps and calls. `question` is what is left of it: it may be forgotten."""
 
     turn: Turn
@@ -54,12 +54,12 @@ class Trace:
         return [step for step in self.steps if step.number > 0]
 
 
-async def load_trace(store: Store, turn_id: TurnId) -> Trace:
+async def load_trace(store: Store, turn_id: TurnId) -> TurnTrace:
     """Raises NotFound."""
     async with store.work(write=False) as work:
         turn = await work.turns.get(turn_id)
         prompts = await work.turns.list_prompts(turn_id)
-        return Trace(
+        return TurnTrace(
             turn,
             await _question(work, turn),
             _with_texts(prompts, turn),
@@ -78,7 +78,7 @@ async def _memories(work: Work, prompts: Sequence[PromptUse]) -> list[Memory]:
 
 async def _question(work: Work, turn: Turn) -> str:
     try:
-        return text_of((await work.messages.get(turn.trigger_id)).parts)
+        return join_text((await work.messages.get(turn.trigger_id)).parts)
     except NotFound:
         return ""
 
@@ -87,7 +87,7 @@ def _with_texts(prompts: Sequence[PromptUse], turn: Turn) -> list[PromptUse]:
     """Segments whose text is not kept with the prompt: what the turn itself knows of them, when it is the same."""
     instructions = str(turn.options.get("instructions", ""))
     told = (instructions, instructions.strip(), date_line(turn.opened_at))
-    known = {sha256_of(text): text for text in told}
+    known = {sha256_hex(text): text for text in told}
     return [replace(prompt, segments=tuple(_with_text(s, known) for s in prompt.segments)) for prompt in prompts]
 
 
@@ -108,7 +108,7 @@ class ToolInfo:
 
     spec: ToolSpec
     tier: Tier
-    outlook: Outlook
+    outlook: ToolOutlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class ContextShare:
 class Queries:
     """Reads; never writes."""
 
-    def __init__(self, runtime: Runtime, services: Services) -> None:
+    def __init__(self, runtime: Runtime, services: EngineServices) -> None:
         self._runtime = runtime
         self._services = services
 
@@ -142,13 +142,13 @@ class Queries:
         """All tools, or those that an agent may use. Raises NotFound."""
         generation = self._runtime.current
         if agent:
-            tools = await allowed(generation.agent(agent), generation.toolsets)
+            tools = await list_allowed(generation.agent(agent), generation.toolsets)
         else:
             tools = await list_all(generation.toolsets)
         policy, observer = generation.policy, self._services.observer
         is_observed = bool(policy.observer.model) and observer is not None and (await observer.load()).is_on
         return [
-            ToolInfo(tool.spec, policy.tier(tool.spec), explain(tool.spec, policy, is_observed=is_observed))
+            ToolInfo(tool.spec, policy.tier(tool.spec), explain_policy(tool.spec, policy, is_observed=is_observed))
             for tool in tools.values()
         ]
 
@@ -166,7 +166,7 @@ class Queries:
             found = await work.sessions.list_recent(platform=platform, agent=agent, limit=max(limit, LATEST_SESSIONS))
         return [row for row in found if not row.place.thread.startswith(ALONE)][:limit]
 
-    async def get_turn(self, turn_id: TurnId) -> Trace:
+    async def get_turn(self, turn_id: TurnId) -> TurnTrace:
         """Everything that is recorded of it. Raises NotFound."""
         return await load_trace(self._services.store, turn_id)
 
@@ -180,7 +180,7 @@ class Queries:
         async with self._services.store.work(write=False) as work:
             return await work.ledger.list_usage(since=since, agent=agent, principal=principal)
 
-    async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
+    async def list_spend(self, kind: BudgetScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         """Per day, the newest first, and scope of that kind."""
         async with self._services.store.work(write=False) as work:
             return await work.spending.list_spend(kind, since=since)
@@ -193,26 +193,26 @@ class Queries:
         model = generation.models.get(found.model)
         plans = uses_planning(found.planning, model.capabilities)
         is_participant = found.context is ContextStrategy.TRANSCRIPT
-        assembled = assemble_participant if is_participant else assemble
-        mine = await allowed(found, generation.toolsets)
+        assembled = assemble_participant_prompt if is_participant else assemble_system_prompt
+        mine = await list_allowed(found, generation.toolsets)
         segments = assembled(found, tool_rules=not plans, sources=source_rules(found, mine, is_short=plans))
-        tools = (await resolve(found, generation.toolsets)).specs
+        tools = (await resolve_tools(found, generation.toolsets)).specs
         shares = [
             *(ContextShare(segment.name, _segment_tokens(segment)) for segment in segments),
             ContextShare("tools", sum(count_tool_tokens(spec) for spec in tools)),
         ]
         if is_participant:
-            asked = Asked(place, found.transcript, found.transcript)
-            blocks, tail = await measure_talk(self._services.store, asked)
+            asked = TranscriptRequest(place, found.transcript, found.transcript)
+            blocks, tail = await measure_room_transcript(self._services.store, asked)
             return [*shares, ContextShare("closed blocks", blocks), ContextShare("tail", tail)]
         messages = await self.list_messages(place, agent, limit=found.limits.max_history_messages)
         summaries = await self._list_summaries(messages)
         behind = [message for message in messages if message.sequence > covered_until(summaries)]
         if summaries:
             shares.append(
-                ContextShare("summaries", sum(count_tokens(told_of(each)) for each in summaries if each.text))
+                ContextShare("summaries", sum(count_tokens(summary_message(each)) for each in summaries if each.text))
             )
-        return [*shares, ContextShare("messages", sum(count_tokens(message) for message in from_stored(behind)))]
+        return [*shares, ContextShare("messages", sum(count_tokens(message) for message in to_prompt_messages(behind)))]
 
     async def _list_summaries(self, messages: Sequence[Message]) -> Sequence[Summary]:
         """Those of the session of these messages."""

@@ -19,25 +19,25 @@ from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Message, Role
 from denizen.domain.mirror import FORGOTTEN
-from denizen.domain.prompt_messages import without_dead_images
+from denizen.domain.prompt_messages import drop_dead_images
 from denizen.domain.room import RoomKind
 from denizen.domain.routing import FALLBACK
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
-from denizen.domain.turn import CallRecord, Inbound, Owed, Step
+from denizen.domain.turn import CallRecord, InboundMessage, ReplyTarget, Step
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.budget.budgets import Payment
-from denizen.engine.gate.decision import Judge
-from denizen.engine.gate.executor import Gate
-from denizen.engine.inspection.queries import Trace, load_trace
-from denizen.engine.intake.opening import Opened, load_turn, plan_turn
-from denizen.engine.loop.routing import Router
-from denizen.engine.loop.services import Services
-from denizen.engine.loop.steps import Steps
-from denizen.engine.prompt.gather import TurnContext, gather, model_of
-from denizen.engine.prompt.session_history import Past
+from denizen.engine.gate.decision import PolicyEngine
+from denizen.engine.gate.executor import ToolExecutor
+from denizen.engine.inspection.queries import TurnTrace, load_trace
+from denizen.engine.intake.opening import OpenTurn, load_turn, plan_turn
+from denizen.engine.loop.routing import ModelRouter
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.loop.steps import TurnSteps
+from denizen.engine.prompt.gather import TurnContext, choose_model_name, gather_context
+from denizen.engine.prompt.session_history import HistoryCutoff
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
 from denizen.engine.turn import find_answer, render
@@ -51,7 +51,7 @@ NEWEST = "9" * 20
 
 
 @dataclass(frozen=True, slots=True)
-class Unsent:
+class PlannedRequest:
     """A request and the model that it is for."""
 
     model: str
@@ -59,8 +59,8 @@ class Unsent:
 
 
 async def plan_requests(
-    runtime: Runtime, services: Services, inbound: Inbound, conversation: ConversationId | None = None
-) -> list[Unsent]:
+    runtime: Runtime, services: EngineServices, inbound: InboundMessage, conversation: ConversationId | None = None
+) -> list[PlannedRequest]:
     """The first request of the turn; where tools are planned, also that for an answer without any; where the model is
     chosen for the question, before them the request that sorts it, as if that had no answer. With a `conversation` as
     if it were asked there. Raises what would keep the turn from being opened.
@@ -75,20 +75,20 @@ async def plan_requests(
             inbound = await _moved(services.store, inbound, conversation)
         opened = await plan_turn(services.store, agent, inbound, now=now)
         silent = _Silent(generation.models)
-        sorting = await Router(services).plan_request(opened, generation)
+        sorting = await ModelRouter(services).plan_request(opened, generation)
         if sorting is not None:
-            silent.unsent.append(Unsent(sorting[0].name, sorting[1]))
+            silent.unsent.append(PlannedRequest(sorting[0].name, sorting[1]))
             opened = replace(opened, turn=replace(opened.turn, route=FALLBACK))
-        past = Past(opened.trigger.sequence, now)
-        context, history = await gather(
+        past = HistoryCutoff(opened.trigger.sequence, now)
+        context, history = await gather_context(
             services.store, opened, replace(generation, models=silent), past, keeper=services.memories
         )
         with suppress(_NotSent):
-            await find_answer(context, FreeSteps(context, replace(services, live=Live())), history)
+            await find_answer(context, FreeSteps(context, replace(services, live=LiveEvents())), history)
     return silent.unsent
 
 
-async def _moved(store: Store, inbound: Inbound, conversation: ConversationId) -> Inbound:
+async def _moved(store: Store, inbound: InboundMessage, conversation: ConversationId) -> InboundMessage:
     """As if said there; where a room of a platform is mirrored, with what was said in it. Raises NotFound."""
     async with store.work(write=False) as work:
         place = (await work.conversations.get(conversation)).place
@@ -96,7 +96,7 @@ async def _moved(store: Store, inbound: Inbound, conversation: ConversationId) -
     if room is None:
         return replace(inbound, place=place)
     shared = room.kind is not RoomKind.DIRECT
-    owed = Owed(inbound.agent, reply_to=NEWEST)
+    owed = ReplyTarget(inbound.agent, reply_to=NEWEST)
     return replace(inbound, place=place, shared=shared, owed=owed, platform_id=NEWEST)
 
 
@@ -109,7 +109,7 @@ class _Silent:
     """`denizen.ports.model.Models` whose models keep what they should send."""
 
     models: Models
-    unsent: list[Unsent] = field(default_factory=list[Unsent])
+    unsent: list[PlannedRequest] = field(default_factory=list[PlannedRequest])
 
     def get(self, name: str) -> Model:
         return _SilentModel(self.models.get(name), self.unsent)
@@ -127,7 +127,7 @@ class _Silent:
 @dataclass(frozen=True, slots=True)
 class _SilentModel:
     model: Model
-    unsent: list[Unsent]
+    unsent: list[PlannedRequest]
 
     @property
     def name(self) -> str:
@@ -138,7 +138,7 @@ class _SilentModel:
         return self.model.capabilities
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        self.unsent.append(Unsent(self.name, request))
+        self.unsent.append(PlannedRequest(self.name, request))
         raise _NotSent("Nothing was sent.", code=NOT_SENT)
         yield  # what makes it a generator
 
@@ -151,10 +151,10 @@ NEAR = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class ReplayResult:
     """What came of it. `unrecorded` are the calls for which there was no result."""
 
-    recorded: Trace
+    recorded: TurnTrace
     agent: AgentName
     model: str
     reply: str
@@ -164,7 +164,9 @@ class Replay:
     unrecorded: Sequence[ToolCall]
 
 
-async def replay(runtime: Runtime, services: Services, turn_id: TurnId, *, agent: str = "", model: str = "") -> Replay:
+async def replay_turn(
+    runtime: Runtime, services: EngineServices, turn_id: TurnId, *, agent: str = "", model: str = ""
+) -> ReplayResult:
     """Runs it with that agent and model, or with those of then. Raises NotFound for a turn, agent or model that is not
     there (any more), Conflict for a turn that cannot be repeated, and what the model raises.
     """
@@ -177,17 +179,17 @@ async def replay(runtime: Runtime, services: Services, turn_id: TurnId, *, agent
         without_tools = replace(
             generation, toolsets=tuple(_Recorded(each, results) for each in generation.toolsets), programs=None
         )
-        past = Past(await _end_of_history(services.store, opened), services.clock.now())
-        opened = replace(opened, trigger=without_dead_images(opened.trigger, past.now))
-        context, history = await gather(services.store, opened, without_tools, past, keeper=services.memories)
-        alone = replace(services, live=Live(), gate=Gate(services.clock, _Yes(services.clock)))
+        past = HistoryCutoff(await _end_of_history(services.store, opened), services.clock.now())
+        opened = replace(opened, trigger=drop_dead_images(opened.trigger, past.now))
+        context, history = await gather_context(services.store, opened, without_tools, past, keeper=services.memories)
+        alone = replace(services, live=LiveEvents(), gate=ToolExecutor(services.clock, _Yes(services.clock)))
         steps = FreeSteps(context, alone)
         try:
             with anyio.fail_after(context.agent.limits.turn_timeout_s):
                 text = await find_answer(context, steps, history)
         except TimeoutError as error:
             raise Unavailable("This took too long, so I stopped.", code="turn_timeout") from error
-    return Replay(
+    return ReplayResult(
         recorded,
         context.agent.name,
         steps.answered_by,
@@ -199,7 +201,7 @@ async def replay(runtime: Runtime, services: Services, turn_id: TurnId, *, agent
     )
 
 
-def _changed(opened: Opened, agent: str, model: str) -> Opened:
+def _changed(opened: OpenTurn, agent: str, model: str) -> OpenTurn:
     """With that agent and model. The model of then holds for its own agent only."""
     turn = opened.turn
     options, route = dict(turn.options), turn.route
@@ -211,7 +213,7 @@ def _changed(opened: Opened, agent: str, model: str) -> Opened:
     return replace(opened, turn=replace(turn, agent=AgentName(agent or turn.agent), options=options, route=route))
 
 
-def _check(opened: Opened, generation: Generation, *, was_named: bool, has_model: bool) -> None:
+def _check(opened: OpenTurn, generation: Generation, *, was_named: bool, has_model: bool) -> None:
     turn, trigger = opened.turn, opened.trigger
     if not turn.status.is_final:
         raise Conflict("The turn has not ended yet.", code="turn_open", fix="Wait for its end.")
@@ -233,7 +235,7 @@ def _check(opened: Opened, generation: Generation, *, was_named: bool, has_model
             code="agent_unknown",
             fix="Name another with --agent.",
         ) from error
-    wanted = model_of(turn, agent)
+    wanted = choose_model_name(turn, agent)
     try:
         generation.models.get(wanted)
     except NotFound as error:
@@ -246,7 +248,7 @@ def _check(opened: Opened, generation: Generation, *, was_named: bool, has_model
         ) from error
 
 
-async def _end_of_history(store: Store, opened: Opened) -> int:
+async def _end_of_history(store: Store, opened: OpenTurn) -> int:
     """The sequence before which the turn saw the session: that of its own first message behind the question."""
     turn, asked_at = opened.turn, opened.trigger.sequence
     async with store.work(write=False) as work:
@@ -268,10 +270,10 @@ class _Direct:
         return [await action() for _, action in steps]
 
 
-class FreeSteps(Steps):
+class FreeSteps(TurnSteps):
     """Steps that leave nothing behind: they hold everything to the end and write nothing of it."""
 
-    def __init__(self, context: TurnContext, services: Services) -> None:
+    def __init__(self, context: TurnContext, services: EngineServices) -> None:
         super().__init__(context, services, _Direct())
 
     async def save(self) -> None:
@@ -325,14 +327,14 @@ def _key(args: Mapping[str, Json]) -> str:
     return json.dumps(args, sort_keys=True)
 
 
-class _Yes(Judge):
+class _Yes(PolicyEngine):
     """There is nothing to decide: what was denied then has no result, and nothing runs."""
 
     async def judge(
         self, spec: ToolSpec, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
     ) -> Verdict:
         del call, scope
-        return Verdict(Decision.APPROVE, max(policy.tier(spec), floor), "it ran then", "replay")
+        return Verdict(Decision.APPROVE, max(policy.tier(spec), floor), "it ran then", "replay_turn")
 
 
 class _Recorded:

@@ -19,16 +19,16 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, Exhausted, InvalidInput
 from denizen.domain.statistics import (
     HOURS,
-    By,
-    Chosen,
-    Overview,
-    Ranked,
-    Report,
-    Span,
-    Used,
+    DayRange,
+    UsageFilter,
+    UsageGrouping,
+    UsageOverview,
+    UsageRanking,
+    UsageReport,
+    UsageTotals,
     check_report,
-    fill,
-    rank,
+    fill_days,
+    rank_usage,
 )
 from denizen.engine.runtime.generation import Runtime
 from denizen.ports.store import Store, Work
@@ -61,7 +61,7 @@ class UsageStatistics:
 
     # --- reports -----------------------------------------------------------------------------------------------------
 
-    async def report(self, report: Report) -> Report:
+    async def report(self, report: UsageReport) -> UsageReport:
         """Keeps it, with what it cost where that is known. The same id again changes nothing.
 
         Raises InvalidInput for what cannot be kept, Conflict for an id that stands for another report, Exhausted when
@@ -83,7 +83,7 @@ class UsageStatistics:
             )
         return known or priced
 
-    async def _check_rate(self, work: Work, report: Report) -> None:
+    async def _check_rate(self, work: Work, report: UsageReport) -> None:
         now = report.reported_at.astimezone(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         for most, since, span in (
@@ -98,7 +98,7 @@ class UsageStatistics:
                     fix="Report sums, such as one for each answer or each hour.",
                 )
 
-    async def _estimate(self, report: Report) -> Decimal | None:
+    async def _estimate(self, report: UsageReport) -> Decimal | None:
         """By the prices of a configured model of that name."""
         models = self._runtime.current.models
         if report.model not in {model.name for model in models.list_models()}:
@@ -146,50 +146,50 @@ class UsageStatistics:
 
     # --- overviews ---------------------------------------------------------------------------------------------------
 
-    async def overview(self, days: int, *, source: str = "", model: str = "") -> Overview:
+    async def overview(self, days: int, *, source: str = "", model: str = "") -> UsageOverview:
         """Of everybody, with those who used most by name."""
-        span, chosen = Span.of_last(days, now=self._clock.now()), Chosen(source=source, model=model)
+        span, chosen = DayRange.last_days(days, now=self._clock.now()), UsageFilter(source=source, model=model)
         async with self._store.work(write=False) as work:
             found = await _overview(work, span, chosen)
-            users = rank(await _sums(work, span, By.USER, chosen), limit=TOP_USERS)
+            users = rank_usage(await _sums(work, span, UsageGrouping.USER, chosen), limit=TOP_USERS)
             names = await work.statistics.find_names([row.key for row in users])
             hours = await work.statistics.sum_hours(span, source=source, model=model)
-        named = [Ranked(row.key, row.used, names.get(row.key, row.key.partition(":")[2])) for row in users]
-        return replace(found, users=named, hourly=fill(HOURS, hours))
+        named = [UsageRanking(row.key, row.used, names.get(row.key, row.key.partition(":")[2])) for row in users]
+        return replace(found, users=named, hourly=fill_days(HOURS, hours))
 
-    async def overview_of(self, user: str, days: int) -> Overview:
+    async def get_user_overview(self, user: str, days: int) -> UsageOverview:
         """Of one user, by their principal's key."""
-        span = Span.of_last(days, now=self._clock.now())
+        span = DayRange.last_days(days, now=self._clock.now())
         async with self._store.work(write=False) as work:
-            return await _overview(work, span, Chosen(user=user))
+            return await _overview(work, span, UsageFilter(user=user))
 
-    async def sum_up(self, days: int, by: Sequence[By]) -> Mapping[tuple[str, ...], Used]:
+    async def sum_up(self, days: int, by: Sequence[UsageGrouping]) -> Mapping[tuple[str, ...], UsageTotals]:
         """Of everybody, only what there is."""
-        span = Span.of_last(days, now=self._clock.now())
+        span = DayRange.last_days(days, now=self._clock.now())
         async with self._store.work(write=False) as work:
-            return await work.statistics.sum_up(span, by, Chosen())
+            return await work.statistics.sum_up(span, by, UsageFilter())
 
     def _today(self) -> date:
         return self._clock.now().astimezone(UTC).date()
 
 
-def _said(report: Report) -> Report:
+def _said(report: UsageReport) -> UsageReport:
     """Without when it came, and what it was thought to cost then."""
     return replace(report, reported_at=datetime.min.replace(tzinfo=UTC), usage=replace(report.usage, cost_usd=None))
 
 
-async def _overview(work: Work, span: Span, chosen: Chosen) -> Overview:
-    daily = await _sums(work, span, By.DAY, chosen)
-    before = await _sums(work, span.before, By.DAY, chosen)
-    return Overview(
+async def _overview(work: Work, span: DayRange, chosen: UsageFilter) -> UsageOverview:
+    daily = await _sums(work, span, UsageGrouping.DAY, chosen)
+    before = await _sums(work, span.before, UsageGrouping.DAY, chosen)
+    return UsageOverview(
         span,
-        sum(daily.values(), Used()),
-        sum(before.values(), Used()),
-        rank(await _sums(work, span, By.MODEL, chosen), limit=TOP_NAMES),
-        rank(await _sums(work, span, By.SOURCE, chosen), limit=TOP_NAMES),
-        fill(span.days, daily),
+        sum(daily.values(), UsageTotals()),
+        sum(before.values(), UsageTotals()),
+        rank_usage(await _sums(work, span, UsageGrouping.MODEL, chosen), limit=TOP_NAMES),
+        rank_usage(await _sums(work, span, UsageGrouping.SOURCE, chosen), limit=TOP_NAMES),
+        fill_days(span.days, daily),
     )
 
 
-async def _sums(work: Work, span: Span, by: By, chosen: Chosen) -> Mapping[str, Used]:
+async def _sums(work: Work, span: DayRange, by: UsageGrouping, chosen: UsageFilter) -> Mapping[str, UsageTotals]:
     return {key: used for (key,), used in (await work.statistics.sum_up(span, [by], chosen)).items()}

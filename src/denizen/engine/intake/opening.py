@@ -14,9 +14,9 @@ from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, 
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.message import Message, Part, Role, parts_to_json
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.prompt_messages import date_mark, time_mark, to_store, zone_of
+from denizen.domain.prompt_messages import agent_timezone, date_mark, shorten_to_store, time_mark
 from denizen.domain.subject import subject_to_json
-from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
+from denizen.domain.turn import InboundMessage, ReplyTarget, Turn, TurnStatus
 from denizen.ports.reception import Claim
 from denizen.ports.store import Store, Work
 
@@ -33,7 +33,7 @@ UNWANTED = "unwanted"
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenTurn:
     """A turn with what was written next to it, so that the run need not read it again."""
 
     turn: Turn
@@ -42,21 +42,23 @@ class Opened:
 
     @property
     def lane(self) -> str:
-        return lane(self.turn.agent, ConversationId(str(self.turn.options.get("lane") or self.turn.conversation_id)))
+        return queue_key(
+            self.turn.agent, ConversationId(str(self.turn.options.get("queue_key") or self.turn.conversation_id))
+        )
 
     @property
-    def owed(self) -> Owed | None:
+    def owed(self) -> ReplyTarget | None:
         """Where the reply has to go, when it is owed on a platform. `answers` only where they are several."""
-        return owed_of(self.turn)
+        return find_reply_target(self.turn)
 
 
-def owed_of(turn: Turn) -> Owed | None:
+def find_reply_target(turn: Turn) -> ReplyTarget | None:
     """Where the turn's reply has to go, when it is owed on a platform."""
     row = turn.options.get("owed")
     if not isinstance(row, dict):
         return None
     old, answers = row.get("supersedes"), row.get("answers")
-    return Owed(
+    return ReplyTarget(
         AgentName(str(row["account"])),
         str(row.get("reply_to", "")),
         str(row.get("ticket", "")),
@@ -68,31 +70,31 @@ def owed_of(turn: Turn) -> Owed | None:
     )
 
 
-def lane(agent: str, conversation: ConversationId) -> str:
+def queue_key(agent: str, conversation: ConversationId) -> str:
     """Turns of one lane run one after another: those of one agent's history."""
     return f"{agent}\x00{conversation}"
 
 
-def lane_of(agent: str, inbound: Inbound) -> str:
-    return lane(agent, (inbound.session_place or inbound.place).conversation_id)
+def inbound_queue_key(agent: str, inbound: InboundMessage) -> str:
+    return queue_key(agent, (inbound.session_place or inbound.place).conversation_id)
 
 
-def key_of(agent: Agent, inbound: Inbound) -> TurnId:
+def inbound_turn_id(agent: Agent, inbound: InboundMessage) -> TurnId:
     return turn_id(agent.name, inbound.place.platform, inbound.platform_id)
 
 
-async def open_turn(store: Store, agent: Agent, inbound: Inbound, *, now: datetime) -> tuple[Opened, bool]:
+async def open_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now: datetime) -> tuple[OpenTurn, bool]:
     """Writes message and turn in one unit of work; False when the same message was opened before. A message that
     another turn answers already stays with that turn. Raises Conflict when a sender gives one id to two messages.
     """
-    key = key_of(agent, inbound)
+    key = inbound_turn_id(agent, inbound)
     async with store.work() as work:
         conversation = await work.conversations.put(inbound.place, now=now)
         claimed = await _claim(work, key, inbound, now)
         if claimed is not None:
             turn = await work.turns.get(claimed)
             at = await work.conversations.get(turn.conversation_id)
-            return Opened(turn, at.place, await work.messages.get(turn.trigger_id)), False
+            return OpenTurn(turn, at.place, await work.messages.get(turn.trigger_id)), False
         home = conversation
         if inbound.session_place is not None:
             home = await work.conversations.put(inbound.session_place, now=now)
@@ -101,55 +103,85 @@ async def open_turn(store: Store, agent: Agent, inbound: Inbound, *, now: dateti
         session = await begin(home.id, agent.name, now=now)
         turn, is_new = await work.turns.open(
             Turn(
-                key, conversation.id, session.id, agent.name, inbound.principal,
-                MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(agent, inbound),
+                key,
+                conversation.id,
+                session.id,
+                agent.name,
+                inbound.principal,
+                MessageId(derive("msg", key, Role.USER)),
+                TurnStatus.OPEN,
+                now,
+                options=_options(agent, inbound),
             )
-        )  # fmt: skip
+        )
         if not is_new:
             _check_same(turn, inbound)
         meta = await _meta(work, agent, turn, inbound)
         trigger = Message(
-            turn.trigger_id, conversation.id, Role.USER, inbound.author, _kept(agent, inbound), created_at=now,
-            session_id=session.id, turn_id=key, platform_id=inbound.platform_id, meta=meta,
-        )  # fmt: skip
+            turn.trigger_id,
+            conversation.id,
+            Role.USER,
+            inbound.author,
+            _kept(agent, inbound),
+            created_at=now,
+            session_id=session.id,
+            turn_id=key,
+            platform_id=inbound.platform_id,
+            meta=meta,
+        )
         if is_new:
             trigger = await work.messages.add(trigger)
             if inbound.owed and inbound.owed.supersedes:
                 await work.messages.forget_turn(inbound.owed.supersedes)
                 await end_unwanted(work, inbound.owed.supersedes, now=now)
-    return Opened(turn, conversation.place, trigger), is_new
+    return OpenTurn(turn, conversation.place, trigger), is_new
 
 
-async def plan_turn(store: Store, agent: Agent, inbound: Inbound, *, now: datetime) -> Opened:
+async def plan_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now: datetime) -> OpenTurn:
     """What `open_turn` would open; nothing is written. Where there is no session yet, its id is empty."""
-    key, place = key_of(agent, inbound), inbound.place
+    key, place = inbound_turn_id(agent, inbound), inbound.place
     home = (inbound.session_place or place).conversation_id
     async with store.work(write=False) as work:
         sessions = await work.sessions.list_sessions(home, agent.name)
         found = next((each for each in sessions if each.closed_at is None and not inbound.new_session), None)
         session = found.id if found else SessionId("")
         turn = Turn(
-            key, place.conversation_id, session, agent.name, inbound.principal,
-            MessageId(derive("msg", key, Role.USER)), TurnStatus.OPEN, now, options=_options(agent, inbound),
-        )  # fmt: skip
+            key,
+            place.conversation_id,
+            session,
+            agent.name,
+            inbound.principal,
+            MessageId(derive("msg", key, Role.USER)),
+            TurnStatus.OPEN,
+            now,
+            options=_options(agent, inbound),
+        )
         last = await work.messages.list_tail(session, limit=1)
         trigger = Message(
-            turn.trigger_id, place.conversation_id, Role.USER, inbound.author, _kept(agent, inbound), created_at=now,
-            session_id=session, turn_id=key, platform_id=inbound.platform_id,
-            meta=await _meta(work, agent, turn, inbound), sequence=last[-1].sequence + 1 if last else 1,
-        )  # fmt: skip
-    return Opened(turn, place, trigger)
+            turn.trigger_id,
+            place.conversation_id,
+            Role.USER,
+            inbound.author,
+            _kept(agent, inbound),
+            created_at=now,
+            session_id=session,
+            turn_id=key,
+            platform_id=inbound.platform_id,
+            meta=await _meta(work, agent, turn, inbound),
+            sequence=last[-1].sequence + 1 if last else 1,
+        )
+    return OpenTurn(turn, place, trigger)
 
 
-async def load_turn(store: Store, key: TurnId) -> Opened:
+async def load_turn(store: Store, key: TurnId) -> OpenTurn:
     """Raises NotFound."""
     async with store.work(write=False) as work:
         turn = await work.turns.get(key)
         conversation = await work.conversations.get(turn.conversation_id)
-        return Opened(turn, conversation.place, await work.messages.get(turn.trigger_id))
+        return OpenTurn(turn, conversation.place, await work.messages.get(turn.trigger_id))
 
 
-async def _claim(work: Work, key: TurnId, inbound: Inbound, now: datetime) -> TurnId | None:
+async def _claim(work: Work, key: TurnId, inbound: InboundMessage, now: datetime) -> TurnId | None:
     """Takes the messages that this turn answers; the turn that has its message already, if there is one."""
     owed = inbound.owed
     if owed is None or not owed.answers:
@@ -180,7 +212,7 @@ async def end_unwanted(work: Work, key: TurnId, *, now: datetime) -> None:
             await work.outbox.update(replace(delivery, failure=UNWANTED))
 
 
-async def _meta(work: Work, agent: Agent, turn: Turn, inbound: Inbound) -> dict[str, Json]:
+async def _meta(work: Work, agent: Agent, turn: Turn, inbound: InboundMessage) -> dict[str, Json]:
     meta: dict[str, Json] = {}
     if inbound.shared:
         meta["speaker"] = inbound.author.name
@@ -191,17 +223,17 @@ async def _meta(work: Work, agent: Agent, turn: Turn, inbound: Inbound) -> dict[
             meta["time"] = mark
     if agent.context is ContextStrategy.SESSION and inbound.supplied is None:
         asked = [m.created_at for m in tail if m.role is Role.USER and m.turn_id is not None]
-        mark = date_mark(turn.opened_at, asked[-1] if asked else None, zone_of(agent))
+        mark = date_mark(turn.opened_at, asked[-1] if asked else None, agent_timezone(agent))
         if mark:
             meta["date"] = mark
     return meta
 
 
-def _kept(agent: Agent, inbound: Inbound) -> tuple[Part, ...]:
-    return to_store(inbound.parts, Role.USER, agent.storing)
+def _kept(agent: Agent, inbound: InboundMessage) -> tuple[Part, ...]:
+    return shorten_to_store(inbound.parts, Role.USER, agent.storing)
 
 
-def _options(agent: Agent, inbound: Inbound) -> JsonObject:
+def _options(agent: Agent, inbound: InboundMessage) -> JsonObject:
     """What the request said beyond its message, as JSON for the turn's record."""
     session_at = inbound.session_place
     options: JsonObject = {
@@ -211,7 +243,7 @@ def _options(agent: Agent, inbound: Inbound) -> JsonObject:
         "temperature": inbound.temperature,
         "supplied": None if inbound.supplied is None else [_row(message) for message in inbound.supplied],
         "asked_by_bot": inbound.author.is_bot or None,
-        "lane": session_at.conversation_id if session_at else None,
+        "queue_key": session_at.conversation_id if session_at else None,
         "owed": _owed(inbound.owed) if inbound.owed else None,
         "reach": inbound.reach.value,
         "said": _fingerprint(inbound) if inbound.keyed else None,
@@ -221,14 +253,14 @@ def _options(agent: Agent, inbound: Inbound) -> JsonObject:
     return {name: value for name, value in options.items() if value not in (None, "")}
 
 
-def _fingerprint(inbound: Inbound) -> str:
+def _fingerprint(inbound: InboundMessage) -> str:
     """Of what the sender said, and where. How it is to be answered may differ when it is sent again."""
     supplied = None if inbound.supplied is None else [_row(message) for message in inbound.supplied]
     said = [parts_to_json(inbound.parts), inbound.instructions, supplied, inbound.new_session]
     return derive("said", inbound.place.conversation_id, json.dumps(said, sort_keys=True))
 
 
-def _check_same(turn: Turn, inbound: Inbound) -> None:
+def _check_same(turn: Turn, inbound: InboundMessage) -> None:
     """Raises Conflict when the turn answers another message of the sender's."""
     said = turn.options.get("said")
     if inbound.keyed and said and said != _fingerprint(inbound):
@@ -244,7 +276,7 @@ def _row(message: PromptMessage) -> JsonObject:
     return {"role": message.role, "parts": parts_to_json(message.parts)}
 
 
-def _owed(owed: Owed) -> JsonObject:
+def _owed(owed: ReplyTarget) -> JsonObject:
     row: JsonObject = {
         "account": owed.account,
         "reply_to": owed.reply_to,

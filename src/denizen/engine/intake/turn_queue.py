@@ -32,7 +32,7 @@ class _Lane:
     known: int = 0
 
 
-class Seat:
+class QueueSlot:
     """One turn's place in its lane: held, left or waited for. Not for several tasks at once, but for any."""
 
     def __init__(self, lane: _Lane) -> None:
@@ -83,7 +83,7 @@ class Seat:
         self._lane.load += by
 
 
-class Inbox:
+class TurnQueues:
     """First come, first served, per lane."""
 
     def __init__(self, *, max_waiting: int = MAX_WAITING) -> None:
@@ -101,11 +101,11 @@ class Inbox:
             )
 
     @asynccontextmanager
-    async def turn(self, lane: str) -> AsyncGenerator[Seat]:
+    async def turn(self, lane: str) -> AsyncGenerator[QueueSlot]:
         """Waits until every earlier turn of the lane has ended or left its seat."""
         own = self._lanes.setdefault(lane, _Lane())
         own.known += 1
-        seat = Seat(own)
+        seat = QueueSlot(own)
         try:
             await seat.take()
             yield seat
@@ -116,10 +116,10 @@ class Inbox:
                 del self._lanes[lane]
 
 
-class Pause:
+class TurnPause:
     """Of one turn."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: QueueSlot) -> None:
         self._seat = seat
         self._taking = anyio.Lock()
         self._running = 0
@@ -192,19 +192,19 @@ class Pause:
         self._left_s.clear()
 
 
-class Pauses:
+class TurnPauses:
     """Of the turns that run in this process."""
 
     def __init__(self) -> None:
-        self._by_turn: dict[TurnId, Pause] = {}
+        self._by_turn: dict[TurnId, TurnPause] = {}
 
-    def find(self, turn_id: TurnId) -> Pause | None:
+    def find(self, turn_id: TurnId) -> TurnPause | None:
         return self._by_turn.get(turn_id)
 
     @contextmanager
-    def open(self, turn_id: TurnId, seat: Seat) -> Generator[Pause]:
+    def open(self, turn_id: TurnId, seat: QueueSlot) -> Generator[TurnPause]:
         """For as long as the turn runs."""
-        pause = self._by_turn[turn_id] = Pause(seat)
+        pause = self._by_turn[turn_id] = TurnPause(seat)
         try:
             yield pause
         finally:

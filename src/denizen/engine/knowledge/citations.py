@@ -14,7 +14,7 @@ from itertools import islice, zip_longest
 
 from anyio import to_thread
 
-from denizen.domain.citation import Citation, Doubt, Ref, link_of
+from denizen.domain.citation import Citation, CitationFault, DocumentRef, citation_link
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
@@ -46,7 +46,7 @@ _LISTED = re.compile(r"\S*|\$ .*|</?untrusted\b[^>]*>|\[exit code \d+\]")
 
 
 @dataclass(frozen=True)
-class Seen:
+class ReadPlaces:
     """What an agent has read in its turn, and before in the talk that it remembers: what tools gave, and what they were
     called with.
     """
@@ -92,20 +92,20 @@ class Seen:
         return not told or seen >= SEEN_SHARE * len(told)
 
 
-class Places:
+class CitationProver:
     """What one agent names while it has read the same. Each place is looked up once, so it is shown alike wherever it
     stands.
     """
 
-    def __init__(self, library: Library, agent: AgentName, read_own: ReadOwn, seen: Seen) -> None:
+    def __init__(self, library: Library, agent: AgentName, read_own: ReadOwn, seen: ReadPlaces) -> None:
         self._library = library
         self._agent = agent
         self._read_own = read_own
         self._seen = seen
         self._documents: dict[str, _Document | None] = {}
-        self._known: dict[tuple[Ref, str], Citation] = {}
+        self._known: dict[tuple[DocumentRef, str], Citation] = {}
 
-    async def look_up(self, ref: Ref, quoted: str) -> Citation:
+    async def look_up(self, ref: DocumentRef, quoted: str) -> Citation:
         """Never raises for what is wrong with the place or with the library. `quoted` has to stand there."""
         known = self._known.get((ref, quoted))
         if known is None:
@@ -126,7 +126,7 @@ class Places:
 
 
 class _Document:
-    def __init__(self, path: str, found: DocumentText, seen: Seen) -> None:
+    def __init__(self, path: str, found: DocumentText, seen: ReadPlaces) -> None:
         self.path = path
         self._seen = seen
         self.part = found.part
@@ -167,26 +167,26 @@ class _Result:
         return self.text.split("\n")
 
 
-def _judge(ref: Ref, quoted: str, document: _Document | None, seen: Seen) -> Citation:
+def _judge(ref: DocumentRef, quoted: str, document: _Document | None, seen: ReadPlaces) -> Citation:
     if document is None:
-        return Citation(ref, doubt=Doubt.NO_FILE)
+        return Citation(ref, doubt=CitationFault.NO_FILE)
     part = document.part
-    known = (part.source_id, part.revision, link_of(part, ref)) if part else ("", "", "")
+    known = (part.source_id, part.revision, citation_link(part, ref)) if part else ("", "", "")
     return Citation(ref, *known, doubt=_doubt(ref, quoted, document, seen))
 
 
-def _doubt(ref: Ref, quoted: str, document: _Document, seen: Seen) -> Doubt | None:
+def _doubt(ref: DocumentRef, quoted: str, document: _Document, seen: ReadPlaces) -> CitationFault | None:
     lines = document.lines
     if ref.last_line - ref.first_line >= MAX_CITED_LINES:
-        return Doubt.TOO_MANY
+        return CitationFault.TOO_MANY
     cited = lines[ref.first_line - 1 : ref.last_line] if ref.first_line else lines
     if ref.last_line > len(lines) or not any(line.strip() for line in cited):
-        return Doubt.NO_LINES
+        return CitationFault.NO_LINES
     is_read = seen.has_lines(cited) if ref.first_line else seen.has_some(cited)
     if not is_read or not document.is_named:
-        return Doubt.NOT_READ
+        return CitationFault.NOT_READ
     if quoted and _flat(quoted) not in _flat(" ".join(cited)):
-        return Doubt.NOT_SAID
+        return CitationFault.NOT_SAID
     return None
 
 
@@ -212,7 +212,7 @@ def _claims(told: Sequence[str], path: str) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class Evidence:
+class TurnEvidence:
     """What the tools of a turn were asked and gave. `searches` counts those of documents, `found` their passages.
     `history` is what was said before it, as far as the agent still has it before it.
     """
@@ -232,12 +232,12 @@ class Evidence:
             self.searches += 1
             self.found += found
 
-    def seen(self) -> Seen:
+    def seen(self) -> ReadPlaces:
         """Until now, in this turn and in the history."""
         parts = [part for message in self.history for part in message.parts]
         earlier = [part.text for part in parts if isinstance(part, ToolResultPart)]
         asked = [_written(part.args) for part in parts if isinstance(part, ToolCallPart)]
-        return Seen([*earlier, *self.results], [*asked, *self.calls])
+        return ReadPlaces([*earlier, *self.results], [*asked, *self.calls])
 
 
 def _written(args: Mapping[str, Json]) -> str:

@@ -14,24 +14,24 @@ from anyio import to_thread
 
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
-from denizen.domain.gap import Gap, GapGroup, asks_alike, group_gaps
+from denizen.domain.gap import GapGroup, KnowledgeGap, asks_alike, group_gaps
 from denizen.domain.principal import Principal
 from denizen.domain.proposal import (
     MAX_ANSWER_CHARS,
     Proposal,
     ProposalStatus,
-    clean,
-    diff,
+    clean_proposal_text,
+    diff_lines,
     name_file,
-    render,
+    render_proposal,
 )
 from denizen.domain.source import LEARNED, SourceKind, SyncRun
-from denizen.engine.knowledge.index import Indexing, report_nothing
-from denizen.engine.knowledge.reading import Reading
-from denizen.engine.knowledge.snapshots import Snapshots
-from denizen.engine.knowledge.sources import Catalog, Change
-from denizen.engine.knowledge.sync import Sync
-from denizen.engine.runtime.audit_log import of_review
+from denizen.engine.knowledge.index import DocumentIndexer, report_nothing
+from denizen.engine.knowledge.reading import SourceReadings
+from denizen.engine.knowledge.snapshots import SnapshotPublisher
+from denizen.engine.knowledge.sources import SourceCatalog, SourceChange
+from denizen.engine.knowledge.sync import KnowledgeSync
+from denizen.engine.runtime.audit_log import review_event
 from denizen.ports.learned import LearnedFiles
 from denizen.ports.store import Store, Work
 
@@ -40,7 +40,7 @@ MAX_GAPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class CoverageReport:
     """Of a number of days, the newest `MAX_GAPS`; with `is_cut` there are older ones. What was asked most comes first;
     `hidden` of the `total` were asked in private and are not in `groups`.
     """
@@ -58,16 +58,16 @@ class GapReport:
         self._store = store
         self._clock = clock
 
-    async def load(self, days: int, *, with_private: bool) -> Coverage:
+    async def load(self, days: int, *, with_private: bool) -> CoverageReport:
         since = self._clock.now() - timedelta(days=days)
         async with self._store.work(write=False) as work:
             found = await work.gaps.list_gaps(since=since, limit=MAX_GAPS + 1)
         gaps = found[:MAX_GAPS]
         told = [gap for gap in gaps if with_private or not gap.is_private]
         groups = await to_thread.run_sync(group_gaps, told)
-        return Coverage(groups, len(gaps), len(gaps) - len(told), is_cut=len(found) > len(gaps))
+        return CoverageReport(groups, len(gaps), len(gaps) - len(told), is_cut=len(found) > len(gaps))
 
-    async def close(self, gap_id: str, *, with_private: bool = True) -> Sequence[Gap]:
+    async def close(self, gap_id: str, *, with_private: bool = True) -> Sequence[KnowledgeGap]:
         """Closes it with all that ask the same: somebody has seen to it. Raises NotFound, without `with_private` also
         for what was asked in private.
         """
@@ -101,7 +101,7 @@ _ALL = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Review:
+class ProposalReview:
     """What accepting the proposal writes: the exact content of the file, and what that changes."""
 
     proposal: Proposal
@@ -111,33 +111,33 @@ class Review:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class LearningDeps:
     """Where accepted answers go: the folder, and what makes documents of it."""
 
     files: LearnedFiles
-    catalog: Catalog
-    reading: Reading
-    snapshots: Snapshots
-    indexing: Indexing
-    sync: Sync
+    catalog: SourceCatalog
+    reading: SourceReadings
+    snapshots: SnapshotPublisher
+    indexing: DocumentIndexer
+    sync: KnowledgeSync
 
 
-class Learning:
+class ProposalReviews:
     """One for a process."""
 
-    def __init__(self, store: Store, clock: Clock, shelf: Shelf) -> None:
+    def __init__(self, store: Store, clock: Clock, shelf: LearningDeps) -> None:
         self._store = store
         self._clock = clock
         self._shelf = shelf
         self._lock = anyio.Lock()
 
-    async def list_reviews(self, by: Principal) -> Sequence[Review]:
+    async def list_reviews(self, by: Principal) -> Sequence[ProposalReview]:
         """Of all proposals that nobody has decided about, the newest first."""
         async with self._store.work(write=False) as work:
             found = await work.proposals.list_proposals(ProposalStatus.OPEN)
         return [await self._review(proposal, by) for proposal in found]
 
-    async def review(self, proposal_id: str, by: Principal, text: str = "") -> Review:
+    async def review(self, proposal_id: str, by: Principal, text: str = "") -> ProposalReview:
         """With `text` in place of the answer. Raises NotFound, and Conflict when it was decided about already."""
         return await self._review(await self._load(proposal_id), by, text)
 
@@ -149,14 +149,14 @@ class Learning:
         await self._find_source()
         decided = replace(
             review.proposal, status=ProposalStatus.ACCEPTED, file=review.file, text=_edited(review.proposal, text)
-        )  # fmt: skip
+        )
         await self._decide(decided, by, review.content)
         return await self.settle()
 
     async def reject(self, proposal_id: str, by: Principal, reason: str = "") -> None:
         """Raises NotFound, and Conflict when it was decided about already."""
         proposal = await self._load(proposal_id)
-        why = clean(reason, MAX_REASON_CHARS)
+        why = clean_proposal_text(reason, MAX_REASON_CHARS)
         await self._decide(replace(proposal, status=ProposalStatus.REJECTED, reason=why), by, "")
 
     async def settle(self) -> SyncRun | None:
@@ -166,7 +166,7 @@ class Learning:
             if not written:
                 return None
             if await self._find_source() is False:
-                given = Change(kind=SourceKind.FOLDER, label=LABEL)
+                given = SourceChange(kind=SourceKind.FOLDER, label=LABEL)
                 await self._shelf.catalog.add(self._shelf.files.location, given, source_id=LEARNED)
             run = await self._shelf.sync.start([LEARNED])
             await self._note_filed(written)  # only now: until then the next process does all of it again
@@ -209,11 +209,11 @@ class Learning:
             raise _decided(found)
         return found
 
-    async def _review(self, proposal: Proposal, by: Principal, text: str = "") -> Review:
+    async def _review(self, proposal: Proposal, by: Principal, text: str = "") -> ProposalReview:
         proposal = replace(proposal, text=_edited(proposal, text))
         name = name_file(proposal, await self._taken())
-        content = render(proposal, by.key)
-        return Review(proposal, name, content, diff(await self._shelf.files.read(name), content, name))
+        content = render_proposal(proposal, by.key)
+        return ProposalReview(proposal, name, content, diff_lines(await self._shelf.files.read(name), content, name))
 
     async def _taken(self) -> set[str]:
         async with self._store.work(write=False) as work:
@@ -228,7 +228,7 @@ class Learning:
                 raise _decided(decided)
             if decided.status is ProposalStatus.ACCEPTED:
                 await close_answered(work, decided)
-            await work.audit.add([of_review(decided, content, by, now)])
+            await work.audit.add([review_event(decided, content, by, now)])
 
     async def _find_source(self) -> bool:
         """Whether it is there. Raises Conflict when another one has its id."""
@@ -261,7 +261,7 @@ class Learning:
         for name in stale:
             await files.remove(name)
         for named in due:
-            await files.write(named.file, render(named, named.decided_by))
+            await files.write(named.file, render_proposal(named, named.decided_by))
         return due, bool(stale)
 
     async def _note_filed(self, written: Sequence[Proposal]) -> None:
@@ -274,7 +274,7 @@ def _edited(proposal: Proposal, text: str) -> str:
     """Empty when nothing was changed. Raises InvalidInput."""
     if len(text) > MAX_ANSWER_CHARS:
         raise InvalidInput("The answer is too long.", code="answer_long", fix=f"At most {MAX_ANSWER_CHARS} characters.")
-    edited = clean(text, MAX_ANSWER_CHARS)
+    edited = clean_proposal_text(text, MAX_ANSWER_CHARS)
     return "" if edited == proposal.answer else edited
 
 

@@ -22,7 +22,7 @@ from denizen.domain.passage import CUT_AS
 from denizen.domain.ranking import fuse, telling_words
 from denizen.domain.snapshot import Snapshot
 from denizen.domain.source import Source, SourceKind
-from denizen.engine.embedding.embedder import Meaning, usual_similarity
+from denizen.engine.embedding.embedder import BudgetedEmbedder, default_similarity
 from denizen.engine.knowledge.reading import Sleep
 from denizen.ports.documents import PASSAGES, Document, IndexedPassage, IndexSize
 from denizen.ports.memory import Vector
@@ -63,10 +63,12 @@ def report_nothing(_progress: Progress) -> None:
     """For nobody who watches."""
 
 
-class Indexing:
+class DocumentIndexer:
     """One for a process. Two processes that index at once do the same work twice, and come to the same."""
 
-    def __init__(self, store: Store, library: Library, meaning: Meaning, *, sleep: Sleep = anyio.sleep) -> None:
+    def __init__(
+        self, store: Store, library: Library, meaning: BudgetedEmbedder, *, sleep: Sleep = anyio.sleep
+    ) -> None:
         self._store = store
         self._library = library
         self._meaning = meaning
@@ -154,7 +156,7 @@ class Indexing:
             return 0
         async with self._store.work(write=False) as work:
             missing = await work.documents.list_without_vector(model, limit=EMBEDDED_AT_ONCE)
-        meant = await self._meaning.of_texts([each.passage.described[:MEANT_CHARS] for each in missing])
+        meant = await self._meaning.embed_texts([each.passage.described[:MEANT_CHARS] for each in missing])
         if not missing or meant is None:
             return 0
         rows = [
@@ -254,7 +256,11 @@ class DocumentSearch:
     """One for a process. `similarity` is asked each time."""
 
     def __init__(
-        self, store: Store, library: Library, meaning: Meaning, similarity: Callable[[], float] = usual_similarity
+        self,
+        store: Store,
+        library: Library,
+        meaning: BudgetedEmbedder,
+        similarity: Callable[[], float] = default_similarity,
     ) -> None:
         self._store = store
         self._library = library
@@ -266,7 +272,7 @@ class DocumentSearch:
     ) -> Sequence[IndexedPassage]:
         """The best first, at most PER_DOCUMENT of a document. Raises NotFound for a source that is not there."""
         words = " ".join(telling_words(question))
-        asked = await self._meaning.of_question(question) if question.strip() else None
+        asked = await self._meaning.embed_question(question) if question.strip() else None
         async with self._store.work(write=False) as work:
             known = {source.id: source.is_talk for source in await work.sources.list_sources()}
             _check(sources, known)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from denizen.domain.agent import CitationFormat
-from denizen.domain.citation import Citation, Doubt
-from denizen.domain.cited_text import Mark, MarkReader, MarkWriter, Unmarked
+from denizen.domain.citation import Citation, CitationFault
+from denizen.domain.cited_text import CitationMark, CitationReader, CitationWriter, UnmarkedText
 from denizen.domain.ids import AgentName
-from denizen.engine.knowledge.citations import Evidence, Places
+from denizen.engine.knowledge.citations import CitationProver, TurnEvidence
 from denizen.engine.runtime.generation import ReadOwn, no_own_files
 from denizen.ports.source import Library
 
@@ -23,7 +23,7 @@ MAX_CITED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProvedAnswer:
     """As people see it. `is_unknown`: the agent has said that its documents do not answer."""
 
     text: str
@@ -31,7 +31,7 @@ class Answer:
     is_unknown: bool = False
 
 
-class Shown(Protocol):
+class TextProof(Protocol):
     """One text on its way to people, in pieces."""
 
     async def feed(self, text: str) -> str:
@@ -43,29 +43,29 @@ class Shown(Protocol):
         ...
 
 
-class Proofs:
+class TurnProofs:
     """Of one turn. Without a library nothing is proved."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: TurnEvidence) -> None:
         self.evidence = evidence
 
-    def begin(self) -> Shown:
+    def begin(self) -> TextProof:
         """For a text that comes piece by piece, by what the agent has read until now."""
         return _Unproved()
 
-    async def prove(self, text: str) -> Answer:
-        return Answer(text)
+    async def prove(self, text: str) -> ProvedAnswer:
+        return ProvedAnswer(text)
 
 
-class Prover:
+class AnswerProver:
     """One for a process."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
 
     def open(
-        self, evidence: Evidence, agent: AgentName, *, style: CitationFormat, read_own: ReadOwn = no_own_files
-    ) -> Proofs:
+        self, evidence: TurnEvidence, agent: AgentName, *, style: CitationFormat, read_own: ReadOwn = no_own_files
+    ) -> TurnProofs:
         """For a turn of the agent."""
         return _Proofs(evidence, _Rules(self._library, agent, style, read_own))
 
@@ -80,7 +80,7 @@ class _Rules:
 
 class _Unproved:
     def __init__(self) -> None:
-        self._unmarked = Unmarked()
+        self._unmarked = UnmarkedText()
 
     async def feed(self, text: str) -> str:
         return self._unmarked.feed(text)
@@ -89,27 +89,27 @@ class _Unproved:
         return self._unmarked.finish()
 
 
-class _Proofs(Proofs):
-    def __init__(self, evidence: Evidence, rules: _Rules) -> None:
+class _Proofs(TurnProofs):
+    def __init__(self, evidence: TurnEvidence, rules: _Rules) -> None:
         super().__init__(evidence)
         self._rules = rules
-        self._places: Places | None = None
+        self._places: CitationProver | None = None
         self._read = 0
 
     def begin(self) -> _Proof:
         return _Proof(self, self._rules.style)
 
-    async def prove(self, text: str) -> Answer:
+    async def prove(self, text: str) -> ProvedAnswer:
         proof = self.begin()
         shown = await proof.feed(text) + await proof.finish()
-        return Answer(shown, tuple(proof.citations), proof.is_unknown)
+        return ProvedAnswer(shown, tuple(proof.citations), proof.is_unknown)
 
-    def places(self) -> Places:
+    def places(self) -> CitationProver:
         """Looked up anew when a tool has run."""
         read = len(self.evidence.results)
         if self._places is None or self._read != read:
             rules = self._rules
-            self._places = Places(rules.library, rules.agent, rules.read_own, self.evidence.seen())
+            self._places = CitationProver(rules.library, rules.agent, rules.read_own, self.evidence.seen())
             self._read = read
         return self._places
 
@@ -119,7 +119,7 @@ class _Proof:
 
     def __init__(self, proofs: _Proofs, style: CitationFormat) -> None:
         self._proofs = proofs
-        self._unmarked, self._reader, self._writer = Unmarked(), MarkReader(), MarkWriter(style)
+        self._unmarked, self._reader, self._writer = UnmarkedText(), CitationReader(), CitationWriter(style)
         self._cited = 0
         self.citations: dict[Citation, None] = {}
 
@@ -134,7 +134,7 @@ class _Proof:
         last = self._reader.feed(self._unmarked.finish())
         return await self._write([*last, *self._reader.finish()]) + self._writer.finish()
 
-    async def _write(self, pieces: list[str | Mark]) -> str:
+    async def _write(self, pieces: list[str | CitationMark]) -> str:
         shown: list[str] = []
         for piece in pieces:
             if isinstance(piece, str):
@@ -143,12 +143,12 @@ class _Proof:
                 shown.append(self._writer.mark(await self._look_up(piece)))
         return "".join(shown)
 
-    async def _look_up(self, mark: Mark) -> list[Citation]:
+    async def _look_up(self, mark: CitationMark) -> list[Citation]:
         told: list[Citation] = []
         for ref in mark.refs:
             self._cited += 1
             if self._cited > MAX_CITED:
-                told.append(Citation(ref, doubt=Doubt.TOO_MANY))
+                told.append(Citation(ref, doubt=CitationFault.TOO_MANY))
             else:
                 told.append(await self._proofs.places().look_up(ref, mark.quoted))
         self.citations.update(dict.fromkeys(told))

@@ -33,7 +33,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReadingOutcome:
     """What an attempt came to. `error` is empty when the source was read, or need not be; `skipped` means that it says
     why the source was left as it is.
     """
@@ -45,7 +45,7 @@ class Outcome:
     skipped: bool = False
 
 
-class Reading:
+class SourceReadings:
     """One source at a time is read once."""
 
     def __init__(
@@ -65,19 +65,19 @@ class Reading:
         self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._places = anyio.Semaphore(SIDE_BY_SIDE)
 
-    async def read(self, source_id: str, report: Report, *, reset: bool = False) -> Outcome:
+    async def read(self, source_id: str, report: Report, *, reset: bool = False) -> ReadingOutcome:
         """Never raises for what is wrong with the source. With `reset` it is read from the beginning."""
         async with self._locks[source_id]:
             async with self._store.work(write=False) as work:
                 source = await work.sources.find(source_id)
             if source is None:
-                return Outcome(source_id)  # removed meanwhile
+                return ReadingOutcome(source_id)  # removed meanwhile
             try:
                 return await self._insist(source, report, reset=reset)
             except DenizenError as error:
                 return await self._miss(source, error, report)
 
-    async def _miss(self, source: Source, error: DenizenError, report: Report) -> Outcome:
+    async def _miss(self, source: Source, error: DenizenError, report: Report) -> ReadingOutcome:
         """The last good reading stays, but not of talk: what may not be read any more is not shown any more."""
         said = _in_full(error)
         is_over = source.kind is SourceKind.ARCHIVE and not isinstance(error, Unavailable)
@@ -89,12 +89,12 @@ class Reading:
             await work.sources.put_state(new)
         if new.is_skipped:
             report(Progress("skipped"))
-            return Outcome(source.id, error=said, code=error.code, skipped=True)
+            return ReadingOutcome(source.id, error=said, code=error.code, skipped=True)
         _log.warning("a source was not read", extra={"source": source.id, "code": error.code, "why": said})
         report(Progress("failed"))
-        return Outcome(source.id, error=said, code=error.code, changed=new.taken != state.taken)
+        return ReadingOutcome(source.id, error=said, code=error.code, changed=new.taken != state.taken)
 
-    async def _insist(self, source: Source, report: Report, *, reset: bool) -> Outcome:
+    async def _insist(self, source: Source, report: Report, *, reset: bool) -> ReadingOutcome:
         reader = self._readers[source.kind]
         if reset:
             await reader.forget([source.id])
@@ -112,7 +112,7 @@ class Reading:
                 report(Progress(f"waiting (attempt {attempt})"))
                 await self._sleep(attempt * WAIT_S)
 
-    async def _read(self, reader: SourceReader, source: Source, report: Report, *, reset: bool) -> Outcome:
+    async def _read(self, reader: SourceReader, source: Source, report: Report, *, reset: bool) -> ReadingOutcome:
         report(Progress("looking"))
         async with self._store.work(write=False) as work:
             state = await _find_state(work, source.id)
@@ -121,7 +121,7 @@ class Reading:
             now = self._clock.now()
             if await self._keep(source, state, replace(state, synced_at=now, tried_at=now, error_code="", error="")):
                 report(Progress("unchanged"))
-                return Outcome(source.id)
+                return ReadingOutcome(source.id)
         async with reader.open(source, report) as tree:
             taken = await self._library.take(
                 tree.files, lambda told: report(Progress(told.stage, told.done, tree.count))
@@ -145,7 +145,7 @@ class Reading:
         if not await self._keep(source, state, new):
             raise Unavailable("Files of the source went while it was read.", code="library_changed")
         report(Progress("read", taken.files, taken.files))
-        return Outcome(source.id, changed=state.taken != taken or state.revision != tree.revision)
+        return ReadingOutcome(source.id, changed=state.taken != taken or state.revision != tree.revision)
 
     async def _keep(self, source: Source, old: SourceState, new: SourceState) -> bool:
         """False when files of the reading are gone: one that another process keeps may expire until the state is

@@ -18,8 +18,8 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
 from denizen.domain.source import Source, SourceKind, SourceState, SyncRun
 from denizen.engine.knowledge.reading import Sleep
-from denizen.engine.knowledge.sources import Catalog, Known
-from denizen.engine.knowledge.sync import Sync
+from denizen.engine.knowledge.sources import SourceCatalog, SourceListing
+from denizen.engine.knowledge.sync import KnowledgeSync
 
 LOOK_EVERY_S = 20.0
 TALK_EVERY = timedelta(minutes=30)
@@ -40,23 +40,23 @@ IsUrgent = Callable[[Source, SourceState], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class TalkCare:
+class WithheldTalkRefresh:
     """`let_go` takes out of what agents see what was withheld; it is called whenever that may be so."""
 
     is_urgent: IsUrgent
     let_go: Callable[[], Awaitable[object]]
 
 
-class RegularSync:
+class SyncSchedule:
     """`every` is asked each time, None for never. The last sync counts whoever asked for it, before a restart too."""
 
     def __init__(
         self,
-        sync: Sync,
-        catalog: Catalog,
+        sync: KnowledgeSync,
+        catalog: SourceCatalog,
         clock: Clock,
         every: Callable[[], timedelta | None],
-        talk: TalkCare,
+        talk: WithheldTalkRefresh,
         *,
         sleep: Sleep = anyio.sleep,
     ) -> None:
@@ -130,7 +130,7 @@ class RegularSync:
             except DenizenError as error:
                 _log.warning("a sync failed", extra={"sync": run.id, **_told(error)})
 
-    async def _is_due(self, known: Known, runs: Sequence[SyncRun]) -> bool:
+    async def _is_due(self, known: SourceListing, runs: Sequence[SyncRun]) -> bool:
         """Runs begin before anything is known of a source, and those of long ago are not listed any more."""
         source, state = known.source, known.state
         every = source.every or self._every()

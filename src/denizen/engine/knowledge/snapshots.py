@@ -13,7 +13,7 @@ from datetime import datetime
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError
 from denizen.domain.snapshot import KEEP, Snapshot, SnapshotStatus, explain_need, is_outdated, plan_parts
-from denizen.engine.archive.mirror import withhold
+from denizen.engine.archive.mirror import withhold_sources
 from denizen.ports.source import Library
 from denizen.ports.store import Store
 
@@ -23,7 +23,7 @@ STATUS_S = 60.0
 _log = logging.getLogger("denizen.knowledge")
 
 
-class Snapshots:
+class SnapshotPublisher:
     """One for a process; others may publish at the same time, one after the other."""
 
     def __init__(self, store: Store, library: Library, clock: Clock) -> None:
@@ -60,7 +60,7 @@ class Snapshots:
         once. For when something of it was forgotten. False when no source reads anything of it.
         """
         async with self._store.work() as work:
-            is_withheld = await withhold(work, platform)
+            is_withheld = await withhold_sources(work, platform)
         if is_withheld:
             await self.settle()
         return is_withheld

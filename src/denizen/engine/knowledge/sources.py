@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.source import Source, SourceKind, SourceState, check_source, plan_folders, read_location
-from denizen.engine.archive.mirror import withheld
-from denizen.engine.knowledge.snapshots import Snapshots
+from denizen.engine.archive.mirror import withheld_state
+from denizen.engine.knowledge.snapshots import SnapshotPublisher
 from denizen.ports.source import SourceReader, Sources
 from denizen.ports.store import Store
 
@@ -19,7 +19,7 @@ _NO_ID = re.compile(r"[^a-z0-9._-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class SourceChange:
     """What somebody wants of a source; None leaves a value as it is, or at its default."""
 
     location: str | None = None
@@ -34,38 +34,38 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SourceListing:
     """A source and how far it was read; no state before the first attempt."""
 
     source: Source
     state: SourceState | None
 
 
-class Catalog:
+class SourceCatalog:
     """All sources."""
 
     def __init__(
-        self, store: Store, clock: Clock, snapshots: Snapshots, readers: Mapping[SourceKind, SourceReader]
+        self, store: Store, clock: Clock, snapshots: SnapshotPublisher, readers: Mapping[SourceKind, SourceReader]
     ) -> None:
         self._store = store
         self._clock = clock
         self._snapshots = snapshots
         self._readers = readers
 
-    async def list_known(self) -> list[Known]:
+    async def list_known(self) -> list[SourceListing]:
         """By id."""
         async with self._store.work(write=False) as work:
             states = {state.source_id: state for state in await work.sources.list_states()}
-            return [Known(source, states.get(source.id)) for source in await work.sources.list_sources()]
+            return [SourceListing(source, states.get(source.id)) for source in await work.sources.list_sources()]
 
-    async def get(self, source_id: str) -> Known:
+    async def get(self, source_id: str) -> SourceListing:
         """Raises NotFound."""
         found = next((known for known in await self.list_known() if known.source.id == source_id), None)
         if found is None:
-            raise missing(source_id)
+            raise source_not_found(source_id)
         return found
 
-    async def add(self, location: str, given: Change, *, source_id: str = "") -> Source:
+    async def add(self, location: str, given: SourceChange, *, source_id: str = "") -> Source:
         """Without an id it is named after the repository or folder. Raises InvalidInput, and Conflict for an id or an
         output folder that is taken.
         """
@@ -85,20 +85,20 @@ class Catalog:
         self._snapshots.forget_status()
         return source
 
-    async def edit(self, source_id: str, change: Change) -> Source:
+    async def edit(self, source_id: str, change: SourceChange) -> Source:
         """What was read stays in the snapshot until the next sync, but no talk of a channel that it is not any more.
         Raises NotFound, and as `add`.
         """
         async with self._store.work() as work:
             known = await work.sources.find(source_id)
             if known is None:
-                raise missing(source_id)
+                raise source_not_found(source_id)
             source = replace(_changed(known, change), updated_at=self._clock.now())
             check_source(source)
             await _put(work.sources, source)
             left_talk = known.kind is SourceKind.ARCHIVE and source.location != known.location
             if left_talk:
-                await work.sources.put_state(withheld(source.id))
+                await work.sources.put_state(withheld_state(source.id))
         self._snapshots.forget_status()
         if left_talk:
             await self._snapshots.publish()
@@ -108,7 +108,7 @@ class Catalog:
         """Its files are in no snapshot from now on. Raises NotFound."""
         async with self._store.work() as work:
             if not await work.sources.remove(source_id):
-                raise missing(source_id)
+                raise source_not_found(source_id)
         for reader in self._readers.values():
             await reader.forget([source_id])
         await self._snapshots.publish()
@@ -120,13 +120,13 @@ def name_after(location: str) -> str:
     return _NO_ID.sub("-", last.removesuffix(".git")).strip("-._")[:40] or "source"
 
 
-def missing(source_id: str) -> NotFound:
+def source_not_found(source_id: str) -> NotFound:
     return NotFound(
         f"There is no source '{source_id}'.", code="source_not_found", fix="`denizen sources list` shows them."
     )
 
 
-def _changed(source: Source, change: Change) -> Source:
+def _changed(source: Source, change: SourceChange) -> Source:
     kind, location = source.kind, source.location
     if change.location is not None:
         kind, location = read_location(change.location, change.kind)

@@ -15,12 +15,12 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NotFound, Unavailable
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.snapshot import Remote
+from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import SyncRun, SyncStatus
 from denizen.engine.knowledge.index import INDEX
-from denizen.engine.knowledge.reading import RETRIES, WAIT_S, Outcome, Reading, Sleep
-from denizen.engine.knowledge.snapshots import Snapshots
-from denizen.engine.knowledge.sources import missing
+from denizen.engine.knowledge.reading import RETRIES, WAIT_S, ReadingOutcome, Sleep, SourceReadings
+from denizen.engine.knowledge.snapshots import SnapshotPublisher
+from denizen.engine.knowledge.sources import source_not_found
 from denizen.ports.durable import Durable
 from denizen.ports.source import Library, Progress, SnapshotRemote
 from denizen.ports.store import Store
@@ -28,11 +28,11 @@ from denizen.ports.store import Store
 _log = logging.getLogger("denizen.knowledge")
 
 
-class Pushing:
+class SnapshotPush:
     """`remote` is asked each time."""
 
     def __init__(
-        self, library: Library, repository: SnapshotRemote, remote: Callable[[], Remote], *, sleep: Sleep
+        self, library: Library, repository: SnapshotRemote, remote: Callable[[], RemoteRepository], *, sleep: Sleep
     ) -> None:
         self._library = library
         self._repository = repository
@@ -51,7 +51,7 @@ class Pushing:
             return f"{error.message} {error.why} {error.fix}".strip()
         return ""
 
-    async def _insist(self, remote: Remote) -> None:
+    async def _insist(self, remote: RemoteRepository) -> None:
         attempt = 0
         while True:
             try:
@@ -86,9 +86,12 @@ class _Order:
 
     def to_json(self) -> JsonObject:
         return {
-            "id": self.id, "sources": list(self.sources), "reset": self.reset, "push": self.push,
+            "id": self.id,
+            "sources": list(self.sources),
+            "reset": self.reset,
+            "push": self.push,
             "started_at": self.started_at.isoformat(),
-        }  # fmt: skip
+        }
 
     @classmethod
     def of_json(cls, payload: Mapping[str, Any]) -> _Order:
@@ -101,18 +104,18 @@ class _Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SyncDeps:
     """What a sync does, in this order."""
 
-    reading: Reading
-    snapshots: Snapshots
-    pushing: Pushing
+    reading: SourceReadings
+    snapshots: SnapshotPublisher
+    pushing: SnapshotPush
 
 
-class Sync:
+class KnowledgeSync:
     """One for a process. `register` comes before the durable log is opened."""
 
-    def __init__(self, store: Store, durable: Durable, clock: Clock, work: Work, *, sleep: Sleep) -> None:
+    def __init__(self, store: Store, durable: Durable, clock: Clock, work: SyncDeps, *, sleep: Sleep) -> None:
         self._store = store
         self._durable = durable
         self._clock = clock
@@ -143,7 +146,7 @@ class Sync:
             known = [source.id for source in await work.sources.list_sources()]
         for each in only:
             if each not in known:
-                raise missing(each)
+                raise source_not_found(each)
         if not known:
             raise InvalidInput(
                 "There is nothing to read.",
@@ -208,7 +211,7 @@ class Sync:
         outcomes = await self._durable.gather(
             *((f"read {each}", partial(self._read, order, each)) for each in order.sources)
         )
-        told = [Outcome(**cast("dict[str, Any]", outcome)) for outcome in outcomes]
+        told = [ReadingOutcome(**cast("dict[str, Any]", outcome)) for outcome in outcomes]
         snapshot = await self._durable.step("publish", partial(self._publish, order))
         pushed = await self._durable.step("push", self._pushing.push) if order.push and snapshot else ""
         return await self._durable.step("end", partial(self._end, order, told, str(snapshot), str(pushed)))
@@ -236,7 +239,7 @@ class Sync:
         self._tell_published()
         return snapshot
 
-    async def _end(self, order: _Order, outcomes: Sequence[Outcome], snapshot: str, not_pushed: str) -> Json:
+    async def _end(self, order: _Order, outcomes: Sequence[ReadingOutcome], snapshot: str, not_pushed: str) -> Json:
         skipped = {outcome.source_id: outcome.error for outcome in outcomes if outcome.skipped}
         failed = {outcome.source_id: outcome.error for outcome in outcomes if outcome.error and not outcome.skipped}
         status = SyncStatus.DONE
@@ -275,10 +278,13 @@ class Sync:
 
 def _run_to_json(run: SyncRun) -> Json:
     return {
-        "ended_at": run.ended_at.isoformat() if run.ended_at else None, "status": run.status.value,
-        "snapshot": run.snapshot, "changed": list(run.changed), "failed": run.failed,
+        "ended_at": run.ended_at.isoformat() if run.ended_at else None,
+        "status": run.status.value,
+        "snapshot": run.snapshot,
+        "changed": list(run.changed),
+        "failed": run.failed,
         "skipped": run.skipped,
-    }  # fmt: skip
+    }
 
 
 def _run_of_json(run: SyncRun, result: Json) -> SyncRun:
@@ -301,7 +307,7 @@ FindProgress = Callable[[], Progress | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class SyncProgress:
     """`progress` is of each source that this process has begun to read, and of the search index while this process
     makes it; of a run elsewhere there is none.
     """
@@ -314,15 +320,15 @@ class Stand:
         return self.run.ended_at is not None and INDEX not in self.progress
 
 
-async def follow(
-    sync: Sync, run_id: str, indexing: FindProgress, *, sleep: Sleep = anyio.sleep
-) -> AsyncGenerator[Stand]:
+async def follow_sync(
+    sync: KnowledgeSync, run_id: str, indexing: FindProgress, *, sleep: Sleep = anyio.sleep
+) -> AsyncGenerator[SyncProgress]:
     """The last one is the end of the run, or of indexing it. Raises NotFound."""
-    told: Stand | None = None
+    told: SyncProgress | None = None
     while True:
         progress = sync.progress(run_id)  # before the run: what comes to an end in between is told with it
         run, indexed = await sync.get(run_id), indexing()
-        stand = Stand(run, progress if indexed is None else {**progress, INDEX: indexed})
+        stand = SyncProgress(run, progress if indexed is None else {**progress, INDEX: indexed})
         if stand != told:
             told = stand
             yield stand

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, ToolResultPart, calls_of, text_of
+from denizen.domain.message import ImagePart, Role, TextPart, ToolCallPart, ToolResultPart, join_text, list_calls
 from denizen.domain.prompt import PromptMessage, Stability
-from denizen.engine.loop.steps import Steps
+from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.prompt.gather import TurnContext
-from denizen.engine.prompt.notes import behind
-from denizen.engine.prompt.system_prompt import fit, passing, tell_results
-from denizen.engine.tools.toolbox import SMALL_MODEL_TOOLS, Toolbox, Wish, resolve
+from denizen.engine.prompt.notes import append_notes
+from denizen.engine.prompt.system_prompt import fit_to_model, tell_results, transient_note
+from denizen.engine.tools.toolbox import SMALL_MODEL_TOOLS, Toolbox, ToolRequest, resolve_tools
 from denizen.ports.model import ModelReply, ModelRequest, ToolChoice
 
 IDENTICAL_ROUNDS = 3
@@ -29,7 +29,7 @@ _ANSWER_NOW = "Answer now, in plain text, with what you have. No more tools."
 _NUDGE = "Use one of your tools to do this instead of describing it."
 
 
-async def run_loop(context: TurnContext, steps: Steps, history: Sequence[PromptMessage]) -> str:
+async def run_loop(context: TurnContext, steps: TurnSteps, history: Sequence[PromptMessage]) -> str:
     """The answer's text. `history` ends with the message to answer. Raises what the model raises."""
     limits = context.agent.limits
     messages = list(history)
@@ -47,9 +47,9 @@ async def run_loop(context: TurnContext, steps: Steps, history: Sequence[PromptM
         if text_only and names and number > 1:
             notes.append(_ANSWER_NOW)
         reply = await _ask(context, steps, messages, toolbox, "none" if text_only else "auto", notes)
-        calls = () if text_only else calls_of(reply.parts)
+        calls = () if text_only else list_calls(reply.parts)
         if not calls:
-            text = text_of(reply.parts).strip()
+            text = join_text(reply.parts).strip()
             if text and names and not text_only and not steps.call_count and nudges < limits.nudges:
                 nudges += 1
                 messages += _nudged(reply, _nudge_text(limits.nudge_text, last=nudges == limits.nudges))
@@ -63,18 +63,18 @@ async def run_loop(context: TurnContext, steps: Steps, history: Sequence[PromptM
         steps.retract()
         if rounds[-IDENTICAL_ROUNDS:] == [rounds[-1]] * IDENTICAL_ROUNDS:
             break
-        streak = 0 if text_of(reply.parts).strip() else streak + 1
+        streak = 0 if join_text(reply.parts).strip() else streak + 1
         messages += await _act(steps, reply, calls, toolbox)
     return await _force(context, steps, messages)
 
 
-async def _tools(context: TurnContext, steps: Steps, made: Sequence[ToolCallPart]) -> Toolbox:
+async def _tools(context: TurnContext, steps: TurnSteps, made: Sequence[ToolCallPart]) -> Toolbox:
     """Those of the session, and what the calls of this turn have found (VW8)."""
     can, session = context.model.capabilities, context.turn.session_id
     if not can.takes_tools:
         return Toolbox({})
-    wish = Wish(context.question, steps.selections.of(session), made, SMALL_MODEL_TOOLS if can.small else 0)
-    toolbox = await resolve(context.agent, context.generation.toolsets, wish)
+    wish = ToolRequest(context.question, steps.selections.of(session), made, SMALL_MODEL_TOOLS if can.small else 0)
+    toolbox = await resolve_tools(context.agent, context.generation.toolsets, wish)
     if toolbox.chosen:
         steps.selections.keep(session, toolbox.chosen)
     return toolbox
@@ -90,7 +90,7 @@ def must_answer(number: int, max_steps: int, tool_only_streak: int) -> bool:
 
 async def _ask(
     context: TurnContext,
-    steps: Steps,
+    steps: TurnSteps,
     messages: Sequence[PromptMessage],
     toolbox: Toolbox,
     choice: ToolChoice,
@@ -99,7 +99,9 @@ async def _ask(
     """The tools stay in the request even when none may be called: they are part of the cached prefix."""
     request = ModelRequest(
         segments=context.segments,
-        messages=fit(_laid(context, messages, map(passing, notes)), context.model.capabilities, native=True),
+        messages=fit_to_model(
+            _laid(context, messages, map(transient_note, notes)), context.model.capabilities, native=True
+        ),
         tools=toolbox.specs,
         tool_choice=choice,
         max_output_tokens=context.max_output_tokens,
@@ -116,10 +118,12 @@ def _laid(
 ) -> list[PromptMessage]:
     """What a participant does with tools is in no later prompt of it."""
     promise = Stability.SESSION if context.voice is None else Stability.TURN
-    return behind(messages, [*context.notes, *notes], promise)
+    return append_notes(messages, [*context.notes, *notes], promise)
 
 
-async def _act(steps: Steps, reply: ModelReply, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> list[PromptMessage]:
+async def _act(
+    steps: TurnSteps, reply: ModelReply, calls: Sequence[ToolCallPart], toolbox: Toolbox
+) -> list[PromptMessage]:
     results = (*await steps.call(calls[:MAX_CALLS_PER_STEP], toolbox), *map(_unrun, calls[MAX_CALLS_PER_STEP:]))
     steps.keep(Role.ASSISTANT, reply.parts)
     steps.keep(Role.TOOL, results)
@@ -132,12 +136,14 @@ def _unrun(call: ToolCallPart) -> ToolResultPart:
     return ToolResultPart(call.id, call.tool, text, is_error=True)
 
 
-async def _force(context: TurnContext, steps: Steps, messages: Sequence[PromptMessage]) -> str:
+async def _force(context: TurnContext, steps: TurnSteps, messages: Sequence[PromptMessage]) -> str:
     """One more request, in which tools do not exist: some servers let a model call them although it was told not to."""
     request = ModelRequest(
         segments=context.segments,
-        messages=fit(
-            [*tell_results(messages), *context.notes, passing(_ANSWER_NOW)], context.model.capabilities, native=False
+        messages=fit_to_model(
+            [*tell_results(messages), *context.notes, transient_note(_ANSWER_NOW)],
+            context.model.capabilities,
+            native=False,
         ),
         tool_choice="none",
         max_output_tokens=context.max_output_tokens,
@@ -146,21 +152,21 @@ async def _force(context: TurnContext, steps: Steps, messages: Sequence[PromptMe
         reasoning=context.agent.reasoning,
     )
     reply = await steps.ask(request, "final")
-    text = text_of(reply.parts).strip()
+    text = join_text(reply.parts).strip()
     if text:
         return _finish(steps, reply, text)
     steps.keep(Role.ASSISTANT, (TextPart(APOLOGY),))
     return APOLOGY
 
 
-def _finish(steps: Steps, reply: ModelReply, text: str) -> str:
+def _finish(steps: TurnSteps, reply: ModelReply, text: str) -> str:
     kept = tuple(part for part in reply.parts if not isinstance(part, ToolCallPart))
     steps.keep(Role.ASSISTANT, kept)
     return text
 
 
 def _nudged(reply: ModelReply, nudge: str) -> list[PromptMessage]:
-    return [PromptMessage(Role.ASSISTANT, reply.parts), passing(nudge)]
+    return [PromptMessage(Role.ASSISTANT, reply.parts), transient_note(nudge)]
 
 
 def _nudge_text(custom: str, *, last: bool) -> str:

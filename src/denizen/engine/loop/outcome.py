@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.events import TurnFinished
-from denizen.domain.gap import MAX_CHARS, Gap, GapKind
+from denizen.domain.gap import MAX_CHARS, GapKind, KnowledgeGap
 from denizen.domain.ids import derive
 from denizen.domain.principal import PrincipalKind
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.turn import Turn, TurnStatus
-from denizen.engine.knowledge.citations import Evidence
-from denizen.engine.knowledge.proof import Answer, Proofs, Prover
-from denizen.engine.loop.step_record import Beside
-from denizen.engine.loop.steps import Steps
+from denizen.engine.knowledge.citations import TurnEvidence
+from denizen.engine.knowledge.proof import AnswerProver, ProvedAnswer, TurnProofs
+from denizen.engine.loop.step_record import ReplyExtras
+from denizen.engine.loop.steps import TurnSteps
 from denizen.engine.memory.keeper import is_private
 from denizen.engine.prompt.gather import TurnContext
 from denizen.ports.store import Work
@@ -26,15 +26,17 @@ from denizen.ports.store import Work
 PEOPLE = frozenset({PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.API_KEY, PrincipalKind.LOCAL})
 
 
-def open_proofs(prover: Prover | None, context: TurnContext, history: Sequence[PromptMessage]) -> Proofs:
+def open_proofs(prover: AnswerProver | None, context: TurnContext, history: Sequence[PromptMessage]) -> TurnProofs:
     """For the texts of a turn. Without a prover they stay as they are."""
-    evidence, agent = Evidence(history), context.agent
+    evidence, agent = TurnEvidence(history), context.agent
     if prover is None:
-        return Proofs(evidence)
+        return TurnProofs(evidence)
     return prover.open(evidence, agent.name, style=agent.style.citations, read_own=context.generation.read_own)
 
 
-async def keep_answer(work: Work, turn: Turn, context: TurnContext, evidence: Evidence, answer: Answer) -> None:
+async def keep_answer(
+    work: Work, turn: Turn, context: TurnContext, evidence: TurnEvidence, answer: ProvedAnswer
+) -> None:
     """With the end of the turn; twice is once."""
     await work.citations.add(turn.id, answer.citations)
     kind = _kind_of_gap(evidence, answer)
@@ -43,7 +45,7 @@ async def keep_answer(work: Work, turn: Turn, context: TurnContext, evidence: Ev
         return
     private = turn.principal.kind is not PrincipalKind.PLATFORM_USER or await is_private(work, context.scope)
     await work.gaps.add(
-        Gap(
+        KnowledgeGap(
             id=derive("gap", turn.id)[:14],
             agent=turn.agent,
             question=question,
@@ -57,7 +59,7 @@ async def keep_answer(work: Work, turn: Turn, context: TurnContext, evidence: Ev
     )
 
 
-def _kind_of_gap(evidence: Evidence, answer: Answer) -> GapKind | None:
+def _kind_of_gap(evidence: TurnEvidence, answer: ProvedAnswer) -> GapKind | None:
     if answer.is_unknown:
         return GapKind.UNKNOWN
     is_proved = any(each.doubt is None for each in answer.citations)
@@ -68,7 +70,7 @@ _log = logging.getLogger("denizen.turn")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """A reply, or a safe sentence about the failure with the family of its error and what to do."""
 
     status: TurnStatus
@@ -77,44 +79,63 @@ class Outcome:
     failure_code: str = ""
     failure_family: str = ""
     failure_fix: str = ""
-    answer: Answer | None = None
+    answer: ProvedAnswer | None = None
     """What the reply was made of, with what it cites."""
     error: DenizenError | None = None
     """For the log."""
 
 
-def failure_of(error: DenizenError | TimeoutError) -> Outcome:
+def describe_failure(error: DenizenError | TimeoutError) -> TurnOutcome:
     """What an error means for the turn that it ended."""
     if isinstance(error, TimeoutError):
         error = Unavailable("This took too long, so I stopped.", code="turn_timeout")
     text = error.message if not error.why else f"{error.message} ({error.why})"
-    return Outcome(
-        TurnStatus.FAILED, failure=text, failure_code=error.code, failure_family=error.family, failure_fix=error.fix,
+    return TurnOutcome(
+        TurnStatus.FAILED,
+        failure=text,
+        failure_code=error.code,
+        failure_family=error.family,
+        failure_fix=error.fix,
         error=error,
-    )  # fmt: skip
+    )
 
 
-def finished(turn: Turn, beside: Beside | None = None) -> TurnFinished:
+def finished_event(turn: Turn, beside: ReplyExtras | None = None) -> TurnFinished:
     """The last event of a turn, from its record and what came besides its text."""
-    beside = beside or Beside()
+    beside = beside or ReplyExtras()
     return TurnFinished(
-        turn.id, turn.status, turn.reply, turn.failure, turn.failure_code, turn.usage, turn.failure_family,
-        turn.failure_fix, beside.images, beside.thoughts,
-    )  # fmt: skip
+        turn.id,
+        turn.status,
+        turn.reply,
+        turn.failure,
+        turn.failure_code,
+        turn.usage,
+        turn.failure_family,
+        turn.failure_fix,
+        beside.images,
+        beside.thoughts,
+    )
 
 
-def report(turn: Turn, steps: Steps | None, duration_ms: int, error: DenizenError | None = None) -> None:
+def log_turn(turn: Turn, steps: TurnSteps | None, duration_ms: int, error: DenizenError | None = None) -> None:
     """The canonical line: one a turn, nothing of what was said. `error` is what it failed by."""
     usage, failed = turn.usage, {"context": error.context} if error and error.context else {}
     _log.info(
         "turn",
         extra={
-            "turn": turn.id, "agent": turn.agent, "model": turn.model, "status": str(turn.status),
-            "failure": turn.failure_code, "route": turn.route.complexity.value if turn.route else "",
+            "turn": turn.id,
+            "agent": turn.agent,
+            "model": turn.model,
+            "status": str(turn.status),
+            "failure": turn.failure_code,
+            "route": turn.route.complexity.value if turn.route else "",
             "steps": steps.number if steps else 0,
-            "calls": steps.call_count if steps else 0, "input_tokens": usage.input_tokens,
-            "cached_tokens": usage.cache_read_tokens, "output_tokens": usage.output_tokens,
-            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd), "duration_ms": duration_ms,
+            "calls": steps.call_count if steps else 0,
+            "input_tokens": usage.input_tokens,
+            "cached_tokens": usage.cache_read_tokens,
+            "output_tokens": usage.output_tokens,
+            "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
+            "duration_ms": duration_ms,
             **failed,
         },
-    )  # fmt: skip
+    )

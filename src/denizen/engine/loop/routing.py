@@ -11,22 +11,22 @@ from typing import Any, cast
 
 import anyio
 
-from denizen.domain.agent import Sampling
+from denizen.domain.agent import SamplingSettings
 from denizen.domain.budget import WhenExhausted
 from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json, JsonObject
-from denizen.domain.message import ImagePart, Part, Role, TextPart, text_of
+from denizen.domain.message import ImagePart, Part, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage, Segment
 from denizen.domain.routing import (
     FALLBACK,
     MODELS,
     Complexity,
-    Earlier,
+    PreviousRoute,
     Route,
-    find_earlier,
+    find_previous_route,
     is_follow_up,
     keep_route,
-    read_route,
+    parse_route,
     route_from_json,
     route_to_json,
     scale_steps,
@@ -34,10 +34,10 @@ from denizen.domain.routing import (
 from denizen.domain.subject import ROUTED_CHARS, Subject
 from denizen.domain.turn import Step
 from denizen.domain.usage import Usage, usage_from_json, usage_to_json
-from denizen.engine.budget.budgets import Budgets, Payer, scopes_of
-from denizen.engine.budget.side_completion import hear
-from denizen.engine.intake.opening import ROUTED, Opened
-from denizen.engine.loop.services import Services
+from denizen.engine.budget.budgets import Payer, TurnBudget, turn_scopes
+from denizen.engine.budget.side_completion import complete
+from denizen.engine.intake.opening import ROUTED, OpenTurn
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.prompt.notes import load_subject
 from denizen.engine.runtime.choices import list_aliases
 from denizen.engine.runtime.generation import Generation
@@ -77,7 +77,7 @@ def routing_request(question: str, said: str, subject: Subject | None) -> ModelR
         segments=(Segment("router", _RULES),),
         messages=(PromptMessage(Role.USER, (TextPart(_tell(question, said, subject)),), "question"),),
         max_output_tokens=MAX_OUTPUT_TOKENS,
-        sampling=Sampling(temperature=0.0),
+        sampling=SamplingSettings(temperature=0.0),
         output_schema=_SCHEMA,
         output_name="route",
     )
@@ -97,15 +97,15 @@ def _tell(question: str, said: str, subject: Subject | None) -> str:
     return f"<question>\n{body}\n</question>"
 
 
-def read_answer(reply: ModelReply) -> Route:
+def parse_routing_answer(reply: ModelReply) -> Route:
     """Raises ValueError for whatever is no whole answer within its limits (inventory S2)."""
     if reply.finish_reason != "stop":
         raise ValueError(f"it ended with {reply.finish_reason}")
-    text = text_of(reply.parts)
+    text = join_text(reply.parts)
     start = text.find("{")
     if start < 0:
         raise ValueError("it is no JSON object")
-    return read_route(cast("Mapping[str, Any]", json.JSONDecoder().raw_decode(text, start)[0]))
+    return parse_route(cast("Mapping[str, Any]", json.JSONDecoder().raw_decode(text, start)[0]))
 
 
 PURPOSE = "route"
@@ -123,7 +123,7 @@ _log = logging.getLogger("denizen.routing")
 
 
 @dataclass(frozen=True, slots=True)
-class Routed:
+class RoutingResult:
     """`asked` is the request to the router, if there was one: step 0 of the turn."""
 
     route: Route | None = None
@@ -135,7 +135,7 @@ class Routed:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RoutingModels:
     """The model that sorts, and the models by alias among which it does."""
 
     router: Model
@@ -151,37 +151,37 @@ class _Sorted:
     duration_ms: int = 0
 
 
-class Router:
+class ModelRouter:
     """For all turns of this process."""
 
-    def __init__(self, services: Services, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, services: EngineServices, *, timeout_s: float = TIMEOUT_S) -> None:
         self._services = services
         self._timeout_s = timeout_s
 
-    async def find_route(self, opened: Opened, generation: Generation) -> Routed:
+    async def find_route(self, opened: OpenTurn, generation: Generation) -> RoutingResult:
         """Within the turn's durable run. Which turns have this step was decided when they were opened."""
         if not opened.turn.options.get(ROUTED):
-            return Routed()
+            return RoutingResult()
         recorded = await self._services.durable.step("route", lambda: self._find(opened, generation))
         row = cast("Mapping[str, Any]", recorded)
         if not row:
-            return Routed()
-        return Routed(route_from_json(row), self._step(opened, row["asked"]) if row["asked"] else None)
+            return RoutingResult()
+        return RoutingResult(route_from_json(row), self._step(opened, row["asked"]) if row["asked"] else None)
 
-    async def plan_request(self, opened: Opened, generation: Generation) -> tuple[Model, ModelRequest] | None:
+    async def plan_request(self, opened: OpenTurn, generation: Generation) -> tuple[Model, ModelRequest] | None:
         """What would be asked; None when nobody would be."""
         choice = plan_choice(generation.models) if opened.turn.options.get(ROUTED) else None
-        question = text_of(opened.trigger.parts).strip()
+        question = join_text(opened.trigger.parts).strip()
         earlier, said = await self._load_earlier(opened)
         if choice is None or not question or is_follow_up(question, earlier, self._services.clock.now()):
             return None
         return choice.router, routing_request(question, said, await load_subject(self._services.store, opened))
 
-    async def _find(self, opened: Opened, generation: Generation) -> Json:
+    async def _find(self, opened: OpenTurn, generation: Generation) -> Json:
         limits, choice = generation.agent(opened.turn.agent).limits, plan_choice(generation.models)
         if choice is None:
             return {}
-        now, question = self._services.clock.now(), text_of(opened.trigger.parts).strip()
+        now, question = self._services.clock.now(), join_text(opened.trigger.parts).strip()
         earlier, said = await self._load_earlier(opened)
         if earlier is not None and is_follow_up(question, earlier, now):
             found = _Sorted(keep_route(earlier))
@@ -192,9 +192,9 @@ class Router:
         route = replace(found.route, model=_able(found.route.model, choice, opened.trigger.parts))
         return {**route_to_json(route), "asked": _asked_to_json(found, now)}
 
-    async def _sort(self, opened: Opened, generation: Generation, choice: Choice, said: str) -> _Sorted:
+    async def _sort(self, opened: OpenTurn, generation: Generation, choice: RoutingModels, said: str) -> _Sorted:
         subject = await load_subject(self._services.store, opened)
-        request = routing_request(text_of(opened.trigger.parts).strip(), said, subject)
+        request = routing_request(join_text(opened.trigger.parts).strip(), said, subject)
         started_s = self._services.clock.monotonic_s()
         found = _Sorted(FALLBACK)
         try:
@@ -204,33 +204,32 @@ class Router:
             found = replace(
                 found, model=reply.model, finish_reason=reply.finish_reason, usage=reply.usage, duration_ms=took_ms
             )
-            return replace(found, route=read_answer(reply))
+            return replace(found, route=parse_routing_answer(reply))
         except (DenizenError, TimeoutError, ValueError, RecursionError) as error:
             _log.warning(
-                "the router gave no route: %s", error or type(error).__name__,
+                "the router gave no route: %s",
+                error or type(error).__name__,
                 extra={"turn": opened.turn.id, "model": choice.router.name},
-            )  # fmt: skip
+            )
             return found
 
-    async def _ask(self, opened: Opened, generation: Generation, model: Model, request: ModelRequest) -> ModelReply:
+    async def _ask(self, opened: OpenTurn, generation: Generation, model: Model, request: ModelRequest) -> ModelReply:
         """Counted at once: the turn may end before it has steps. No other model stands in for a cheap one."""
         turn = opened.turn
         policy = replace(generation.budgets, when_exhausted=WhenExhausted.STOP, of_agents={})
         place, models = opened.place, generation.models
-        payer = Payer(
-            turn.id, turn.agent, turn.principal, place.platform, scopes_of(turn, place), policy, models
-        )  # fmt: skip
-        budgets = Budgets(payer, self._services.store, self._services.live, self._services.clock)
+        payer = Payer(turn.id, turn.agent, turn.principal, place.platform, turn_scopes(turn, place), policy, models)
+        budgets = TurnBudget(payer, self._services.store, self._services.live, self._services.clock)
         async with budgets.paying(0, model, request) as payment:
-            reply = await hear(payment)
+            reply = await complete(payment)
             await budgets.settle_early(payment, reply.usage)
         return reply
 
-    def _step(self, opened: Opened, row: Mapping[str, Any]) -> Step:
+    def _step(self, opened: OpenTurn, row: Mapping[str, Any]) -> Step:
         usage, at = usage_from_json(row["usage"]), datetime.fromisoformat(row["at"])
         return Step(opened.turn.id, 0, row["model"], PURPOSE, row["finish_reason"], usage, row["duration_ms"], at)
 
-    async def _load_earlier(self, opened: Opened) -> tuple[Earlier | None, str]:
+    async def _load_earlier(self, opened: OpenTurn) -> tuple[PreviousRoute | None, str]:
         """What the turn before in this session was routed to, and how its answer ended."""
         turn, trigger = opened.turn, opened.trigger
         if not turn.session_id or trigger.sequence == 1:
@@ -240,10 +239,10 @@ class Router:
         answers = [each for each in tail if each.role is Role.ASSISTANT and each.turn_id != turn.id]
         if not answers:
             return None, ""
-        return find_earlier(answers[-1]), answers[-1].text[-MAX_BEFORE_CHARS:]
+        return find_previous_route(answers[-1]), answers[-1].text[-MAX_BEFORE_CHARS:]
 
 
-def plan_choice(models: Models) -> Choice | None:
+def plan_choice(models: Models) -> RoutingModels | None:
     """None where there is nothing to choose, or the one that would sort is the built-in model, which is slow."""
     aliases = list_aliases(models)
     found = {alias: models.get(alias) for alias in MODELS if alias in aliases}
@@ -251,10 +250,10 @@ def plan_choice(models: Models) -> Choice | None:
         return None
     router = models.get(CHEAP) if CHEAP in aliases else next(iter(found.values()))
     is_embedded = any(info.is_embedded for info in models.list_models() if info.name == router.name)
-    return None if is_embedded else Choice(router, found)
+    return None if is_embedded else RoutingModels(router, found)
 
 
-def _able(model: str, choice: Choice, parts: Sequence[Part]) -> str:
+def _able(model: str, choice: RoutingModels, parts: Sequence[Part]) -> str:
     """The next stronger one that can see the pictures of the question, if any can; else a weaker one."""
     place = MODELS.index(model)
     nearest = [name for name in (*MODELS[place:], *reversed(MODELS[:place])) if name in choice.models]

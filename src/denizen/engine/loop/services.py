@@ -6,35 +6,35 @@ from dataclasses import dataclass, field
 
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
-from denizen.engine.gate.executor import Gate
+from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
-from denizen.engine.knowledge.proof import Prover
+from denizen.engine.knowledge.proof import AnswerProver
 from denizen.engine.memory.keeper import MemoryKeeper
-from denizen.engine.prompt.room_transcript import BlockTexts
-from denizen.engine.runtime.agent_settings import Assistant
+from denizen.engine.prompt.room_transcript import BlockTextCache
+from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
 from denizen.engine.runtime.generation import Generation
-from denizen.engine.runtime.live_events import Live
-from denizen.engine.tools.toolbox import Selections
+from denizen.engine.runtime.live_events import LiveEvents
+from denizen.engine.tools.toolbox import SessionSelections
 from denizen.ports.durable import Durable
 from denizen.ports.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Services:
+class EngineServices:
     """What the engine is built from; the same for every turn."""
 
     store: Store
     durable: Durable
-    live: Live
-    gate: Gate
+    live: LiveEvents
+    gate: ToolExecutor
     clock: Clock
-    texts: BlockTexts = field(default_factory=BlockTexts)
-    selections: Selections = field(default_factory=Selections)
+    texts: BlockTextCache = field(default_factory=BlockTextCache)
+    selections: SessionSelections = field(default_factory=SessionSelections)
     memories: MemoryKeeper | None = None
     observer: Observer | None = None
-    prover: Prover | None = None
+    prover: AnswerProver | None = None
     """Of what answers cite; None where there are no documents."""
-    assistant: Assistant | None = None
+    assistant: AgentSettingsOverlay | None = None
 
     async def configured(self, generation: Generation, agent: AgentName) -> Generation:
         """The generation in which the agent is as its owner has set it besides the configuration."""

@@ -15,12 +15,12 @@ from typing import Any, cast
 from denizen.domain.ids import CallId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.message import ImagePart, Part, Role, ThinkingPart, ToolCallPart, parts_from_json, parts_to_json
-from denizen.domain.taint import to_json
+from denizen.domain.taint import taint_to_json
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.turn import CallRecord, Turn
 from denizen.domain.usage import Usage, usage_to_json
 from denizen.domain.verdict import Decision, Verdict
-from denizen.engine.gate.executor import Outcome
+from denizen.engine.gate.executor import CallOutcome
 from denizen.engine.runtime.generation import Generation
 from denizen.ports.model import FinishReason, ModelReply
 from denizen.ports.store import Store
@@ -28,7 +28,7 @@ from denizen.ports.toolset import InnerCall, Trail
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallAnswer:
     """What the model is told of a call."""
 
     text: str
@@ -37,13 +37,13 @@ class Answer:
     duration_ms: int
 
 
-def refusal(text: str) -> Answer:
+def refusal_answer(text: str) -> CallAnswer:
     """Of a call that never reached the gate, because there was nothing valid to decide about."""
     verdict = Verdict(Decision.DENY, Tier.HARMLESS, "not a valid call", "arguments")
-    return Answer(text, is_error=True, verdict=verdict, duration_ms=0)
+    return CallAnswer(text, is_error=True, verdict=verdict, duration_ms=0)
 
 
-def outcome_to_json(outcome: Outcome, reads: frozenset[Taint], trail: Trail) -> JsonObject:
+def outcome_to_json(outcome: CallOutcome, reads: frozenset[Taint], trail: Trail) -> JsonObject:
     """`reads` is what the tool's own results hold; the trail has what its inner calls have read, cost and done."""
     result = outcome.result
     return {
@@ -52,15 +52,15 @@ def outcome_to_json(outcome: Outcome, reads: frozenset[Taint], trail: Trail) -> 
         "is_error": result.is_error,
         "data": dict(result.data),
         "duration_ms": outcome.duration_ms,
-        "taint": to_json(reads | trail.taint),
+        "taint": taint_to_json(reads | trail.taint),
         "observed": usage_to_json(trail.usage),
         "inner": [_inner_to_json(inner) for inner in trail.inner or ()],
     }
 
 
-def answer_from_json(row: Mapping[str, Any]) -> Answer:
+def answer_from_json(row: Mapping[str, Any]) -> CallAnswer:
     """Of an outcome, or of a call within one."""
-    return Answer(row["text"], row["is_error"], verdict_from_json(row), row["duration_ms"])
+    return CallAnswer(row["text"], row["is_error"], verdict_from_json(row), row["duration_ms"])
 
 
 def verdict_from_json(row: Mapping[str, Any]) -> Verdict:
@@ -125,7 +125,7 @@ class CallPlace:
     at: datetime
 
 
-def record_of(call: ToolCallPart, answer: Answer, place: CallPlace, *, cached: bool) -> CallRecord:
+def make_call_record(call: ToolCallPart, answer: CallAnswer, place: CallPlace, *, cached: bool) -> CallRecord:
     return CallRecord(
         place.turn_id,
         place.step,
@@ -173,14 +173,14 @@ LATEST = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class ReplyExtras:
     """`images` are data URIs."""
 
     images: tuple[str, ...] = ()
     reasoning: tuple[str, ...] = ()
 
-    def __add__(self, more: Beside) -> Beside:
-        return Beside((*self.images, *more.images), (*self.reasoning, *more.reasoning))
+    def __add__(self, more: ReplyExtras) -> ReplyExtras:
+        return ReplyExtras((*self.images, *more.images), (*self.reasoning, *more.reasoning))
 
     @property
     def thoughts(self) -> str:
@@ -197,22 +197,22 @@ class Beside:
         return rows
 
 
-def beside_of(parts: Iterable[Part], *, with_reasoning: bool) -> Beside:
+def find_reply_extras(parts: Iterable[Part], *, with_reasoning: bool) -> ReplyExtras:
     """In the parts of one reply."""
     given = tuple(parts)
     thoughts = (part.text.strip() for part in given if isinstance(part, ThinkingPart)) if with_reasoning else ()
-    return Beside(
+    return ReplyExtras(
         tuple(part.url for part in given if isinstance(part, ImagePart)), tuple(text for text in thoughts if text)
     )
 
 
-async def load_beside(store: Store, turn: Turn, generation: Generation) -> Beside:
+async def load_reply_extras(store: Store, turn: Turn, generation: Generation) -> ReplyExtras:
     """Of a turn that has ended, from its messages."""
     agent = generation.agents.get(turn.agent)
     async with store.work(write=False) as work:
         messages = await work.messages.list_tail(turn.session_id, limit=LATEST)
-    found = Beside()
+    found = ReplyExtras()
     for message in messages:
         if message.turn_id == turn.id and message.role is Role.ASSISTANT:
-            found += beside_of(message.parts, with_reasoning=agent is not None and agent.show_reasoning)
+            found += find_reply_extras(message.parts, with_reasoning=agent is not None and agent.show_reasoning)
     return found

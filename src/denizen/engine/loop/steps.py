@@ -16,69 +16,60 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, ToolFinished, ToolStarted
 from denizen.domain.ids import MessageId, derive
 from denizen.domain.json import Json
-from denizen.domain.message import (
-    Author,
-    Message,
-    Part,
-    Role,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    calls_of,
-)
-from denizen.domain.prompt_messages import to_store, without_payloads
-from denizen.domain.routing import ROUTE, kept_with
-from denizen.domain.taint import META, from_json, to_json
+from denizen.domain.message import Author, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart, list_calls
+from denizen.domain.prompt_messages import omit_payloads, shorten_to_store
+from denizen.domain.routing import ROUTE, route_meta
+from denizen.domain.taint import META, taint_from_json, taint_to_json
 from denizen.domain.tool import Origin, ToolCall
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step
 from denizen.domain.usage import Usage, usage_from_json
-from denizen.engine.budget.budgets import Budgets, Payer, Payment, scopes_of
-from denizen.engine.knowledge.citations import Evidence
-from denizen.engine.knowledge.proof import Proofs
-from denizen.engine.loop.services import Services
+from denizen.engine.budget.budgets import Payer, Payment, TurnBudget, turn_scopes
+from denizen.engine.knowledge.citations import TurnEvidence
+from denizen.engine.knowledge.proof import TurnProofs
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.loop.step_record import (
-    Answer,
-    Beside,
+    CallAnswer,
     CallPlace,
+    ReplyExtras,
     answer_from_json,
-    beside_of,
+    find_reply_extras,
     inner_records,
+    make_call_record,
     outcome_to_json,
-    record_of,
-    refusal,
+    refusal_answer,
     reply_from_json,
     reply_to_json,
 )
 from denizen.engine.prompt.caching import describe
 from denizen.engine.prompt.gather import TurnContext
 from denizen.engine.prompt.session_history import LARGE_REQUEST_TOKENS, USED
-from denizen.engine.prompt.transcript_messages import guarded
-from denizen.engine.runtime.audit_log import of_record
+from denizen.engine.prompt.transcript_messages import filter_impersonation
+from denizen.engine.runtime.audit_log import call_event
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
-from denizen.engine.tools.toolbox import Selections, Toolbox
+from denizen.engine.tools.toolbox import SessionSelections, Toolbox
 from denizen.ports.durable import Stepping
 from denizen.ports.model import ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Work
 from denizen.ports.toolset import Trail
 
 
-class Steps:
+class TurnSteps:
     """Makes steps, keeps count, and holds what is not written yet. One per turn."""
 
     def __init__(
         self,
         context: TurnContext,
-        services: Services,
+        services: EngineServices,
         stepping: Stepping | None = None,
         *,
-        proofs: Proofs | None = None,
+        proofs: TurnProofs | None = None,
     ) -> None:
         self._context = context
         self._services = services
         self._budgets = _budgets_of(context, services)
         self._stepping = stepping or services.durable
-        self._cache: dict[str, Answer] = {}
+        self._cache: dict[str, CallAnswer] = {}
         self._messages: list[Message] = []
         self._before: list[Step] = []
         self._steps: list[Step] = []
@@ -96,9 +87,9 @@ class Steps:
         """What foreign text the turn has read so far."""
         self.shown: list[Mapping[str, Any]] = []
         """What results show to people, in the order of the calls (`domain/extras`)."""
-        self.beside = Beside()
+        self.beside = ReplyExtras()
         """What the model gave besides text."""
-        self._proofs = proofs or Proofs(Evidence())
+        self._proofs = proofs or TurnProofs(TurnEvidence())
         self.evidence = self._proofs.evidence
 
     @property
@@ -106,7 +97,7 @@ class Steps:
         return self._context
 
     @property
-    def selections(self) -> Selections:
+    def selections(self) -> SessionSelections:
         return self._services.selections
 
     def count(self, step: Step) -> None:
@@ -123,7 +114,7 @@ class Steps:
         self._note_prompt(request)
         recorded = await self._stepping.step(f"model:{self.number}", lambda: self._request(request, show=show))
         reply, duration_ms = reply_from_json(cast("Mapping[str, Any]", recorded))
-        self.beside += beside_of(reply.parts, with_reasoning=show and self._context.agent.show_reasoning)
+        self.beside += find_reply_extras(reply.parts, with_reasoning=show and self._context.agent.show_reasoning)
         self.usage += reply.usage
         self._input_tokens = reply.usage.input_tokens
         self.answered_by = reply.model
@@ -139,7 +130,7 @@ class Steps:
                 self._services.clock.now(),
             )
         )
-        if self._budgets.is_limited and calls_of(reply.parts):
+        if self._budgets.is_limited and list_calls(reply.parts):
             await self.settle()  # tools may take longer than a reservation lasts
         return reply
 
@@ -156,10 +147,7 @@ class Steps:
         voice = self._context.voice if show else None
         guard = voice.guard() if voice else None
         said, proof = "", self._proofs.begin()
-        async with (
-            self._paying(request) as payment,
-            aclosing(payment.model.stream(request)) as events,
-        ):
+        async with self._paying(request) as payment, aclosing(payment.model.stream(request)) as events:
             async for event in events:
                 match event:
                     case TextDelta() | ThinkingDelta():
@@ -175,7 +163,7 @@ class Steps:
                     case ModelReply():
                         payment.is_answered = True
                         self._show(await proof.feed(guard.finish() if guard else "") + await proof.finish())
-                        reply = guarded(event, voice) if voice else event
+                        reply = filter_impersonation(event, voice) if voice else event
                         return reply_to_json(reply, self._since_ms(started))
                 if guard and guard.is_hit:
                     payment.is_answered = True
@@ -217,8 +205,8 @@ class Steps:
             row = cast("Mapping[str, Any]", recorded)
             self._cache[p.key] = answer_from_json(row)
             self.usage += usage_from_json(row.get("observed") or {})
-            self.taint |= from_json(row.get("taint"))
-            self._data[p.asked.id] = without_payloads(row.get("data"))
+            self.taint |= taint_from_json(row.get("taint"))
+            self._data[p.asked.id] = omit_payloads(row.get("data"))
             self.evidence.add(p.asked.args, self._cache[p.key].text, row.get("data"))
             if row.get("data") and not row["is_error"]:
                 self.shown.append(row["data"])
@@ -229,7 +217,7 @@ class Steps:
             if p.refused is not None and toolbox.find(p.asked.tool) is not None:
                 self._tell_refused(p, p.refused)
             cached = p.refused is None and fresh.get(p.key) is not p
-            self._calls.append(record_of(p.asked, answer, self._place(p), cached=cached))
+            self._calls.append(make_call_record(p.asked, answer, self._place(p), cached=cached))
         if any(not p.reusable for p in waiting):
             # Something may have changed: what was read before may be read anew.
             self._cache.clear()
@@ -239,11 +227,13 @@ class Steps:
         bound = toolbox.find(call.tool)
         if bound is None:
             known = ", ".join(toolbox.tools) or "none"
-            return _Prepared(call, position, "", refused=refusal(f"There is no tool '{call.tool}'. Tools: {known}."))
+            return _Prepared(
+                call, position, "", refused=refusal_answer(f"There is no tool '{call.tool}'. Tools: {known}.")
+            )
         try:
             args = check_arguments(bound.spec, call.args)
         except ArgumentsError as problem:
-            return _Prepared(call, position, "", refused=refusal(str(problem)))
+            return _Prepared(call, position, "", refused=refusal_answer(str(problem)))
         key = f"{call.tool}\x00{json.dumps(args, sort_keys=True)}"
         if not bound.spec.read_only:
             key = f"{key}\x00{self.number}.{position}"
@@ -270,7 +260,7 @@ class Steps:
 
         return _Prepared(call, position, key, action=action, reusable=bound.spec.read_only)
 
-    def _tell_refused(self, prepared: _Prepared, answer: Answer) -> None:
+    def _tell_refused(self, prepared: _Prepared, answer: CallAnswer) -> None:
         """Whoever watches sees it like a call that failed; nothing ran."""
         call, turn, live = prepared.asked, self._context.turn, self._services.live
         live.publish(turn.id, ToolStarted(call.id, call.tool, call.args))
@@ -286,11 +276,11 @@ class Steps:
                 turn.conversation_id,
                 role,
                 author,
-                to_store(parts, role, self._context.agent.storing),
+                shorten_to_store(parts, role, self._context.agent.storing),
                 self._services.clock.now(),
                 session_id=turn.session_id,
                 turn_id=turn.id,
-                meta=self._meta_of(role, parts) | ({META: to_json(self.taint)} if self.taint else {}),
+                meta=self._meta_of(role, parts) | ({META: taint_to_json(self.taint)} if self.taint else {}),
             )
         )
 
@@ -306,7 +296,7 @@ class Steps:
         route, used = self._context.turn.route, self._input_tokens
         meta: dict[str, Json] = {USED: used} if used > LARGE_REQUEST_TOKENS else {}
         if route is not None:
-            meta[ROUTE] = kept_with(route, self._context.keep_s)
+            meta[ROUTE] = route_meta(route, self._context.keep_s)
         return meta
 
     async def save(self) -> None:
@@ -323,7 +313,7 @@ class Steps:
         for prompt in self._prompts:
             await work.turns.add_prompt(prompt)
         self._audited = [
-            of_record(record, self._context.turn) for record in self._calls if await work.turns.add_call(record)
+            call_event(record, self._context.turn) for record in self._calls if await work.turns.add_call(record)
         ]
         for message in self._messages:
             await work.messages.add(message)
@@ -359,14 +349,19 @@ class Steps:
         return CallPlace(self._context.turn.id, self.number, prepared.position, self._services.clock.now())
 
 
-def _budgets_of(context: TurnContext, services: Services) -> Budgets:
+def _budgets_of(context: TurnContext, services: EngineServices) -> TurnBudget:
     turn, generation = context.turn, context.generation
     place = context.scope.place
     payer = Payer(
-        turn.id, turn.agent, turn.principal, place.platform, scopes_of(turn, place), generation.budgets,
+        turn.id,
+        turn.agent,
+        turn.principal,
+        place.platform,
+        turn_scopes(turn, place),
+        generation.budgets,
         generation.models,
-    )  # fmt: skip
-    return Budgets(payer, services.store, services.live, services.clock)
+    )
+    return TurnBudget(payer, services.store, services.live, services.clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,5 +370,5 @@ class _Prepared:
     position: int
     key: str
     action: Callable[[], Awaitable[Json]] | None = None
-    refused: Answer | None = None
+    refused: CallAnswer | None = None
     reusable: bool = False

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from denizen.domain.message import FilePart, ImagePart, Part, TextPart, ToolCallPart, ToolResultPart
 from denizen.domain.mirror import FORGOTTEN
-from denizen.domain.taint import of_stored
-from denizen.engine.runtime.choices import reset_at
+from denizen.domain.taint import find_message_taint
+from denizen.engine.runtime.choices import find_reset_time
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import Found
@@ -20,7 +20,7 @@ MAX_READ = 200
 """Messages at once."""
 
 
-class Recall:
+class SessionHistorySearch:
     """The stored messages of one conversation."""
 
     def __init__(self, store: Store) -> None:
@@ -30,14 +30,14 @@ class Recall:
         """Newest first; at most `limit` messages that contain all the words. The turn's own messages are left out."""
         async with self._store.work(write=False) as work:
             hits = await work.messages.search(words, conversation_ids=[scope.conversation_id], limit=limit + 1)
-            reset = await reset_at(work, scope.agent, scope.conversation_id)
+            reset = await find_reset_time(work, scope.agent, scope.conversation_id)
         found = [
             hit
             for hit in hits
             if hit.message.turn_id != scope.turn_id and (reset is None or hit.message.created_at > reset)
         ][:limit]
         for hit in found:
-            scope.trail.taint |= of_stored(hit.message)
+            scope.trail.taint |= find_message_taint(hit.message)
         return [Found(hit.message.author.name, hit.message.created_at, hit.excerpt) for hit in found]
 
     async def read(self, scope: CallScope, first: int, last: int) -> Sequence[Found]:
@@ -50,7 +50,7 @@ class Recall:
             if first > last or session.agent != scope.agent:
                 return []
             tail = await work.messages.list_tail(session.id, limit=last - first + 1, before=last + 1)
-            reset = await reset_at(work, scope.agent, scope.conversation_id)
+            reset = await find_reset_time(work, scope.agent, scope.conversation_id)
         read = [
             message
             for message in tail
@@ -61,7 +61,7 @@ class Recall:
             and (reset is None or message.created_at > reset)
         ]
         for message in read:
-            scope.trail.taint |= of_stored(message)
+            scope.trail.taint |= find_message_taint(message)
         return [Found(m.author.name, m.created_at, "\n".join(map(_words, m.parts)), m.sequence) for m in read]
 
 

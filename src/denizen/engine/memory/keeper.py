@@ -25,7 +25,7 @@ from denizen.domain.memory import (
     ID_CHARS,
     MAX_CHARS,
     MAX_MEMORIES,
-    Hearing,
+    Audience,
     Memory,
     RecallPolicy,
     may_come_up,
@@ -34,8 +34,8 @@ from denizen.domain.memory import (
 from denizen.domain.principal import PrincipalKind, RoleName
 from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.room import RoomKind
-from denizen.engine.embedding.embedder import Meaning
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.embedding.embedder import BudgetedEmbedder
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.ports.memory import MEMORIES, Vector
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
@@ -55,9 +55,9 @@ class MemoryKeeper:
     """One for a process."""
 
     store: Store
-    channels: Channels
+    channels: ConnectedAccounts
     clock: Clock
-    meaning: Meaning = field(default_factory=Meaning)
+    meaning: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
     policy: Callable[[], RecallPolicy] = field(default=RecallPolicy)
     written: Callable[[AgentName, str], Awaitable[str]] | None = None
     """What people have written about a principal, by its key, for an agent."""
@@ -146,11 +146,11 @@ class MemoryKeeper:
 
     async def embed(self, memories: Sequence[Memory]) -> bool:
         """Makes their vectors, when there is an embedder; False when it did not answer, and it is done later."""
-        meant = await self.meaning.of_texts([memory.text for memory in memories])
+        meant = await self.meaning.embed_texts([memory.text for memory in memories])
         if meant is None:
             return False
         rows = [
-            Vector(MEMORIES, shelf_of(memory.agent, memory.owner), memory.id, meant.model, data)
+            Vector(MEMORIES, vector_collection(memory.agent, memory.owner), memory.id, meant.model, data)
             for memory, data in zip(memories, meant.vectors, strict=True)
         ]
         async with self.store.work() as work:
@@ -175,16 +175,16 @@ class MemoryKeeper:
             await anyio.sleep(EMBED_PAUSE_S)
 
     async def _rank_by_meaning(self, scope: CallScope, question: str) -> list[str]:
-        asked = await self.meaning.of_question(question)
+        asked = await self.meaning.embed_question(question)
         if asked is None:
             return []
-        shelves = [shelf_of(scope.agent, scope.principal.key), shelf_of(scope.agent, CORE)]
+        shelves = [vector_collection(scope.agent, scope.principal.key), vector_collection(scope.agent, CORE)]
         async with self.store.work(write=False) as work:
             near = await work.vectors.find_nearest(MEMORIES, shelves, asked.model, asked.vector, limit=2 * MAX_MEMORIES)
         return [each.key for each in near if each.similarity >= self.policy().similarity]
 
 
-def shelf_of(agent: AgentName, owner: str) -> str:
+def vector_collection(agent: AgentName, owner: str) -> str:
     """What is searched at once: what one agent keeps of one owner."""
     return derive("shelf", agent, owner)
 
@@ -267,11 +267,11 @@ class _ScopedMemory:
         return found
 
 
-async def _find_hearing(work: Work, scope: CallScope) -> Hearing:
+async def _find_hearing(work: Work, scope: CallScope) -> Audience:
     """Without the rooms, which are not free to ask for."""
     place = scope.place
     room = place.thread or place.channel
-    return Hearing(place.platform, room, await is_private(work, scope))
+    return Audience(place.platform, room, await is_private(work, scope))
 
 
 async def is_private(work: Work, scope: CallScope) -> bool:
@@ -305,7 +305,7 @@ async def _is_still(work: Work, memory: Memory) -> bool:
     return now is not None and now.text == memory.text
 
 
-def _check_core(scope: CallScope, hearing: Hearing) -> None:
+def _check_core(scope: CallScope, hearing: Audience) -> None:
     if not _is_admin(scope):
         raise _core_is_for_admins()
     if hearing.private or scope.principal.kind is not PrincipalKind.PLATFORM_USER:

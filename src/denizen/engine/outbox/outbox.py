@@ -18,16 +18,16 @@ from anyio.abc import TaskGroup
 
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, TurnId, fresh
-from denizen.domain.speaking import is_silence
+from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import TurnStatus
-from denizen.engine.intake.opening import UNWANTED, Opened, end_unwanted
-from denizen.engine.outbox.plan import NOT_SHOWN, Ending, Said, plan_deliveries, plan_said
-from denizen.engine.outbox.sending import Preview, find_sent
-from denizen.engine.runtime.audit_log import of_delivery
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.intake.opening import UNWANTED, OpenTurn, end_unwanted
+from denizen.engine.outbox.plan import NOT_SHOWN, Announcement, TurnEnding, plan_announcement, plan_deliveries
+from denizen.engine.outbox.sending import LivePreview, find_sent
+from denizen.engine.runtime.audit_log import delivery_event
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Runtime
 from denizen.ports.channel import Channel, Names
 from denizen.ports.reception import Claim
@@ -63,20 +63,20 @@ class _Rounds:
     again: set[Place] = field(default_factory=set[Place])
 
 
-class Outbox:
+class DeliveryOutbox:
     """One for all accounts; `run` is called once for each that is connected."""
 
-    def __init__(self, runtime: Runtime, store: Store, clock: Clock, channels: Channels) -> None:
+    def __init__(self, runtime: Runtime, store: Store, clock: Clock, channels: ConnectedAccounts) -> None:
         self._runtime = runtime
         self._store = store
         self._clock = clock
         self._channels = channels
         self._rounds: dict[tuple[str, AgentName], _Rounds] = {}
-        self._previews: dict[TurnId, Preview] = {}
+        self._previews: dict[TurnId, LivePreview] = {}
 
     # --- planning ----------------------------------------------------------------------------------------------------
 
-    async def plan(self, opened: Opened, shown: Sequence[Mapping[str, Any]] = ()) -> list[Delivery]:
+    async def plan(self, opened: OpenTurn, shown: Sequence[Mapping[str, Any]] = ()) -> list[Delivery]:
         """What the closed turn owes; nothing when its reply is not for a platform."""
         owed = opened.owed
         if owed is None:
@@ -90,7 +90,7 @@ class Outbox:
             async with self._store.work(write=False) as work:
                 earlier = await work.outbox.list_of_turn(owed.supersedes)
         manners = self._runtime.current.manners_of(place.platform, owed.account)
-        ending = Ending(turn, place, owed, manners, names, shown, earlier)
+        ending = TurnEnding(turn, place, owed, manners, names, shown, earlier)
         return plan_deliveries(ending, now=self._clock.now())
 
     async def _find_names(self, place: Place, account: AgentName, text: str) -> Names:
@@ -109,14 +109,14 @@ class Outbox:
         if rounds is not None:
             rounds.work.set()
 
-    async def say(self, channel: Channel, said: Said) -> bool:
+    async def say(self, channel: Channel, said: Announcement) -> bool:
         """Owes a text that no turn gave, and claims its message in the same moment. False, and nothing is owed, when it
         was to be the first word about that message and is not.
         """
         now = self._clock.now()
         claim = Claim(channel.agent, channel.platform, said.about, refusal=said.refusal)
         manners = self._runtime.current.manners_of(channel.platform, channel.agent)
-        deliveries = plan_said(said, channel, manners, now=now)
+        deliveries = plan_announcement(said, channel, manners, now=now)
         async with self._store.work() as work:
             is_first = bool(await work.reception.claim([claim], now=now))
             if said.is_first and not is_first:
@@ -232,8 +232,8 @@ class Outbox:
         extra = {"agent": channel.agent, "turn": delivery.turn_id, "code": error.code, "why": error.explain()}
         content = delivery.content
         text = content.text or (NOT_SHOWN if delivery.position == 0 else "")
-        plain = Content(text, ping_users=content.ping_users, ping_roles=content.ping_roles)
-        if isinstance(error, NotFound) or content in (plain, Content()) or not text:
+        plain = MessageContent(text, ping_users=content.ping_users, ping_roles=content.ping_roles)
+        if isinstance(error, NotFound) or content in (plain, MessageContent()) or not text:
             _log.warning("delivery failed", extra=extra)
             await self._end(delivery, DeliveryState.FAILED, failure=error.explain())
             return
@@ -250,7 +250,7 @@ class Outbox:
             return ""
         if delivery.kind is DeliveryKind.CARD_END:
             return await self._end_card(channel, delivery)
-        if delivery.platform_id and content == Content():
+        if delivery.platform_id and content == MessageContent():
             await channel.delete(place, delivery.platform_id)
             return ""
         if delivery.position == 0:
@@ -303,9 +303,9 @@ class Outbox:
 
     # --- previews ----------------------------------------------------------------------------------------------------
 
-    def open_preview(self, channel: Channel, turn_id: TurnId, place: Place, *, reply_to: str) -> Preview:
+    def open_preview(self, channel: Channel, turn_id: TurnId, place: Place, *, reply_to: str) -> LivePreview:
         """The turn's live preview, which its answer will replace."""
-        return self._previews.setdefault(turn_id, Preview(self._store, channel, turn_id, place, reply_to=reply_to))
+        return self._previews.setdefault(turn_id, LivePreview(self._store, channel, turn_id, place, reply_to=reply_to))
 
     async def sweep_previews(self, channel: Channel) -> None:
         """Takes away previews of turns that ended without an answer: stopped, or lost in a crash."""
@@ -347,4 +347,4 @@ class Outbox:
         async with self._store.work() as work:
             await work.outbox.update(delivery)
             if delivery.state is DeliveryState.SENT and delivery.kind in _AUDITED:
-                await work.audit.add([of_delivery(delivery, self._clock.now())])
+                await work.audit.add([delivery_event(delivery, self._clock.now())])

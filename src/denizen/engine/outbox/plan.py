@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from denizen.domain.attachments import collect_extras
 from denizen.domain.attention import Manners
 from denizen.domain.conversation import Place
 from denizen.domain.data_uri import extract_data_uris, strip_markers
-from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState, delivery_id
-from denizen.domain.extras import extras_of
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent, delivery_id
 from denizen.domain.ids import turn_id
 from denizen.domain.pings import link_pings
 from denizen.domain.reasoning import reasoning_text
-from denizen.domain.split import split
-from denizen.domain.turn import Owed, Turn, TurnStatus
+from denizen.domain.split import split_text
+from denizen.domain.turn import ReplyTarget, Turn, TurnStatus
 from denizen.ports.channel import Channel, Names
 
 _SAFE = frozenset({"InvalidInput", "NotFound", "Exhausted", "NotAllowed"})
@@ -60,46 +60,48 @@ def failure_text(turn: Turn, manners: Manners) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class TurnEnding:
     """Everything that the plan depends on. `earlier` are the messages of the turn that this one supersedes."""
 
     turn: Turn
     place: Place
-    owed: Owed
+    owed: ReplyTarget
     manners: Manners
     names: Names
     shown: Sequence[Mapping[str, Any]] = ()
     earlier: Sequence[Delivery] = ()
 
 
-def plan_deliveries(ending: Ending, *, now: datetime) -> list[Delivery]:
+def plan_deliveries(ending: TurnEnding, *, now: datetime) -> list[Delivery]:
     """Nothing for a turn that was stopped; otherwise the answer's pieces, or a notice and a reaction."""
     turn, manners = ending.turn, ending.manners
     match turn.status:
         case TurnStatus.DONE:
-            contents = plan_contents(turn.reply, ending.names, manners, ending.shown) or [Content(NOTHING)]
+            contents = plan_contents(turn.reply, ending.names, manners, ending.shown) or [MessageContent(NOTHING)]
             planned = _in_order(ending, DeliveryKind.ANSWER, contents, now)
         case TurnStatus.FAILED:
             text = failure_text(turn, manners)
-            notice = [Content(text)] if manners.failure_text or ending.owed.ticket else []
+            notice = [MessageContent(text)] if manners.failure_text or ending.owed.ticket else []
             planned = _in_order(ending, DeliveryKind.NOTICE, notice, now)
             if manners.reactions.failed and ending.owed.reply_to:
-                mark = Content(manners.reactions.failed)
+                mark = MessageContent(manners.reactions.failed)
                 planned += _in_order(ending, DeliveryKind.REACTION, [mark], now)
         case _:
             return []
     return _over_earlier(planned, ending.earlier)
 
 
-def plan_contents(text: str, names: Names, manners: Manners, shown: Iterable[Mapping[str, Any]] = ()) -> list[Content]:
+def plan_contents(
+    text: str, names: Names, manners: Manners, shown: Iterable[Mapping[str, Any]] = ()
+) -> list[MessageContent]:
     """A text as messages that fit the platform."""
     unmarked = strip_markers(text)
     found = extract_data_uris(unmarked.text)
     pinged = link_pings(found.text, names.users, roles=names.roles)
-    pieces = split(pinged.text, limit=manners.message_limit, collapse_blank_lines=not manners.keep_blank_lines)
+    pieces = split_text(pinged.text, limit=manners.message_limit, collapse_blank_lines=not manners.keep_blank_lines)
     users, roles = pinged.user_ids, pinged.role_ids
     contents = [
-        Content(
+        MessageContent(
             piece,
             ping_users=frozenset(user for user in users if f"<@{user}>" in piece),
             ping_roles=frozenset(role for role in roles if f"<@&{role}>" in piece),
@@ -108,13 +110,13 @@ def plan_contents(text: str, names: Names, manners: Manners, shown: Iterable[Map
     ]
     given = list(shown)
     front = [
-        Content(reasoning_text(str(row["reasoning"]), limit_chars=manners.message_limit))
+        MessageContent(reasoning_text(str(row["reasoning"]), limit_chars=manners.message_limit))
         for row in given
         if row.get("reasoning")
     ]
-    extras = extras_of([*given, *unmarked.results], found.uris)
+    extras = collect_extras([*given, *unmarked.results], found.uris)
     if not extras:
-        return [*front, *(contents or ([Content(NOTHING)] if front else []))]
+        return [*front, *(contents or ([MessageContent(NOTHING)] if front else []))]
     if contents:
         first, *others = extras
         last = replace(contents[-1], embeds=first.embeds, files=first.files, buttons=first.buttons)
@@ -122,15 +124,25 @@ def plan_contents(text: str, names: Names, manners: Manners, shown: Iterable[Map
     return [*front, *extras]
 
 
-def _in_order(ending: Ending, kind: DeliveryKind, contents: Sequence[Content], now: datetime) -> list[Delivery]:
+def _in_order(
+    ending: TurnEnding, kind: DeliveryKind, contents: Sequence[MessageContent], now: datetime
+) -> list[Delivery]:
     turn, owed = ending.turn, ending.owed
     return [
         Delivery(
-            delivery_id(turn.id, kind, position), turn.id, position, kind, owed.account, ending.place, content, now,
-            reply_to=owed.reply_to if position == 0 or kind is DeliveryKind.REACTION else "", ticket=owed.ticket,
+            delivery_id(turn.id, kind, position),
+            turn.id,
+            position,
+            kind,
+            owed.account,
+            ending.place,
+            content,
+            now,
+            reply_to=owed.reply_to if position == 0 or kind is DeliveryKind.REACTION else "",
+            ticket=owed.ticket,
         )
         for position, content in enumerate(contents)
-    ]  # fmt: skip
+    ]
 
 
 _PIECES = (DeliveryKind.ANSWER, DeliveryKind.NOTICE, DeliveryKind.PREVIEW)
@@ -147,16 +159,20 @@ def _over_earlier(planned: list[Delivery], earlier: Sequence[Delivery]) -> list[
     first = pieces[0]
     surplus = [
         replace(
-            first, id=delivery_id(first.turn_id, first.kind, number), position=number, content=Content(), reply_to="",
+            first,
+            id=delivery_id(first.turn_id, first.kind, number),
+            position=number,
+            content=MessageContent(),
+            reply_to="",
             platform_id=old.platform_id,
         )
         for number, old in enumerate(sent[len(taken) :], len(pieces))
-    ]  # fmt: skip
+    ]
     return [*kept, *surplus, *(d for d in planned if d.kind is DeliveryKind.REACTION)]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Announcement:
     """`about` is the message that it replies to, `sign` an emoji to put on that. `is_first`: only when nothing was
     decided about the message before; `refusal` is what is remembered of it. With a `key` it is one of several things
     said about that message, and that is what names it.
@@ -171,15 +187,22 @@ class Said:
     key: str = ""
 
 
-def plan_said(said: Said, channel: Channel, manners: Manners, *, now: datetime) -> list[Delivery]:
+def plan_announcement(said: Announcement, channel: Channel, manners: Manners, *, now: datetime) -> list[Delivery]:
     """The text in pieces, of which the first is a reply, and the sign."""
     turn = turn_id(channel.agent, channel.platform, f"said:{said.key or said.about}")
     owed = [(DeliveryKind.NOTICE, at, piece) for at, piece in enumerate(plan_contents(said.text, Names(), manners))]
-    owed += [(DeliveryKind.REACTION, 0, Content(said.sign))] if said.sign else []
+    owed += [(DeliveryKind.REACTION, 0, MessageContent(said.sign))] if said.sign else []
     return [
         Delivery(
-            delivery_id(turn, kind, position), turn, position, kind, channel.agent, said.place, content, now,
+            delivery_id(turn, kind, position),
+            turn,
+            position,
+            kind,
+            channel.agent,
+            said.place,
+            content,
+            now,
             reply_to=said.about if position == 0 else "",
         )
         for kind, position, content in owed
-    ]  # fmt: skip
+    ]

@@ -16,16 +16,16 @@ from zoneinfo import ZoneInfo
 import anyio
 
 from denizen.domain.clock import Clock
-from denizen.domain.delivery import Content, Delivery, DeliveryKind, delivery_id
+from denizen.domain.delivery import Delivery, DeliveryKind, MessageContent, delivery_id
 from denizen.domain.errors import Exhausted, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName, fresh, turn_id
-from denizen.domain.moment import read_moment
+from denizen.domain.moment import parse_moment
 from denizen.domain.pings import link_pings
 from denizen.domain.principal import Principal, PrincipalKind
-from denizen.domain.prompt_messages import zone_of
+from denizen.domain.prompt_messages import agent_timezone
 from denizen.domain.reminder import MAX_AHEAD, MAX_PENDING, MAX_TEXT_CHARS, Reminder, reminder_id, reminder_text
-from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.runtime.generation import Runtime
 from denizen.ports.channel import Channel
 from denizen.ports.store import Store
@@ -38,10 +38,12 @@ IDLE_S = 30.0
 _log = logging.getLogger("denizen.reminders")
 
 
-class Reminders:
+class ReminderService:
     """One for a process. `run` says what is due, as long as it runs."""
 
-    def __init__(self, runtime: Runtime, store: Store, clock: Clock, channels: Channels, outbox: Outbox) -> None:
+    def __init__(
+        self, runtime: Runtime, store: Store, clock: Clock, channels: ConnectedAccounts, outbox: DeliveryOutbox
+    ) -> None:
         self._runtime = runtime
         self._store = store
         self._clock = clock
@@ -69,7 +71,7 @@ class Reminders:
                 code="reminder_text",
                 fix=f"Write 1 to {MAX_TEXT_CHARS} characters.",
             )
-        due_at = read_moment(when, now=now, zone=self.zone_of(scope.agent, zone))
+        due_at = parse_moment(when, now=now, zone=self.zone_of(scope.agent, zone))
         if due_at - now > MAX_AHEAD:
             raise InvalidInput("That is too far ahead.", code="reminder_far", fix="Reminders reach a year ahead.")
         key = reminder_id(scope.idempotency_key or fresh("rem"))
@@ -101,7 +103,7 @@ class Reminders:
 
     def zone_of(self, agent: AgentName, name: str) -> ZoneInfo:
         """That of the name; the agent's own for an empty one."""
-        return ZoneInfo(name or zone_of(self._runtime.current.agent(agent)))
+        return ZoneInfo(name or agent_timezone(self._runtime.current.agent(agent)))
 
     # --- saying ------------------------------------------------------------------------------------------------------
 
@@ -162,7 +164,7 @@ def plan_reminder(reminder: Reminder, *, limit: int, now: datetime) -> Delivery:
     """One message, which pings the asker and nobody else. Pure, and the same piece whenever it is planned."""
     turn = turn_id(reminder.account, reminder.place.platform, f"reminder:{reminder.id}")
     text = link_pings(reminder_text(reminder, now=now), {}).text[:limit]
-    content = Content(text, ping_users=frozenset({reminder.user_id}))
+    content = MessageContent(text, ping_users=frozenset({reminder.user_id}))
     key = delivery_id(turn, DeliveryKind.NOTICE, 0)
     return Delivery(key, turn, 0, DeliveryKind.NOTICE, reminder.account, reminder.place, content, now)
 
@@ -190,7 +192,7 @@ def not_pending(key: str) -> NotFound:
 class _ScopedReminders:
     """`denizen.skill.ReminderAccess`."""
 
-    reminders: Reminders
+    reminders: ReminderService
     scope: CallScope
 
     async def add(self, when: str, text: str, *, zone: str = "") -> PlannedReminder:

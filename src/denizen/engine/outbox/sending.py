@@ -12,7 +12,7 @@ from datetime import datetime
 import anyio
 
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Content, Delivery, DeliveryKind, DeliveryState, delivery_id
+from denizen.domain.delivery import Delivery, DeliveryKind, DeliveryState, MessageContent, delivery_id
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import TurnId
 from denizen.domain.room import Post
@@ -43,12 +43,12 @@ async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
                 if post.nonce == delivery.nonce:
                     return post.id
                 continue
-            if delivery.kind is not DeliveryKind.CARD and any(says(post.text, card) for card in cards):
+            if delivery.kind is not DeliveryKind.CARD and any(post_matches(post.text, card) for card in cards):
                 continue
             if delivery.reply_to and delivery.kind is not DeliveryKind.CARD:
                 if post.reply_to != delivery.reply_to:
                     continue
-            elif not says(post.text, delivery.content):
+            elif not post_matches(post.text, delivery.content):
                 continue
             async with store.work(write=False) as work:
                 other = await work.outbox.find_by_platform_id(channel.platform, post.id)
@@ -69,7 +69,7 @@ async def _list_own(channel: Channel, room: str, after: str) -> AsyncGenerator[P
         after = posts[-1].id
 
 
-def says(text: str, content: Content) -> bool:
+def post_matches(text: str, content: MessageContent) -> bool:
     """Whether a message that reads like that has this content: the same but for spaces, mentions and the like."""
     read = _squeezed(text.partition(_CARD)[0] if content.embeds else text)
     first, *others = (_squeezed(part) for part in _FORM.split(content.text))
@@ -94,7 +94,7 @@ def _squeezed(text: str) -> str:
 _log = logging.getLogger("denizen.outbox")
 
 
-class Preview:
+class LivePreview:
     """One for a turn. `stop` ends it: no edit of it comes after that."""
 
     def __init__(self, store: Store, channel: Channel, turn_id: TurnId, place: Place, *, reply_to: str) -> None:
@@ -114,7 +114,7 @@ class Preview:
                 return
             try:
                 if self._message:
-                    await self._channel.edit(self._place, self._message, Content(text))
+                    await self._channel.edit(self._place, self._message, MessageContent(text))
                 else:
                     await self._begin(text, now)
             except DenizenError as error:
@@ -123,9 +123,17 @@ class Preview:
 
     async def _begin(self, text: str, now: datetime) -> None:
         delivery = Delivery(
-            delivery_id(self._turn_id, DeliveryKind.PREVIEW, 0), self._turn_id, 0, DeliveryKind.PREVIEW,
-            self._channel.agent, self._place, Content(text), now, reply_to=self._reply_to, state=DeliveryState.SENDING,
-        )  # fmt: skip
+            delivery_id(self._turn_id, DeliveryKind.PREVIEW, 0),
+            self._turn_id,
+            0,
+            DeliveryKind.PREVIEW,
+            self._channel.agent,
+            self._place,
+            MessageContent(text),
+            now,
+            reply_to=self._reply_to,
+            state=DeliveryState.SENDING,
+        )
         async with self._store.work() as work:
             earlier = [d for d in await work.outbox.list_of_turn(self._turn_id) if d.id == delivery.id]
             await work.outbox.add([delivery])
@@ -133,7 +141,7 @@ class Preview:
             await self._take_up(earlier[0], text)
             return
         self._message = await self._channel.post(
-            self._place, Content(text), nonce=delivery.nonce, reply_to=self._reply_to
+            self._place, MessageContent(text), nonce=delivery.nonce, reply_to=self._reply_to
         )
         async with self._store.work() as work:
             await work.outbox.update(replace(delivery, state=DeliveryState.SENT, platform_id=self._message))
@@ -144,7 +152,7 @@ class Preview:
         if not self._message or earlier.state is DeliveryState.WITHDRAWN:
             self._stopped = True
             return
-        await self._channel.edit(self._place, self._message, Content(text))
+        await self._channel.edit(self._place, self._message, MessageContent(text))
         async with self._store.work() as work:
             await work.outbox.update(replace(earlier, state=DeliveryState.SENT, platform_id=self._message))
 

@@ -9,39 +9,45 @@ from itertools import pairwise
 
 from denizen.domain.agent import Agent, ContextStrategy
 from denizen.domain.conversation import Place
-from denizen.domain.guard import Voice
 from denizen.domain.ids import AgentName, SessionId
-from denizen.domain.message import FilePart, ImagePart, Message, Role, TextPart, calls_of
+from denizen.domain.impersonation import SpeakerNames
+from denizen.domain.message import FilePart, ImagePart, Message, Role, TextPart, list_calls
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.prompt_messages import IMAGE_LIFE_S
-from denizen.domain.transcript import NO_TEXT, Budget, Line, name_of
-from denizen.domain.turn import Owed, Turn
+from denizen.domain.transcript import NO_TEXT, TranscriptBudget, TranscriptLine, one_line_name
+from denizen.domain.turn import ReplyTarget, Turn
 from denizen.engine.prompt.caching import pauses_between
-from denizen.engine.prompt.pictures import pictures_of
-from denizen.engine.prompt.room_transcript import Asked, BlockTexts, Talk, load_talk, load_talk_then
-from denizen.engine.prompt.transcript_messages import Manner, make_messages
-from denizen.engine.runtime.choices import reset_at
+from denizen.engine.prompt.pictures import list_pictures
+from denizen.engine.prompt.room_transcript import (
+    BlockTextCache,
+    RoomTranscript,
+    TranscriptRequest,
+    load_past_transcript,
+    load_room_transcript,
+)
+from denizen.engine.prompt.transcript_messages import TranscriptStyle, make_messages
+from denizen.engine.runtime.choices import find_reset_time
 from denizen.ports.model import Capabilities
 from denizen.ports.store import Store, Work
 
 PAGE = 100
 
 
-async def load_session(work: Work, turn: Turn, trigger: Message, own: str, limit: int) -> list[Line]:
+async def load_session(work: Work, turn: Turn, trigger: Message, own: str, limit: int) -> list[TranscriptLine]:
     """The newest that fit the limit in tokens, oldest first, without this turn's messages and questions that came
     later; of a turn that is over, without anything from behind its end.
     """
-    lines: list[Line] = []
+    lines: list[TranscriptLine] = []
     before: int | None = None
     while True:
         page = await work.messages.list_tail(turn.session_id, limit=PAGE, before=before)
         for message in reversed(page):
             is_later = message.role is Role.USER and message.sequence >= trigger.sequence
             is_later = is_later or (turn.closed_at is not None and message.created_at > turn.closed_at)
-            is_step = bool(calls_of(message.parts))  # what is said before a tool is used, nobody was shown
+            is_step = bool(list_calls(message.parts))  # what is said before a tool is used, nobody was shown
             if message.turn_id == turn.id or is_later or is_step or not message.text.strip():
                 continue
-            line = line_of_message(message, own)
+            line = message_line(message, own)
             limit -= line.tokens
             if limit < 0:
                 return lines[::-1]
@@ -51,16 +57,16 @@ async def load_session(work: Work, turn: Turn, trigger: Message, own: str, limit
         before = page[0].sequence
 
 
-def line_of_message(message: Message, own: str) -> Line:
+def message_line(message: Message, own: str) -> TranscriptLine:
     """`own` is how the agent is called. A question counts as answered with what the agent said next."""
     is_own = message.role is not Role.USER
-    name = own if is_own else name_of(str(message.meta.get("speaker") or message.author.name or "user"))
+    name = own if is_own else one_line_name(str(message.meta.get("speaker") or message.author.name or "user"))
     files = [f"[{part.name}]" for part in message.parts if isinstance(part, FilePart)]
     words = " ".join(filter(None, (message.text.strip(), *files))) or NO_TEXT
-    return Line(message.id, name, f"{name}: {words}", message.created_at, is_own)
+    return TranscriptLine(message.id, name, f"{name}: {words}", message.created_at, is_own)
 
 
-async def began_anew_at(work: Work, session_id: SessionId) -> datetime | None:
+async def find_session_start(work: Work, session_id: SessionId) -> datetime | None:
     """When the session was begun with /new: nothing from before is read. None for the first session, and before it."""
     if not session_id:
         return None
@@ -74,7 +80,7 @@ PICTURES_WITHIN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ParticipantTurn:
     """A turn that a participant is to take. `owed` is None away from platforms, `is_archived` says whether what is said
     there is kept; `room_tokens` is what the model has room for. `is_over` when it is only looked at again: then nothing
     that was said after the question is read, and no block is closed.
@@ -83,7 +89,7 @@ class Scene:
     turn: Turn
     trigger: Message
     place: Place
-    owed: Owed | None
+    owed: ReplyTarget | None
     agent: Agent
     agents: Sequence[Agent]
     is_archived: bool
@@ -101,17 +107,19 @@ class _Cuts:
 
 
 async def load_transcript(
-    store: Store, scene: Scene, texts: BlockTexts
-) -> tuple[list[PromptMessage], Voice, list[float]]:
+    store: Store, scene: ParticipantTurn, texts: BlockTextCache
+) -> tuple[list[PromptMessage], SpeakerNames, list[float]]:
     """The messages, the names in them, and the pauses between the agent's turns in seconds."""
     own = _within(scene.agent.transcript, scene.room_tokens)
-    talk = Talk((), (), ())
+    talk = RoomTranscript((), (), ())
     question = ""
     if scene.is_archived and scene.owed is not None:
         question = _asked_with(scene.trigger.platform_id)
         shared = _largest(scene.agents, scene.agent.transcript)
-        asked = Asked(scene.place, shared, own, question, await _unsaid(store, scene))
-        talk = await (load_talk_then(store, asked) if scene.is_over else load_talk(store, asked, texts))
+        asked = TranscriptRequest(scene.place, shared, own, question, await _unsaid(store, scene))
+        talk = await (
+            load_past_transcript(store, asked) if scene.is_over else load_room_transcript(store, asked, texts)
+        )
     async with store.work(write=False) as work:
         cuts = await _load_cuts(work, scene)
         above = _since([closed.lines for closed in talk.parent], cuts.above)
@@ -119,23 +127,23 @@ async def load_transcript(
         tail = [line for line in talk.tail if cuts.here is None or line.at > cuts.here or line.post == question]
         name = await _own_name(work, scene, [*blocks, tail])
         if not (above or blocks or tail):
-            limit = max(own.total, own.tail) - line_of_message(scene.trigger, name).tokens
+            limit = max(own.total, own.tail) - message_line(scene.trigger, name).tokens
             lines = await load_session(work, scene.turn, scene.trigger, name, limit)
             tail = [line for line in lines if cuts.here is None or line.at > cuts.here]
     begins_thread = not (blocks or tail) and bool(above) and above[-1][-1].post == question != ""
     if not begins_thread:
-        tail = _with_question(tail, question, line_of_message(scene.trigger, name))
+        tail = _with_question(tail, question, message_line(scene.trigger, name))
     extras = [part for part in scene.trigger.parts if not isinstance(part, TextPart)]
     if question and scene.can.image_output:
         extras = [*await _load_pictures(store, scene, question), *extras]
-    manner = Manner(scene.agent.layout, scene.agent.timestamps, scene.can)
+    manner = TranscriptStyle(scene.agent.layout, scene.agent.timestamps, scene.can)
     messages = make_messages([*above, *blocks], tail, extras, name, manner)
-    voice = Voice(name, frozenset(line.name for lines in (*above, *blocks, tail) for line in lines))
+    voice = SpeakerNames(name, frozenset(line.name for lines in (*above, *blocks, tail) for line in lines))
     said = [line for lines in (*blocks[-1:], tail) for line in lines]
     return messages, voice, pauses_between(_turns_of(said, name))
 
 
-def _turns_of(lines: Sequence[Line], own: str) -> list[tuple[datetime, datetime]]:
+def _turns_of(lines: Sequence[TranscriptLine], own: str) -> list[tuple[datetime, datetime]]:
     """When the agent was spoken to and when it had answered; the last line is the question."""
     turns: list[tuple[datetime, datetime]] = []
     for before, line in pairwise(lines):
@@ -146,13 +154,13 @@ def _turns_of(lines: Sequence[Line], own: str) -> list[tuple[datetime, datetime]
     return [*turns, *((line.at, line.at) for line in lines[-1:])]
 
 
-async def _load_pictures(store: Store, scene: Scene, question: str) -> Sequence[ImagePart]:
+async def _load_pictures(store: Store, scene: ParticipantTurn, question: str) -> Sequence[ImagePart]:
     """The last ones that were shown in the room before the question (inventory C25)."""
     place = scene.place
     async with store.work(write=False) as work:
         room = place.thread or place.channel
         posts = await work.archive.list_posts(place.platform, room, before=question, limit=PICTURES_WITHIN)
-    return pictures_of(posts, scene.turn.opened_at - timedelta(seconds=IMAGE_LIFE_S))
+    return list_pictures(posts, scene.turn.opened_at - timedelta(seconds=IMAGE_LIFE_S))
 
 
 def _asked_with(platform_id: str) -> str:
@@ -160,18 +168,18 @@ def _asked_with(platform_id: str) -> str:
     return "" if ":" in platform_id else platform_id.partition("~")[0]
 
 
-def _within(budget: Budget, room_tokens: int) -> Budget:
+def _within(budget: TranscriptBudget, room_tokens: int) -> TranscriptBudget:
     """What the model cannot read is of no use."""
     room = max(room_tokens, 0)
     return replace(budget, total=min(budget.total, room), tail=min(budget.tail, room))
 
 
-def _largest(agents: Iterable[Agent], own: Budget) -> Budget:
+def _largest(agents: Iterable[Agent], own: TranscriptBudget) -> TranscriptBudget:
     budgets = [agent.transcript for agent in agents if agent.context is ContextStrategy.TRANSCRIPT]
     return max([own, *budgets], key=lambda budget: (budget.total, budget.block_tokens))
 
 
-async def _unsaid(store: Store, scene: Scene) -> frozenset[str]:
+async def _unsaid(store: Store, scene: ParticipantTurn) -> frozenset[str]:
     """What this turn, or the one that it supersedes, has posted already."""
     turns = [scene.turn.id]
     if scene.owed is not None and scene.owed.supersedes:
@@ -181,11 +189,15 @@ async def _unsaid(store: Store, scene: Scene) -> frozenset[str]:
     return frozenset(filter(None, posted))
 
 
-async def _load_cuts(work: Work, scene: Scene) -> _Cuts:
+async def _load_cuts(work: Work, scene: ParticipantTurn) -> _Cuts:
     agent, place = scene.agent.name, scene.place
-    reset = await reset_at(work, agent, place.conversation_id)
-    anew = await began_anew_at(work, scene.turn.session_id)
-    above = await reset_at(work, agent, Place(place.platform, place.channel).conversation_id) if place.thread else None
+    reset = await find_reset_time(work, agent, place.conversation_id)
+    anew = await find_session_start(work, scene.turn.session_id)
+    above = (
+        await find_reset_time(work, agent, Place(place.platform, place.channel).conversation_id)
+        if place.thread
+        else None
+    )
     return _Cuts(_later(reset, anew), _later(above, _later(reset, anew)))
 
 
@@ -193,14 +205,14 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
     return max(one, other) if one and other else one or other
 
 
-def _since(blocks: Sequence[Sequence[Line]], cut: datetime | None) -> list[Sequence[Line]]:
+def _since(blocks: Sequence[Sequence[TranscriptLine]], cut: datetime | None) -> list[Sequence[TranscriptLine]]:
     if cut is None:
         return list(blocks)
     left = [[line for line in lines if line.at > cut] for lines in blocks]
     return [lines for lines in left if lines]
 
 
-async def _own_name(work: Work, scene: Scene, said: Iterable[Sequence[Line]]) -> str:
+async def _own_name(work: Work, scene: ParticipantTurn, said: Iterable[Sequence[TranscriptLine]]) -> str:
     """As the platform shows it, by the agent's last post here; before that as it is configured."""
     account = scene.owed.account if scene.owed else AgentName(scene.agent.name)
     looked: set[str] = set()
@@ -215,7 +227,7 @@ async def _own_name(work: Work, scene: Scene, said: Iterable[Sequence[Line]]) ->
     return account
 
 
-def _with_question(tail: Sequence[Line], question: str, told: Line) -> list[Line]:
+def _with_question(tail: Sequence[TranscriptLine], question: str, told: TranscriptLine) -> list[TranscriptLine]:
     """The question last, as it was posted or, where that is not archived, as it came."""
     asked = next((line for line in tail if question and line.post == question), told)
     return [*(line for line in tail if line is not asked), asked]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from denizen.domain.message import ImagePart, Part, Role, TextPart, calls_of
+from denizen.domain.message import ImagePart, Part, Role, TextPart, list_calls
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.room import Post
 
@@ -18,7 +18,7 @@ _GONE = TextPart("[a picture was shown here]")
 _OWN = TextPart("[the picture that you made]")
 
 
-def with_pictures(messages: Sequence[PromptMessage], limit: int = LATEST_PICTURES) -> list[PromptMessage]:
+def limit_pictures(messages: Sequence[PromptMessage], limit: int = LATEST_PICTURES) -> list[PromptMessage]:
     """The last message is the question and keeps all of its pictures; before it only the newest `limit` are left."""
     told = list(messages[-1:])
     left = limit
@@ -27,7 +27,7 @@ def with_pictures(messages: Sequence[PromptMessage], limit: int = LATEST_PICTURE
         kept: list[Part] = []
         parts: list[Part] = []
         for part in reversed(message.parts):
-            is_shown = isinstance(part, ImagePart) and left > 0 and not calls_of(message.parts)
+            is_shown = isinstance(part, ImagePart) and left > 0 and not list_calls(message.parts)
             if is_shown:
                 left -= 1
                 kept.insert(0, part)
@@ -38,7 +38,7 @@ def with_pictures(messages: Sequence[PromptMessage], limit: int = LATEST_PICTURE
     return told
 
 
-def pictures_of(posts: Sequence[Post], since: datetime, limit: int = LATEST_PICTURES) -> list[ImagePart]:
+def list_pictures(posts: Sequence[Post], since: datetime, limit: int = LATEST_PICTURES) -> list[ImagePart]:
     """Those that hang on posts, the newest `limit`, as far as their addresses still hold."""
     found = [
         ImagePart(file.url, file.media_type)

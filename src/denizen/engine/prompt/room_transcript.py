@@ -11,19 +11,19 @@ from dataclasses import dataclass, field, replace
 
 from denizen.domain.conversation import Place
 from denizen.domain.room import Post, is_newer
-from denizen.domain.trace import sha256_of
+from denizen.domain.trace import sha256_hex
 from denizen.domain.transcript import (
-    Block,
-    Budget,
-    Event,
-    Line,
-    line_of,
-    newest,
+    TranscriptBlock,
+    TranscriptBudget,
+    TranscriptEvent,
+    TranscriptLine,
+    newest_version,
     plan_blocks,
     plan_events,
     plan_view,
-    render,
-    weave,
+    post_line,
+    render_lines,
+    weave_events,
 )
 from denizen.ports.store import Store, Work
 from denizen.ports.transcripts import Stretch
@@ -35,55 +35,55 @@ _log = logging.getLogger("denizen.transcript")
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedBlock:
     """A block with its lines."""
 
-    block: Block
-    lines: tuple[Line, ...]
+    block: TranscriptBlock
+    lines: tuple[TranscriptLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
+class BlockRenewal:
     """A block that is not what it was; None when nothing of it is left."""
 
-    old: Block
-    new: Block | None
+    old: TranscriptBlock
+    new: TranscriptBlock | None
 
 
-class BlockTexts:
+class BlockTextCache:
     """The blocks read last; one for a process. What it has is believed only as long as the archive has as many posts
     there, since nothing but forgetting changes a block.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Place, int, str], tuple[Line, ...]] = {}
+        self._known: dict[tuple[Place, int, str], tuple[TranscriptLine, ...]] = {}
 
-    def find(self, place: Place, block: Block) -> tuple[Line, ...] | None:
+    def find(self, place: Place, block: TranscriptBlock) -> tuple[TranscriptLine, ...] | None:
         key = (place, block.number, block.digest)
         lines = self._known.pop(key, None)
         if lines is not None:
             self._known[key] = lines
         return lines
 
-    def put(self, place: Place, block: Block, lines: tuple[Line, ...]) -> None:
+    def put(self, place: Place, block: TranscriptBlock, lines: tuple[TranscriptLine, ...]) -> None:
         self._known[place, block.number, block.digest] = lines
         while len(self._known) > REMEMBERED:
             del self._known[next(iter(self._known))]
 
 
-def text_of_lines(lines: Sequence[Line]) -> str:
+def join_lines(lines: Sequence[TranscriptLine]) -> str:
     return "\n".join(line.text for line in lines)
 
 
-def stretch_of(place: Place, block: Block) -> Stretch:
+def block_range(place: Place, block: TranscriptBlock) -> Stretch:
     return Stretch(place.platform, block.room, block.first, block.last)
 
 
-async def close_block(work: Work, place: Place, number: int, room: str, lines: Sequence[Line]) -> Closed:
+async def close_block(work: Work, place: Place, number: int, room: str, lines: Sequence[TranscriptLine]) -> ClosedBlock:
     """The block of these lines, pinned to what the archive has now."""
     ids = [line.post for line in lines if line.post]
-    block = Block(number, room, ids[0], ids[-1], 0, "", 0, events=_events_of(lines))
-    archived = await work.transcripts.list_stretch(stretch_of(place, block))
+    block = TranscriptBlock(number, room, ids[0], ids[-1], 0, "", 0, events=_events_of(lines))
+    archived = await work.transcripts.list_stretch(block_range(place, block))
     shown = set(ids)
     block = replace(
         block,
@@ -92,38 +92,40 @@ async def close_block(work: Work, place: Place, number: int, room: str, lines: S
         left_out=tuple(each.post.id for each in archived if each.post.id not in shown),
     )
     changed = await work.transcripts.find_archived(place.platform, [event.post for event in block.events])
-    rendered = render(block, archived, {each.post.id: each for each in changed})
-    return Closed(_measured(block, rendered), rendered)
+    rendered = render_lines(block, archived, {each.post.id: each for each in changed})
+    return ClosedBlock(_measured(block, rendered), rendered)
 
 
-def _events_of(lines: Sequence[Line]) -> tuple[Event, ...]:
+def _events_of(lines: Sequence[TranscriptLine]) -> tuple[TranscriptEvent, ...]:
     return tuple(line.event for line in lines if line.event is not None)
 
 
-def _measured(block: Block, lines: Sequence[Line]) -> Block:
-    return replace(block, tokens=sum(line.tokens for line in lines), digest=sha256_of(text_of_lines(lines)))
+def _measured(block: TranscriptBlock, lines: Sequence[TranscriptLine]) -> TranscriptBlock:
+    return replace(block, tokens=sum(line.tokens for line in lines), digest=sha256_hex(join_lines(lines)))
 
 
-async def read_block(work: Work, place: Place, block: Block, texts: BlockTexts) -> tuple[Closed | None, Renewal | None]:
+async def read_block(
+    work: Work, place: Place, block: TranscriptBlock, texts: BlockTextCache
+) -> tuple[ClosedBlock | None, BlockRenewal | None]:
     """The block with its lines, and its renewal where it is not what it was; no block when nothing is left of it."""
     changed = await work.transcripts.find_archived(place.platform, [event.post for event in block.events])
     there = {each.post.id: each for each in changed}
     is_whole = all(event.post in there for event in block.events)
-    if is_whole and await work.transcripts.count_stretch(stretch_of(place, block)) == block.posts:
+    if is_whole and await work.transcripts.count_stretch(block_range(place, block)) == block.posts:
         known = texts.find(place, block)
         if known is not None:
-            return Closed(block, known), None
-    archived = await work.transcripts.list_stretch(stretch_of(place, block))
-    lines = render(block, archived, there)
+            return ClosedBlock(block, known), None
+    archived = await work.transcripts.list_stretch(block_range(place, block))
+    lines = render_lines(block, archived, there)
     events = tuple(event for event in block.events if event.post in there)
     found = _measured(replace(block, posts=len(archived), events=events), lines)
     if not any(line.post for line in lines):
-        return None, Renewal(block, None)
+        return None, BlockRenewal(block, None)
     texts.put(place, found, lines)
-    return Closed(found, lines), None if found == block else Renewal(block, found)
+    return ClosedBlock(found, lines), None if found == block else BlockRenewal(block, found)
 
 
-async def write_renewals(store: Store, place: Place, renewals: Sequence[Renewal]) -> None:
+async def write_renewals(store: Store, place: Place, renewals: Sequence[BlockRenewal]) -> None:
     """Once for each block, whoever comes first."""
     if not renewals:
         return
@@ -137,29 +139,31 @@ async def write_renewals(store: Store, place: Place, renewals: Sequence[Renewal]
                 _report(place, renewal)
 
 
-def _report(place: Place, renewal: Renewal) -> None:
+def _report(place: Place, renewal: BlockRenewal) -> None:
     """The cache of the prompt ends at this block; what it costs is to be read once more."""
     _log.warning(
         "transcript block rendered anew: something in it was forgotten",
         extra={
-            "conversation": place.conversation_id, "block": renewal.old.number, "tokens_before": renewal.old.tokens,
+            "conversation": place.conversation_id,
+            "block": renewal.old.number,
+            "tokens_before": renewal.old.tokens,
             "tokens": renewal.new.tokens if renewal.new else 0,
         },
-    )  # fmt: skip
+    )
 
 
 PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TranscriptRequest:
     """What is wanted of a room. `shared` is the largest budget of those who share its blocks, `own` that of the agent;
     `question` is the post to answer, empty when it is none; `unsaid` are posts that count as not there.
     """
 
     place: Place
-    shared: Budget
-    own: Budget
+    shared: TranscriptBudget
+    own: TranscriptBudget
     question: str = ""
     unsaid: frozenset[str] = field(default_factory=frozenset[str])
 
@@ -169,12 +173,12 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class RoomTranscript:
     """What the agent sees: blocks of the parent, of the room itself, and the tail in order."""
 
-    parent: Sequence[Closed]
-    blocks: Sequence[Closed]
-    tail: Sequence[Line]
+    parent: Sequence[ClosedBlock]
+    blocks: Sequence[ClosedBlock]
+    tail: Sequence[TranscriptLine]
 
 
 @dataclass(slots=True)
@@ -183,21 +187,21 @@ class _State:
     was said since the last block than fits the budget, so that the blocks before it are worth nothing.
     """
 
-    blocks: list[Block]
-    closing: list[tuple[Line, ...]]
-    tail: list[Line]
+    blocks: list[TranscriptBlock]
+    closing: list[tuple[TranscriptLine, ...]]
+    tail: list[TranscriptLine]
     is_torn: bool
-    snapshot: list[Block] = field(default_factory=list[Block])
-    taken: list[tuple[Line, ...]] = field(default_factory=list[tuple[Line, ...]])
+    snapshot: list[TranscriptBlock] = field(default_factory=list[TranscriptBlock])
+    taken: list[tuple[TranscriptLine, ...]] = field(default_factory=list[tuple[TranscriptLine, ...]])
 
     @property
     def changes(self) -> bool:
         return bool(self.closing or self.is_torn or self.snapshot or self.taken)
 
 
-async def load_talk(store: Store, asked: Asked, texts: BlockTexts) -> Talk:
+async def load_room_transcript(store: Store, asked: TranscriptRequest, texts: BlockTextCache) -> RoomTranscript:
     """Closes blocks when it is time for that."""
-    seen: tuple[Talk, list[Renewal]] | None = None
+    seen: tuple[RoomTranscript, list[BlockRenewal]] | None = None
     async with store.work(write=False) as work:
         state = await _read(work, asked)
         if not state.changes:
@@ -212,7 +216,7 @@ async def load_talk(store: Store, asked: Asked, texts: BlockTexts) -> Talk:
     return talk
 
 
-async def measure_talk(store: Store, asked: Asked) -> tuple[int, int]:
+async def measure_room_transcript(store: Store, asked: TranscriptRequest) -> tuple[int, int]:
     """Tokens of the blocks and of the tail that the agent would see now. Nothing is closed."""
     async with store.work(write=False) as work:
         state = await _read(work, asked)
@@ -224,7 +228,7 @@ async def measure_talk(store: Store, asked: Asked) -> tuple[int, int]:
     return sum(parent[view.parent :]) + sum(own[view.block :]), sum(tail[view.line :])
 
 
-async def load_talk_then(store: Store, asked: Asked) -> Talk:
+async def load_past_transcript(store: Store, asked: TranscriptRequest) -> RoomTranscript:
     """What was said up to the question, without blocks: for a turn that is looked at again."""
     async with store.work(write=False) as work:
         platform, room = asked.place.platform, asked.room
@@ -232,15 +236,15 @@ async def load_talk_then(store: Store, asked: Asked) -> Talk:
         question = await work.archive.find(platform, asked.question) if asked.question else None
     if question is not None and question.deleted_at is None:
         posts.append(question)
-    return Talk((), (), [line_of(post) for post in posts if post.id not in asked.unsaid])
+    return RoomTranscript((), (), [post_line(post) for post in posts if post.id not in asked.unsaid])
 
 
-async def _read(work: Work, asked: Asked) -> _State:
+async def _read(work: Work, asked: TranscriptRequest) -> _State:
     blocks = list(await work.transcripts.list_blocks(asked.place))
     own = [block for block in blocks if block.room == asked.room]
     posts, is_torn = await _posts_since(work, asked, own[-1].last if own else "")
-    said = [line_of(post) for post in posts if post.id not in asked.unsaid]
-    lines = weave(said, [] if is_torn else await _news(work, asked, own))
+    said = [post_line(post) for post in posts if post.id not in asked.unsaid]
+    lines = weave_events(said, [] if is_torn else await _news(work, asked, own))
     older, newer = _split(lines, asked.question)
     closing, waiting = plan_blocks(older, asked.shared.block_tokens)
     state = _State(blocks, closing, [*waiting, *newer], is_torn)
@@ -249,7 +253,7 @@ async def _read(work: Work, asked: Asked) -> _State:
     return state
 
 
-def _split(lines: list[Line], question: str) -> tuple[list[Line], list[Line]]:
+def _split(lines: list[TranscriptLine], question: str) -> tuple[list[TranscriptLine], list[TranscriptLine]]:
     """A block ends before the question."""
     for place, line in enumerate(lines):
         if question and line.post and not is_newer(question, line.post):
@@ -257,7 +261,7 @@ def _split(lines: list[Line], question: str) -> tuple[list[Line], list[Line]]:
     return lines, []
 
 
-async def _posts_since(work: Work, asked: Asked, after: str) -> tuple[Sequence[Post], bool]:
+async def _posts_since(work: Work, asked: TranscriptRequest, after: str) -> tuple[Sequence[Post], bool]:
     """What was said since the last block; True when that is more than the budget, and what is given only the newest."""
     posts: list[Post] = []
     left, start = asked.shared.total, after
@@ -266,7 +270,7 @@ async def _posts_since(work: Work, asked: Asked, after: str) -> tuple[Sequence[P
         posts += page
         if len(page) < PAGE:
             return posts, False
-        left -= sum(line_of(post).tokens for post in page)
+        left -= sum(post_line(post).tokens for post in page)
         start = page[-1].id
     posts, is_full = await _page_back(work, asked.place.platform, asked.room, asked.shared.total, after=after)
     return posts, is_full and bool(after)
@@ -283,7 +287,7 @@ async def _page_back(
         for post in reversed(page):
             if not is_newer(post.id, after):
                 return posts[::-1], False
-            left -= line_of(post).tokens
+            left -= post_line(post).tokens
             if left < 0:
                 return posts[::-1], True
             posts.append(post)
@@ -292,7 +296,7 @@ async def _page_back(
         before = page[0].id
 
 
-async def _news(work: Work, asked: Asked, own: Sequence[Block]) -> list[Line]:
+async def _news(work: Work, asked: TranscriptRequest, own: Sequence[TranscriptBlock]) -> list[TranscriptLine]:
     """What happened to posts in closed blocks since."""
     if not own:
         return []
@@ -301,32 +305,30 @@ async def _news(work: Work, asked: Asked, own: Sequence[Block]) -> list[Line]:
     return plan_events([each for each in changed if each.post.id not in asked.unsaid], own)
 
 
-async def _take_snapshot(work: Work, asked: Asked, state: _State) -> None:
+async def _take_snapshot(work: Work, asked: TranscriptRequest, state: _State) -> None:
     """The parent as it was before the thread began, the newest part first, and at its end the post that began the
     thread: its copy in the thread is nobody's words. Closed blocks of the parent are taken over as they are.
     """
     place, limit = asked.place, asked.shared.parent_tokens
     starter = await work.archive.find(place.platform, place.thread)
     begins = [starter] if starter and starter.room == place.channel and not starter.deleted_at else []
-    limit -= sum(line_of(post).tokens for post in begins)
+    limit -= sum(post_line(post).tokens for post in begins)
     above = await work.transcripts.list_blocks(Place(place.platform, place.channel))
     closed = [block for block in above if is_newer(place.thread, block.last)]
     after = closed[-1].last if closed else ""
-    posts, is_full = await _page_back(
-        work, place.platform, place.channel, limit, before=place.thread, after=after
-    )  # fmt: skip
-    lines = [line_of(post) for post in (*posts, *begins)]
+    posts, is_full = await _page_back(work, place.platform, place.channel, limit, before=place.thread, after=after)
+    lines = [post_line(post) for post in (*posts, *begins)]
     parts, rest = plan_blocks(lines, asked.shared.block_tokens)
     state.taken = [*parts, *([tuple(rest)] if rest else [])]
     if not is_full:
-        left = limit - sum(line_of(post).tokens for post in posts)
-        state.snapshot = closed[newest([block.tokens for block in closed], left) :]
+        left = limit - sum(post_line(post).tokens for post in posts)
+        state.snapshot = closed[newest_version([block.tokens for block in closed], left) :]
 
 
-async def _close(work: Work, asked: Asked, state: _State) -> None:
+async def _close(work: Work, asked: TranscriptRequest, state: _State) -> None:
     """Writes the new blocks, and lets go of those that no budget reaches any more."""
     number = state.blocks[-1].number if state.blocks else 0
-    new: list[Block] = []
+    new: list[TranscriptBlock] = []
     for block in state.snapshot:
         new.append(replace(block, number=number + len(new) + 1))
     for room, parts in ((asked.place.channel, state.taken), (asked.room, state.closing)):
@@ -335,29 +337,33 @@ async def _close(work: Work, asked: Asked, state: _State) -> None:
             new.append(closed.block)
     await work.transcripts.add_blocks(asked.place, new)
     own = [block for block in (*state.blocks, *new) if block.room == asked.room]
-    kept = newest([block.tokens for block in own], asked.shared.total)
+    kept = newest_version([block.tokens for block in own], asked.shared.total)
     if state.is_torn:
         kept = max(kept, sum(block in state.blocks for block in own))
     await work.transcripts.remove_blocks(asked.place, [block.number for block in own[:kept]])
 
 
-async def _see(work: Work, asked: Asked, state: _State, texts: BlockTexts) -> tuple[Talk, list[Renewal]]:
+async def _see(
+    work: Work, asked: TranscriptRequest, state: _State, texts: BlockTextCache
+) -> tuple[RoomTranscript, list[BlockRenewal]]:
     parent = [block for block in state.blocks if block.room != asked.room]
     own = [block for block in state.blocks if block.room == asked.room]
     view = plan_view(
-        [block.tokens for block in parent], [block.tokens for block in own], [line.tokens for line in state.tail],
+        [block.tokens for block in parent],
+        [block.tokens for block in own],
+        [line.tokens for line in state.tail],
         asked.own,
-    )  # fmt: skip
-    renewals: list[Renewal] = []
+    )
+    renewals: list[BlockRenewal] = []
     above = await _texts(work, asked.place, parent[view.parent :], texts, renewals)
     closed = await _texts(work, asked.place, own[view.block :], texts, renewals)
-    return Talk(above, closed, state.tail[view.line :]), renewals
+    return RoomTranscript(above, closed, state.tail[view.line :]), renewals
 
 
 async def _texts(
-    work: Work, place: Place, blocks: Sequence[Block], texts: BlockTexts, renewals: list[Renewal]
-) -> list[Closed]:
-    found: list[Closed] = []
+    work: Work, place: Place, blocks: Sequence[TranscriptBlock], texts: BlockTextCache, renewals: list[BlockRenewal]
+) -> list[ClosedBlock]:
+    found: list[ClosedBlock] = []
     for block in blocks:
         closed, renewal = await read_block(work, place, block, texts)
         if closed is not None:

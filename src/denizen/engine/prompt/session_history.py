@@ -22,12 +22,12 @@ from typing import Any, cast
 
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from denizen.domain.agent import Agent, Summarizing
+from denizen.domain.agent import Agent, SummaryPolicy
 from denizen.domain.message import Message, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, parts_from_json
 from denizen.domain.prompt import PromptMessage
-from denizen.domain.prompt_messages import count_tokens, from_stored, to_read, without_dead_images
+from denizen.domain.prompt_messages import count_tokens, drop_dead_images, shorten_to_read, to_prompt_messages
 from denizen.domain.summary import Summary, covered_until, find_gap
-from denizen.engine.intake.opening import Opened
+from denizen.engine.intake.opening import OpenTurn
 from denizen.ports.store import Store
 
 KEPT_SHARE = 0.5
@@ -43,7 +43,7 @@ USED = "input_tokens"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """A message, where it stands in its session (0 for a message of none), and the input of the request that gave it,
     where that was large.
     """
@@ -54,7 +54,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class HistoryWindow:
     """`has_moved`: something was left out now that was there at the question before."""
 
     messages: list[PromptMessage]
@@ -63,7 +63,7 @@ class Window:
 
 @dataclass(slots=True)
 class _Group:
-    entries: list[Entry]
+    entries: list[HistoryEntry]
     tokens: int = 0
     tool_tokens: int = 0
 
@@ -82,22 +82,22 @@ class _Group:
         self.tool_tokens = self.tokens - sum(map(count_tokens, _without_tools(messages)))
 
 
-def entries_of(messages: Iterable[Message], kind: str = "history") -> list[Entry]:
+def to_entries(messages: Iterable[Message], kind: str = "history") -> list[HistoryEntry]:
     """Stored messages as entries."""
     return [
-        Entry(told, message.sequence, used if isinstance(used := message.meta.get(USED), int) else 0)
+        HistoryEntry(told, message.sequence, used if isinstance(used := message.meta.get(USED), int) else 0)
         for message in messages
-        for told in from_stored([message], kind)
+        for told in to_prompt_messages([message], kind)
     ]
 
 
-def begin_at(newest: int, limit: int) -> int:
+def window_start(newest: int, limit: int) -> int:
     """The first sequence that is read where at most `limit` messages are: it moves in steps of half of them."""
     step = max(limit // 2, 1)
     return max(-(-(newest - limit + 1) // step) * step, 1)
 
 
-def plan_window(entries: Sequence[Entry], *, budget_tokens: int, besides_tokens: int = 0) -> Window:
+def plan_window(entries: Sequence[HistoryEntry], *, budget_tokens: int, besides_tokens: int = 0) -> HistoryWindow:
     """The messages from `entries`, of which the last is the question, within the budget. `besides_tokens` is what this
     question alone takes from it.
     """
@@ -111,7 +111,7 @@ def plan_window(entries: Sequence[Entry], *, budget_tokens: int, besides_tokens:
     for at in range(walk.start, len(groups)):
         messages = [entry.message for entry in groups[at].entries]
         kept += _without_tools(messages) if at < walk.slim_until else messages
-    return Window(kept, walk.has_moved)
+    return HistoryWindow(kept, walk.has_moved)
 
 
 class _Walk:
@@ -172,7 +172,7 @@ class _Walk:
 
 
 def plan_range(
-    entries: Sequence[Entry], rule: Summarizing, *, budget_tokens: int, max_messages: int
+    entries: Sequence[HistoryEntry], rule: SummaryPolicy, *, budget_tokens: int, max_messages: int
 ) -> tuple[int, int] | None:
     """The first and last sequence that are due to be summed up: whole groups, up to a question. None while there is
     enough room. `entries` are those of which there is no summary, with the question at the end.
@@ -193,7 +193,7 @@ def plan_range(
     return (groups[0].sequence, last) if last else None
 
 
-def _groups(entries: Iterable[Entry]) -> list[_Group]:
+def _groups(entries: Iterable[HistoryEntry]) -> list[_Group]:
     """Tool results join the message that asked for them; results whose call is missing are left out."""
     groups: list[_Group] = []
     open_calls: set[str] = set()
@@ -219,7 +219,7 @@ def _close(group: _Group) -> None:
     missing = [p for p in asked.parts if isinstance(p, ToolCallPart) and p.id not in answered]
     if missing:
         results = tuple(ToolResultPart(p.id, p.tool, "This call was interrupted.", is_error=True) for p in missing)
-        group.entries.append(Entry(PromptMessage(Role.TOOL, results, asked.kind), group.sequence))
+        group.entries.append(HistoryEntry(PromptMessage(Role.TOOL, results, asked.kind), group.sequence))
 
 
 def _without_tools(messages: Iterable[PromptMessage]) -> list[PromptMessage]:
@@ -247,7 +247,7 @@ _log = logging.getLogger("denizen.history")
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class HistoryCutoff:
     """For a turn that is run again: the sequence at which its session ended then, and the time that it is now."""
 
     end: int
@@ -255,7 +255,7 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class TokenBudget:
     """In tokens: for history, what is left of the model's window, and what of it goes to notes of this turn alone."""
 
     tokens: int
@@ -263,7 +263,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class SessionHistory:
     """`messages` end with the question. `read` are the stored ones, the question included. `overdue` is what should be
     summed up soon.
     """
@@ -273,26 +273,28 @@ class History:
     overdue: Range | None = None
 
 
-async def load_history(store: Store, opened: Opened, agent: Agent, room: Room, past: Past | None) -> History:
+async def load_history(
+    store: Store, opened: OpenTurn, agent: Agent, room: TokenBudget, past: HistoryCutoff | None
+) -> SessionHistory:
     """Within the room and the agent's limits; a client that carries its history itself is believed."""
     turn, trigger = opened.turn, opened.trigger
     options = cast("Mapping[str, Any]", turn.options)
-    question = entries_of([trigger], "question")
+    question = to_entries([trigger], "question")
     most = agent.limits.max_history_tokens
     budget = most if room.tokens >= most else max(room.tokens - room.tokens % BUDGET_STEP_TOKENS, 0)
     if "supplied" in options:
         supplied = [
-            Entry(PromptMessage(Role(row["role"]), parts_from_json(row["parts"]))) for row in options["supplied"]
+            HistoryEntry(PromptMessage(Role(row["role"]), parts_from_json(row["parts"]))) for row in options["supplied"]
         ]
         window = plan_window([*supplied, *question], budget_tokens=budget, besides_tokens=room.notes)
-        return History(window.messages, [trigger])
+        return SessionHistory(window.messages, [trigger])
     summaries, tail = await _load(store, opened, agent.limits.max_history_messages, past)
-    told = [told_of(summary) for summary in summaries if summary.text]
+    told = [summary_message(summary) for summary in summaries if summary.text]
     begin, has_moved = _begin(summaries, tail, trigger.sequence, agent.limits.max_history_messages)
     earlier = [m for m in tail if m.turn_id != turn.id and (m.role is not Role.USER or m.sequence < trigger.sequence)]
     now = past.now if past else turn.opened_at
-    read = [to_read(without_dead_images(m, now), agent.storing) for m in earlier if m.sequence >= begin]
-    entries = [*entries_of(read), *question]
+    read = [shorten_to_read(drop_dead_images(m, now), agent.storing) for m in earlier if m.sequence >= begin]
+    entries = [*to_entries(read), *question]
     left = max(budget - sum(map(count_tokens, told)), 0)
     window = plan_window(entries, budget_tokens=left, besides_tokens=room.notes)
     if (window.has_moved or has_moved) and past is None:
@@ -304,17 +306,17 @@ async def load_history(store: Store, opened: Opened, agent: Agent, room: Room, p
         )
     if overdue and overdue[0] > covered_until(summaries):
         overdue = covered_until(summaries) + 1, overdue[1]
-    return History([*told, *window.messages], [*read, trigger], overdue)
+    return SessionHistory([*told, *window.messages], [*read, trigger], overdue)
 
 
-def told_of(summary: Summary) -> PromptMessage:
+def summary_message(summary: Summary) -> PromptMessage:
     """A summary as a model reads it, with the reference by which it can read the messages."""
     text = _TOLD.format(reference=summary.reference, text=summary.text)
     return PromptMessage(Role.USER, (TextPart(text),), "summary")
 
 
 async def _load(
-    store: Store, opened: Opened, limit: int, past: Past | None
+    store: Store, opened: OpenTurn, limit: int, past: HistoryCutoff | None
 ) -> tuple[Sequence[Summary], Sequence[Message]]:
     """The summaries that there are (that there were, when the turn is run again), and the newest messages."""
     turn, trigger = opened.turn, opened.trigger
@@ -337,6 +339,6 @@ def _begin(summaries: Sequence[Summary], tail: Sequence[Message], asked_at: int,
     behind = covered_until(summaries) + 1
     if len(tail) < limit or not tail or tail[0].sequence <= behind:
         return behind, False
-    begin = begin_at(asked_at, limit)
+    begin = window_start(asked_at, limit)
     asked_before = max((m.sequence for m in tail if m.role is Role.USER and m.sequence < asked_at), default=begin)
-    return max(begin, behind), begin > behind and begin_at(asked_before, limit) < begin
+    return max(begin, behind), begin > behind and window_start(asked_before, limit) < begin

@@ -28,7 +28,9 @@ _CITATIONS = {
 }
 
 
-def assemble(agent: Agent, *, tool_rules: bool, instructions: str = "", sources: str = "") -> tuple[Segment, ...]:
+def assemble_system_prompt(
+    agent: Agent, *, tool_rules: bool, instructions: str = "", sources: str = ""
+) -> tuple[Segment, ...]:
     """The segments for one turn. `instructions` come with the request and hold for its session; `sources` are the rules
     of an agent that answers from its sources.
 
@@ -47,14 +49,14 @@ def assemble(agent: Agent, *, tool_rules: bool, instructions: str = "", sources:
     return order_segments(segments)
 
 
-def assemble_participant(
+def assemble_participant_prompt(
     agent: Agent, *, tool_rules: bool, instructions: str = "", sources: str = ""
 ) -> tuple[Segment, ...]:
     """Those of an agent that reads the transcript: it needs nobody to tell it who it is (inventory C28), unless it has
     a persona. What it is to know, and what its owner wrote for it, stands there in any case.
     """
     if agent.persona:
-        return assemble(agent, tool_rules=tool_rules, instructions=instructions, sources=sources)
+        return assemble_system_prompt(agent, tool_rules=tool_rules, instructions=instructions, sources=sources)
     segments = [
         Segment("context", _context(agent)),
         Segment("core memory", _core_memory(agent)),
@@ -98,7 +100,9 @@ def _tool_rules(agent: Agent) -> str:
     return "\n".join(lines)
 
 
-def fit(messages: Iterable[PromptMessage], capabilities: Capabilities, *, native: bool) -> tuple[PromptMessage, ...]:
+def fit_to_model(
+    messages: Iterable[PromptMessage], capabilities: Capabilities, *, native: bool
+) -> tuple[PromptMessage, ...]:
     """Attached files as text, pictures as a remark for models that cannot see; without `native` tool calls, the calls
     and results of earlier steps are left out, since the model would only imitate them.
     """
@@ -114,7 +118,7 @@ def fit(messages: Iterable[PromptMessage], capabilities: Capabilities, *, native
     return tuple(fitted)
 
 
-def passing(text: str, kind: str = "note") -> PromptMessage:
+def transient_note(text: str, kind: str = "note") -> PromptMessage:
     """A note that the model sees once and nobody stores; in brackets, so that it reads as none of the user's words.
     Where it has to stand says `notes.py`.
     """
@@ -184,4 +188,4 @@ def plan_task(agent: Agent, route: Route | None, *, tool_rules: bool) -> list[Pr
     if agent.is_routed and tool_rules and agent.tools:
         budget = f"Make at most {max_calls(agent.limits.steps)} tool calls, then answer."
     text = " ".join(filter(None, (hint, budget)))
-    return [passing(text, "task")] if text else []
+    return [transient_note(text, "task")] if text else []

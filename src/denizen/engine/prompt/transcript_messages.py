@@ -11,23 +11,23 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 
-from denizen.domain.agent import Layout, Timestamps
-from denizen.domain.guard import Voice
-from denizen.domain.message import Part, Role, TextPart, ThinkingPart, text_of
+from denizen.domain.agent import TimestampPolicy, TranscriptLayout
+from denizen.domain.impersonation import SpeakerNames
+from denizen.domain.message import Part, Role, TextPart, ThinkingPart, join_text
 from denizen.domain.prompt import PromptMessage, Stability
 from denizen.domain.prompt_messages import time_mark
-from denizen.domain.transcript import Line
+from denizen.domain.transcript import TranscriptLine
 from denizen.ports.model import Capabilities, ModelReply
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class TranscriptStyle:
     """How one agent is shown a transcript: as it is configured, and as its model can take it. The agents of a room
     share the blocks; what one of them reads follows from a block's lines and its manner alone, so it keeps its bytes.
     """
 
-    layout: Layout = field(default_factory=Layout)
-    timestamps: Timestamps | None = None
+    layout: TranscriptLayout = field(default_factory=TranscriptLayout)
+    timestamps: TimestampPolicy | None = None
     can: Capabilities = field(default_factory=Capabilities)
 
     @property
@@ -35,7 +35,7 @@ class Manner:
         """Where the cache is marked, each mark needs a message."""
         return self.layout.separate_blocks or self.can.cache_marks
 
-    def text_of(self, lines: Sequence[Line], before: datetime | None = None) -> str:
+    def text_of(self, lines: Sequence[TranscriptLine], before: datetime | None = None) -> str:
         """`before` is the time of the line that the model has read last; None at the beginning of a block."""
         told: list[str] = []
         for line in lines:
@@ -44,19 +44,23 @@ class Manner:
             before = line.at
         return ("\n\n" if self.layout.vertical else "\n").join(told)
 
-    def _line(self, line: Line) -> str:
+    def _line(self, line: TranscriptLine) -> str:
         if self.layout.vertical and line.event is None:
-            return f"{line.name}:\n{words_of(line)}"
+            return f"{line.name}:\n{line_words(line)}"
         return line.text
 
 
-def words_of(line: Line) -> str:
+def line_words(line: TranscriptLine) -> str:
     """What was said, without who said it."""
     return line.text.removeprefix(f"{line.name}: ")
 
 
 def make_messages(
-    blocks: Sequence[Sequence[Line]], tail: Sequence[Line], extras: Sequence[Part], own: str, manner: Manner
+    blocks: Sequence[Sequence[TranscriptLine]],
+    tail: Sequence[TranscriptLine],
+    extras: Sequence[Part],
+    own: str,
+    manner: TranscriptStyle,
 ) -> list[PromptMessage]:
     """`extras` are pictures and files of the question, which only its own turn shows. With prefill the model goes on
     from its name; otherwise the name is the last line that it reads (inventory CW2). As turns it needs neither.
@@ -81,7 +85,7 @@ def _said(text: str, kind: str, stability: Stability) -> PromptMessage:
     return PromptMessage(Role.USER, (TextPart(text),), kind, stability)
 
 
-def _closed(blocks: Sequence[Sequence[Line]], manner: Manner) -> list[PromptMessage]:
+def _closed(blocks: Sequence[Sequence[TranscriptLine]], manner: TranscriptStyle) -> list[PromptMessage]:
     """Together they grow at their end only."""
     texts = [manner.text_of(lines) for lines in blocks]
     if manner.separates or len(texts) < 2:
@@ -90,7 +94,11 @@ def _closed(blocks: Sequence[Sequence[Line]], manner: Manner) -> list[PromptMess
 
 
 def _as_turns(
-    blocks: Sequence[Sequence[Line]], runs: Sequence[Sequence[Line]], extras: Sequence[Part], own: str, manner: Manner
+    blocks: Sequence[Sequence[TranscriptLine]],
+    runs: Sequence[Sequence[TranscriptLine]],
+    extras: Sequence[Part],
+    own: str,
+    manner: TranscriptStyle,
 ) -> list[PromptMessage]:
     """What the agent said itself without its name, as its own; it never ends with that."""
     messages = [each for lines in blocks for each in _turns(lines, own, manner, "block", Stability.FOREVER)]
@@ -101,13 +109,15 @@ def _as_turns(
     return [*messages, PromptMessage(Role.USER, tuple(extras), "cue")] if extras else messages
 
 
-def _turns(lines: Sequence[Line], own: str, manner: Manner, kind: str, stability: Stability) -> list[PromptMessage]:
+def _turns(
+    lines: Sequence[TranscriptLine], own: str, manner: TranscriptStyle, kind: str, stability: Stability
+) -> list[PromptMessage]:
     """Its last user message makes the promise: those of the model cannot be marked."""
     told: list[PromptMessage] = []
     for is_own, group in groupby(lines, lambda line: line.is_bot and line.name == own and line.event is None):
         part = list(group)
         if is_own:
-            words = TextPart("\n".join(words_of(line) for line in part))
+            words = TextPart("\n".join(line_words(line) for line in part))
             told.append(PromptMessage(Role.ASSISTANT, (words,), kind))
         else:
             told.append(_said(manner.text_of(part), kind, Stability.TURN))
@@ -115,9 +125,9 @@ def _turns(lines: Sequence[Line], own: str, manner: Manner, kind: str, stability
     return [replace(each, stability=stability) if place == last else each for place, each in enumerate(told)]
 
 
-def _runs(tail: Sequence[Line]) -> list[list[Line]]:
+def _runs(tail: Sequence[TranscriptLine]) -> list[list[TranscriptLine]]:
     answered = {line.answers for line in tail if line.answers}
-    runs: list[list[Line]] = []
+    runs: list[list[TranscriptLine]] = []
     is_open = False
     for place, line in enumerate(tail):
         if not is_open:
@@ -129,9 +139,9 @@ def _runs(tail: Sequence[Line]) -> list[list[Line]]:
     return runs
 
 
-def guarded(reply: ModelReply, voice: Voice) -> ModelReply:
+def filter_impersonation(reply: ModelReply, voice: SpeakerNames) -> ModelReply:
     """Without the echo of its name, and cut where it speaks for others; what it called after that is cut too."""
-    text, guard = text_of(reply.parts), voice.guard()
+    text, guard = join_text(reply.parts), voice.guard()
     left = guard.feed(text) + guard.finish()
     if left == text:
         return reply

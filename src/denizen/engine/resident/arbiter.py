@@ -15,7 +15,7 @@ import anyio
 from denizen.domain.attention import Attention, decide_attention
 from denizen.domain.delivery import DeliveryState
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.speaking import Candidate, decide_speakers, find_last_answer, find_name
+from denizen.domain.speaker_choice import SpeakerCandidate, decide_speakers, find_last_answer, find_name
 from denizen.engine.resident.receiver import Desk, Receiver
 from denizen.ports.channel import Arrival
 from denizen.ports.store import Work
@@ -76,7 +76,7 @@ class Arbiter:
             return Floor(decide_speakers(candidates), is_open=True)
         return Floor(decide_speakers(candidates))
 
-    async def _candidate(self, receiver: Receiver, arrival: Arrival) -> Candidate | None:
+    async def _candidate(self, receiver: Receiver, arrival: Arrival) -> SpeakerCandidate | None:
         desk, post = receiver.desk, arrival.post
         user_id, manners = desk.channel.user_id, desk.manners
         if post.author.id == user_id:
@@ -89,19 +89,25 @@ class Arbiter:
             return None
         place = arrival.mentioned.index(user_id) if user_id in arrival.mentioned else None
         named = find_name(post.text, desk.account)
-        return Candidate(desk.account, attention.trigger, place, named, eagerness=manners.eagerness)
+        return SpeakerCandidate(desk.account, attention.trigger, place, named, eagerness=manners.eagerness)
 
-    async def _with_history(self, desk: Desk, arrival: Arrival, candidates: Sequence[Candidate]) -> list[Candidate]:
+    async def _with_history(
+        self, desk: Desk, arrival: Arrival, candidates: Sequence[SpeakerCandidate]
+    ) -> list[SpeakerCandidate]:
         post, users = arrival.post, {each.desk.account: each.desk.channel.user_id for each in self.receivers}
         async with desk.store.work(write=False) as work:
             posts = await work.archive.list_posts(post.platform, post.room, before=post.id, limit=POSTS_BACK)
         return [
-            Candidate(
-                each.agent, each.trigger, each.place, each.named,
-                find_last_answer(posts, post.author.id, users[each.agent]), each.eagerness,
+            SpeakerCandidate(
+                each.agent,
+                each.trigger,
+                each.place,
+                each.named,
+                find_last_answer(posts, post.author.id, users[each.agent]),
+                each.eagerness,
             )
             for each in candidates
-        ]  # fmt: skip
+        ]
 
     async def wait_for(self, desk: Desk, earlier: Sequence[AgentName], arrival: Arrival) -> None:
         """Until those who speak before have spoken, or will not."""

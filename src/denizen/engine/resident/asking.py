@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from denizen.domain.agent import Agent
-from denizen.domain.approval import Outcome
+from denizen.domain.approval import VoteOutcome
 from denizen.domain.attention import Sighting, decide_attention
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.turn import Inbound, Owed, Turn
+from denizen.domain.turn import InboundMessage, ReplyTarget, Turn
 from denizen.engine.commands.scene import CommandScene
 from denizen.engine.gate.approval_card import read_action
 from denizen.engine.resident.receiver import Begun, Receiver
@@ -43,10 +43,13 @@ class Asking:
     async def open_turn(self, call: CommandCall, text: str, *, agent: str = "", new_session: bool = False) -> Turn:
         """The turn of a command, answered with its ticket, or as a reply when it was typed."""
         asked = _Asked(
-            call.room, Author(call.author_id, call.author_name), call.roles,
-            f"command:{call.id}" if call.ticket else call.id, reply_to="" if call.ticket else call.id,
+            call.room,
+            Author(call.author_id, call.author_name),
+            call.roles,
+            f"command:{call.id}" if call.ticket else call.id,
+            reply_to="" if call.ticket else call.id,
             ticket=call.ticket,
-        )  # fmt: skip
+        )
         return await self._hand_in(asked, text, agent=agent, new_session=new_session)
 
     async def press(self, press: Press) -> None:
@@ -70,7 +73,7 @@ class Asking:
         choice, key = read
         voter = self._receiver.principal(Author(press.author_id, press.author_name), press.roles)
         ruling = await self._desk.turns.approvals.decide(key, voter, choice, note=press.why)
-        return "" if ruling.outcome is Outcome.DECIDED else ruling.text
+        return "" if ruling.outcome is VoteOutcome.DECIDED else ruling.text
 
     def scene(self, call: CommandCall) -> CommandScene:
         """What a command works with."""
@@ -81,16 +84,27 @@ class Asking:
             return self._receiver.session_place(agent.name, call.room, place, call.author_id) or place
 
         return CommandScene(
-            desk.account, desk.manners, self._receiver.principal(author, call.roles), session_of,
+            desk.account,
+            desk.manners,
+            self._receiver.principal(author, call.roles),
+            session_of,
             desk.channel.find_names,
-        )  # fmt: skip
+        )
 
     async def _may_ask(self, asked: _Asked) -> bool:
         """By the rules for messages: it is as good as a mention."""
         sighting = Sighting(
-            asked.room, asked.author.id, asked.roles, is_bot=False, text="", mentions_me=True,
-            mentioned_roles=frozenset(), replies_to_me=False, is_followed=False, exchanges=0,
-        )  # fmt: skip
+            asked.room,
+            asked.author.id,
+            asked.roles,
+            is_bot=False,
+            text="",
+            mentions_me=True,
+            mentioned_roles=frozenset(),
+            replies_to_me=False,
+            is_followed=False,
+            exchanges=0,
+        )
         manners = replace(self._desk.manners, mentions=True)
         return decide_attention(await self._receiver.informed(sighting), manners).answers
 
@@ -99,16 +113,22 @@ class Asking:
         principal = self._receiver.principal(author, asked.roles)
         chosen, model = await self._receiver.chosen(place, principal)
         name = AgentName(agent) if agent else chosen
-        inbound = Inbound(
-            name, place, principal, author, (TextPart(text),), asked.key, model=model, new_session=new_session,
+        inbound = InboundMessage(
+            name,
+            place,
+            principal,
+            author,
+            (TextPart(text),),
+            asked.key,
+            model=model,
+            new_session=new_session,
             session_place=self._receiver.session_place(name, asked.room, place, author.id),
             shared=asked.room.kind is not RoomKind.DIRECT,
-            owed=Owed(
-                desk.account, reply_to=asked.reply_to, ticket=asked.ticket, answers=(asked.key,),
-                guild=asked.room.guild,
+            owed=ReplyTarget(
+                desk.account, reply_to=asked.reply_to, ticket=asked.ticket, answers=(asked.key,), guild=asked.room.guild
             ),
             reach=self._receiver.reach(author),
-        )  # fmt: skip
+        )
         turn = await desk.turns.submit(inbound)
         self._began(Begun(turn, place, asked.reply_to))
         return turn

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from denizen.domain.attention import Refusal
-from denizen.domain.message import Part, TextPart, text_of
-from denizen.domain.prompt_messages import speaker_of
+from denizen.domain.message import Part, TextPart, join_text
+from denizen.domain.prompt_messages import format_speaker
 
 NOT_ALLOWED = "I may not talk with you here. Whoever runs me can add you with `/allow add`."
 MAX_CHARS = 2000
@@ -25,7 +25,7 @@ def missed_parts(messages: Sequence[tuple[str, Sequence[Part]]], *, left_out: in
     """Several missed messages, by author name and parts, as one question. Their files come behind the text. `left_out`
     are older ones that are not among them.
     """
-    lines = [f"- {speaker_of(author)}: {text_of(parts).strip()[:MAX_CHARS]}" for author, parts in messages]
+    lines = [f"- {format_speaker(author)}: {join_text(parts).strip()[:MAX_CHARS]}" for author, parts in messages]
     if left_out:
         lines.insert(
             0, f"- ({left_out} older ones are left out. Say that whoever still needs an answer may ask again.)"

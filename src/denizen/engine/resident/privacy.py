@@ -1,11 +1,11 @@
-"""What `/memory` needs: everything that keeps a user's words, and its end (`engine/commands/scene.Privacy`)."""
+"""What `/memory` needs: everything that keeps a user's words, and its end (`engine/commands/scene.ArchiveRemoval`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.archive.removal import Privacy
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.archive.removal import ArchiveRemoval
 from denizen.engine.commands.scene import Forgotten, Kept
 from denizen.ports.store import Store
 
@@ -15,8 +15,8 @@ class KeptWords:
     """Of one user of a platform, by the platform's id."""
 
     store: Store
-    mirror: Mirror
-    privacy: Privacy
+    mirror: ArchiveMirror
+    privacy: ArchiveRemoval
 
     async def describe(self, platform: str, user_id: str) -> Kept:
         chosen = await self.mirror.load_opt_outs(platform)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from denizen.domain.archiving import link_of
+from denizen.domain.archiving import post_link
 from denizen.domain.attention import in_scope
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import fresh
@@ -25,14 +25,14 @@ from denizen.domain.proposal import (
     LearningPolicy,
     Proposal,
     ProposalStatus,
-    clean,
+    add_proposal_id,
+    clean_proposal_text,
     is_same_emoji,
     nearest_gap,
-    with_id,
 )
 from denizen.domain.room import Post, Room
-from denizen.engine.archive.mirror import Mirror
-from denizen.engine.outbox.plan import Said, plan_said
+from denizen.engine.archive.mirror import ArchiveMirror
+from denizen.engine.outbox.plan import Announcement, plan_announcement
 from denizen.engine.resident.positions import before
 from denizen.engine.resident.receiver import Desk, Receiver
 from denizen.ports.channel import Channel, Reacted
@@ -46,7 +46,7 @@ _log = logging.getLogger("denizen.resident")
 class Proposing:
     """One for a process."""
 
-    def __init__(self, mirror: Mirror) -> None:
+    def __init__(self, mirror: ArchiveMirror) -> None:
         self._mirror = mirror
         self._told: list[Callable[[], Awaitable[object]]] = []
 
@@ -90,19 +90,25 @@ class Proposing:
             _log.info("not everybody may read what was proposed", extra={"room": room.id})
             return
         post = await _find_post(channel, room, reaction.message_id)
-        answer = clean(post.text, MAX_ANSWER_CHARS) if post is not None else ""
+        answer = clean_proposal_text(post.text, MAX_ANSWER_CHARS) if post is not None else ""
         if post is None or not answer or post.author.is_bot or not await self._may_show(channel, room, post):
             return
         now = desk.clock.now()
         proposal = Proposal(
-            id="", place=room.place, post=post.id, answer=answer,
-            author=_key_of(post.platform, post.author.id), author_name=clean(post.author.name, MAX_QUESTION_CHARS),
-            proposer=_key_of(post.platform, reaction.user_id), link=link_of(post),
-            said_at=post.created_at, created_at=now,
-        )  # fmt: skip
-        proposal = with_id(await self._with_question(desk, room, post, proposal))
-        said = Said(room.place, post.id, TOLD, PROPOSED, key=fresh("proposed"))
-        deliveries = plan_said(said, channel, desk.manners, now=now)
+            id="",
+            place=room.place,
+            post=post.id,
+            answer=answer,
+            author=_key_of(post.platform, post.author.id),
+            author_name=clean_proposal_text(post.author.name, MAX_QUESTION_CHARS),
+            proposer=_key_of(post.platform, reaction.user_id),
+            link=post_link(post),
+            said_at=post.created_at,
+            created_at=now,
+        )
+        proposal = add_proposal_id(await self._with_question(desk, room, post, proposal))
+        said = Announcement(room.place, post.id, TOLD, PROPOSED, key=fresh("proposed"))
+        deliveries = plan_announcement(said, channel, desk.manners, now=now)
         async with desk.store.work() as work:
             # One for each message, whatever it says by now: an author's refusal is for good.
             if await work.proposals.find_of(post.platform, [post.id]) or not await work.proposals.add(proposal):
@@ -117,7 +123,10 @@ class Proposing:
             gaps = await work.gaps.list_gaps(since=post.created_at - NEAR, limit=_GAPS)
         asked = await _find_post(channel, room, post.reply_to) if post.reply_to else None
         if asked is not None and not asked.author.is_bot and await self._may_show(channel, room, asked):
-            question, asker = clean(asked.text, MAX_QUESTION_CHARS), _key_of(asked.platform, asked.author.id)
+            question, asker = (
+                clean_proposal_text(asked.text, MAX_QUESTION_CHARS),
+                _key_of(asked.platform, asked.author.id),
+            )
             gap = nearest_gap(gaps, room.place, post.created_at, asker=asker, question=question)
             return replace(proposal, question=question, asker=asker, gap_id=gap.id if gap else "")
         gap = nearest_gap(gaps, room.place, post.created_at)
@@ -128,7 +137,9 @@ class Proposing:
         theirs = replace(post, author=Author(gap.asker.removeprefix(prefix), ""), created_at=gap.created_at)
         if not await self._may_show(channel, room, theirs):
             return proposal
-        return replace(proposal, question=clean(gap.question, MAX_QUESTION_CHARS), asker=gap.asker, gap_id=gap.id)
+        return replace(
+            proposal, question=clean_proposal_text(gap.question, MAX_QUESTION_CHARS), asker=gap.asker, gap_id=gap.id
+        )
 
     async def _may_show(self, channel: Channel, room: Room, post: Post) -> bool:
         roles = await channel.find_roles(room.id, [post.author.id])

@@ -16,23 +16,23 @@ from decimal import Decimal
 from anyio.lowlevel import checkpoint
 
 from denizen.domain.agent import SessionScope
-from denizen.domain.approval import Reach
+from denizen.domain.approval import AskerReach
 from denizen.domain.attention import Attention, Manners, Refusal, Sighting, ThreadHabit, decide_attention, roles_of
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, Exhausted
 from denizen.domain.ids import AgentName, TurnId
-from denizen.domain.message import Author, Part, text_of
+from denizen.domain.message import Author, Part, join_text
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.turn import Inbound, Owed, Turn
-from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.outbox.plan import Said
+from denizen.domain.turn import InboundMessage, ReplyTarget, Turn
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.outbox.plan import Announcement
 from denizen.engine.resident.exchanges import Exchanges
 from denizen.engine.resident.phrases import missed_parts, refusal_text
-from denizen.engine.runtime.choices import agent_of, model_of
+from denizen.engine.runtime.choices import find_agent_choice, find_model_choice
 from denizen.engine.runtime.generation import Runtime
-from denizen.engine.turn import Turns
+from denizen.engine.turn import TurnRunner
 from denizen.ports.channel import Arrival, Channel
 from denizen.ports.reception import AllowedKind
 from denizen.ports.store import Store
@@ -69,8 +69,8 @@ class Desk:
     runtime: Runtime
     store: Store
     clock: Clock
-    turns: Turns
-    outbox: Outbox
+    turns: TurnRunner
+    outbox: DeliveryOutbox
     exchanges: Exchanges
 
     @property
@@ -120,12 +120,19 @@ class Receiver:
     def _sighting(self, arrival: Arrival) -> Sighting:
         roles = frozenset[str]() if arrival.is_unsure else arrival.roles
         return Sighting(
-            room=arrival.room, author_id=arrival.post.author.id, author_roles=roles,
-            is_bot=arrival.post.author.is_bot, text=arrival.question, mentions_me=arrival.mentions_me,
-            mentioned_roles=arrival.mentioned_roles, replies_to_me=arrival.replies_to_me,
-            is_followed=arrival.room.id in self.followed, exchanges=0, mentions_others=arrival.mentions_others,
+            room=arrival.room,
+            author_id=arrival.post.author.id,
+            author_roles=roles,
+            is_bot=arrival.post.author.is_bot,
+            text=arrival.question,
+            mentions_me=arrival.mentions_me,
+            mentioned_roles=arrival.mentioned_roles,
+            replies_to_me=arrival.replies_to_me,
+            is_followed=arrival.room.id in self.followed,
+            exchanges=0,
+            mentions_others=arrival.mentions_others,
             is_resident=any(c.user_id == arrival.post.author.id for c in self.neighbours()),
-        )  # fmt: skip
+        )
 
     def is_beside(self, other: Receiver, room: str) -> bool:
         """Whether both listen in that room."""
@@ -135,9 +142,11 @@ class Receiver:
         """The message of another account as this one sees it."""
         me = self.desk.channel.user_id
         return replace(
-            self._sighting(arrival), mentions_me=me in arrival.mentioned, replies_to_me=arrival.replies_to == me != "",
+            self._sighting(arrival),
+            mentions_me=me in arrival.mentioned,
+            replies_to_me=arrival.replies_to == me != "",
             mentions_others=any(user != me for user in arrival.mentioned),
-        )  # fmt: skip
+        )
 
     async def informed(self, sighting: Sighting) -> Sighting:
         desk, platform = self.desk, self.desk.channel.platform
@@ -159,14 +168,14 @@ class Receiver:
     async def refuse(self, arrival: Arrival, refusal: Refusal, why: str = "") -> None:
         """Remembers that the message was refused and says so, once."""
         text = refusal_text(refusal, why) if self.desk.manners.tells_refusals else ""
-        said = Said(arrival.room.place, arrival.post.id, text, refusal=refusal, is_first=True)
+        said = Announcement(arrival.room.place, arrival.post.id, text, refusal=refusal, is_first=True)
         await self.desk.outbox.say(self.desk.channel, said)
 
     async def say(self, arrival: Arrival, text: str, *, sign: str = "") -> None:
         """Answers without a turn: a greeting, what a command gave; `sign` is an emoji. Claims the message, so that it
         happens once.
         """
-        await self.desk.outbox.say(self.desk.channel, Said(arrival.room.place, arrival.post.id, text, sign))
+        await self.desk.outbox.say(self.desk.channel, Announcement(arrival.room.place, arrival.post.id, text, sign))
 
     # --- turns -------------------------------------------------------------------------------------------------------
 
@@ -191,7 +200,7 @@ class Receiver:
             return None
         number, old = current
         parts = await arrival.load_parts()
-        if number >= MAX_EDITS or text_of(parts) == await self._asked(old):
+        if number >= MAX_EDITS or join_text(parts) == await self._asked(old):
             return None
         key = edit_key(post.id, number + 1)
         inbound = await self._inbound(arrival, await self._place(arrival), parts, key=key, answers=(key,))
@@ -214,7 +223,7 @@ class Receiver:
     async def _asked(self, turn_id: TurnId) -> str:
         async with self.desk.store.work(write=False) as work:
             turn = await work.turns.get(turn_id)
-            return text_of((await work.messages.get(turn.trigger_id)).parts)
+            return join_text((await work.messages.get(turn.trigger_id)).parts)
 
     async def begin_missed(self, arrivals: Sequence[Arrival]) -> Begun | None:
         """One turn for several messages that came long ago; it replies to the newest, and may do what all of their
@@ -233,7 +242,7 @@ class Receiver:
         owed = replace(inbound.owed, of_several=several) if inbound.owed else None
         return await self.hand_in(replace(inbound, shared=False, principal=principal, owed=owed), newest)
 
-    async def hand_in(self, inbound: Inbound, arrival: Arrival) -> Begun | None:
+    async def hand_in(self, inbound: InboundMessage, arrival: Arrival) -> Begun | None:
         """Submits; a refusal by a limit is remembered and said."""
         desk, room = self.desk, arrival.room
         in_guild = room.kind is not RoomKind.DIRECT
@@ -286,24 +295,33 @@ class Receiver:
 
     async def _inbound(
         self, arrival: Arrival, place: Place, parts: Sequence[Part], *, key: str, answers: tuple[str, ...]
-    ) -> Inbound:
+    ) -> InboundMessage:
         desk, post = self.desk, arrival.post
         principal = self._asker(arrival)
         agent, model = await self.chosen(place, principal)
         in_thread = place == arrival.room.place
-        return Inbound(
-            agent=agent, place=place, principal=principal, author=post.author, parts=tuple(parts), platform_id=key,
-            model=model, session_place=self.session_place(agent, arrival.room, place, post.author.id),
+        return InboundMessage(
+            agent=agent,
+            place=place,
+            principal=principal,
+            author=post.author,
+            parts=tuple(parts),
+            platform_id=key,
+            model=model,
+            session_place=self.session_place(agent, arrival.room, place, post.author.id),
             shared=arrival.room.kind is not RoomKind.DIRECT,
-            owed=Owed(desk.account, reply_to=post.id if in_thread else "", answers=answers, guild=arrival.room.guild),
-            reach=self.reach(post.author), subject=arrival.subject,
-        )  # fmt: skip
+            owed=ReplyTarget(
+                desk.account, reply_to=post.id if in_thread else "", answers=answers, guild=arrival.room.guild
+            ),
+            reach=self.reach(post.author),
+            subject=arrival.subject,
+        )
 
-    def reach(self, author: Author) -> Reach:
+    def reach(self, author: Author) -> AskerReach:
         """How the author can be asked back here."""
         if not self.desk.manners.asks_here:
-            return Reach.ELSEWHERE
-        return Reach.NOBODY if author.is_bot else Reach.CARD
+            return AskerReach.ELSEWHERE
+        return AskerReach.NOBODY if author.is_bot else AskerReach.CARD
 
     def _asker(self, arrival: Arrival) -> Principal:
         principal = self.principal(arrival.post.author, arrival.roles)
@@ -325,8 +343,8 @@ class Receiver:
         """
         desk, current = self.desk, self.desk.runtime.current
         async with desk.store.work(write=False) as work:
-            agent = await agent_of(work, desk.account, place.conversation_id, known=current.agents)
-            model = await model_of(work, principal.key, current.models)
+            agent = await find_agent_choice(work, desk.account, place.conversation_id, known=current.agents)
+            model = await find_model_choice(work, principal.key, current.models)
         return agent, model
 
     def session_place(self, agent: AgentName, room: Room, place: Place, user_id: str) -> Place | None:

@@ -26,15 +26,15 @@ from denizen.domain.errors import (
 )
 from denizen.domain.ids import AgentName, TurnId, fresh
 from denizen.domain.room import Room, RoomKind
-from denizen.domain.speaking import is_silence
+from denizen.domain.speaker_choice import is_silence
 from denizen.domain.turn import Turn, TurnStatus
 from denizen.engine.archive.backfill import Backfiller
-from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.commands.commands import Commands
 from denizen.engine.commands.scene import CommandServices, Customs, Privacy
-from denizen.engine.intake.opening import load_turn, owed_of
-from denizen.engine.intake.turn_queue import Inbox
-from denizen.engine.loop.services import Services
+from denizen.engine.intake.opening import find_reply_target, load_turn
+from denizen.engine.intake.turn_queue import TurnQueues
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.resident.arbiter import Arbiter
 from denizen.engine.resident.asking import Asking
 from denizen.engine.resident.errands import keep_up, run_errand
@@ -45,7 +45,7 @@ from denizen.engine.resident.receiver import Begun, Desk, Receiver
 from denizen.engine.resident.rooms import Rooms
 from denizen.engine.resident.showing import Showing, Shown
 from denizen.engine.resident.typed import TypedCommands
-from denizen.engine.runtime.connected_accounts import Channels
+from denizen.engine.runtime.connected_accounts import ConnectedAccounts
 from denizen.engine.turn import RESUME_LIMIT
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
 
@@ -58,9 +58,9 @@ _log = logging.getLogger("denizen.resident")
 class Household:
     """What all accounts of a process share, besides the engine itself."""
 
-    services: Services
-    channels: Channels
-    mirror: Mirror
+    services: EngineServices
+    channels: ConnectedAccounts
+    mirror: ArchiveMirror
     backfiller: Backfiller
     privacy: Privacy
     proposing: Proposing
@@ -75,30 +75,43 @@ class Resident:
         self._household = household
         platform = desk.channel.platform
         self._receiver = Receiver(
-            desk, lambda: household.channels.list_platform(platform), gives_way=household.arbiter.silences,
+            desk,
+            lambda: household.channels.list_platform(platform),
+            gives_way=household.arbiter.silences,
             hears=lambda room: self._positions.find(room) is not None,
-        )  # fmt: skip
+        )
         self._positions = Positions(desk.store, desk.account, desk.channel.platform)
         self._rooms = Rooms(desk, self._positions, household.mirror, household.proposing)
         self._missed = Missed(
-            self._receiver, self._positions, hear=self._hear, mirror=self._mirror, began=self._show,
+            self._receiver,
+            self._positions,
+            hear=self._hear,
+            mirror=self._mirror,
+            began=self._show,
             look_back=self._look_back,
-        )  # fmt: skip
+        )
         self._asking = Asking(self._receiver, self._show)
         self._showing = Showing(desk.channel, desk.turns, desk.outbox, desk.clock)
         self._commands = Commands(
             CommandServices(
-                desk.runtime, household.services, self._asking.open_turn, desk.turns.hold, household.privacy,
+                desk.runtime,
+                household.services,
+                self._asking.open_turn,
+                desk.turns.hold,
+                household.privacy,
                 self._customs,
             )
-        )  # fmt: skip
+        )
         self._typed = TypedCommands(
-            self._receiver, self._positions, self._commands, self._asking,
+            self._receiver,
+            self._positions,
+            self._commands,
+            self._asking,
             start=lambda arrival, call: self._start("a command", self._typed.obey, arrival, call),
-        )  # fmt: skip
+        )
         self._group: TaskGroup | None = None
         self._is_settled = False
-        self._inbox = Inbox()
+        self._inbox = TurnQueues()
         self._late: set[str] = set()
         self._waiting: dict[str, Arrival] = {}
         """Questions that other agents answer first."""
@@ -396,5 +409,5 @@ class Resident:
 
 
 def may_be_silent(turn: Turn) -> bool:
-    owed = owed_of(turn)
+    owed = find_reply_target(turn)
     return owed is not None and owed.may_be_silent

@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room, RoomKind
-from denizen.engine.archive.backfill import Pace
-from denizen.engine.archive.mirror import Mirror
+from denizen.engine.archive.backfill import BackfillPace
+from denizen.engine.archive.mirror import ArchiveMirror
 from denizen.engine.resident.positions import Positions, before
 from denizen.engine.resident.proposing import Proposing
 from denizen.engine.resident.receiver import Desk
@@ -24,7 +24,7 @@ _log = logging.getLogger("denizen.resident")
 class Rooms:
     """One for each account."""
 
-    def __init__(self, desk: Desk, positions: Positions, mirror: Mirror, proposing: Proposing) -> None:
+    def __init__(self, desk: Desk, positions: Positions, mirror: ArchiveMirror, proposing: Proposing) -> None:
         self._desk = desk
         self._positions = positions
         self._mirror = mirror
@@ -51,7 +51,7 @@ class Rooms:
         """Those in which something was said and that were deleted while the account was away. What is `there` is not
         asked for; whatever cannot be known stays.
         """
-        pace = Pace(self._desk.clock)
+        pace = BackfillPace(self._desk.clock)
         while True:
             try:
                 for room_id in await self._find_deleted({room.id for room in there}):

@@ -27,9 +27,9 @@ from denizen.domain.events import (
 )
 from denizen.domain.ids import CallId, TurnId
 from denizen.domain.turn import TurnStatus
-from denizen.engine.outbox.outbox import Outbox
-from denizen.engine.outbox.sending import Preview
-from denizen.engine.turn import Turns
+from denizen.engine.outbox.outbox import DeliveryOutbox
+from denizen.engine.outbox.sending import LivePreview
+from denizen.engine.turn import TurnRunner
 from denizen.ports.channel import Channel
 
 PREVIEW_AFTER_S = 3.0
@@ -108,7 +108,7 @@ class Shown:
 class Showing:
     """For one account."""
 
-    def __init__(self, channel: Channel, turns: Turns, outbox: Outbox, clock: Clock) -> None:
+    def __init__(self, channel: Channel, turns: TurnRunner, outbox: DeliveryOutbox, clock: Clock) -> None:
         self._channel = channel
         self._turns = turns
         self._outbox = outbox
@@ -163,7 +163,7 @@ class Showing:
                         await picture.next_change()
             await picture.next_change()
 
-    async def _draw(self, preview: Preview, picture: _Picture) -> None:
+    async def _draw(self, preview: LivePreview, picture: _Picture) -> None:
         await anyio.sleep(PREVIEW_AFTER_S)
         while True:
             words = picture.words()

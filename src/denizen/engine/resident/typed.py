@@ -50,9 +50,17 @@ class TypedCommands:
             return False
         name, group, options = typed
         call = CommandCall(
-            post.id, name, group, options, arrival.room, post.author.id, post.author.name, arrival.roles,
-            post.created_at, target=post.reply_to,
-        )  # fmt: skip
+            post.id,
+            name,
+            group,
+            options,
+            arrival.room,
+            post.author.id,
+            post.author.name,
+            arrival.roles,
+            post.created_at,
+            target=post.reply_to,
+        )
         self._obeying.add(post.id)
         self._positions.hold(arrival.room.id)
         self._start(arrival, call)

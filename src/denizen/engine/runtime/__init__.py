@@ -1,1 +1,1 @@
-"""The running system: the current generation of the configuration, settings over it, connected accounts, live events and the audit log."""
+"""The running system: the configuration in force, connected accounts, live events and the audit log."""

@@ -1,7 +1,7 @@
 """Settings of assistants in the store, and agents as they are with them (inventory 2.2).
 
 A change holds at once in this process, and everywhere within `KEPT_S`: that long the active set of an agent is
-remembered. Asked by turns through `Services.configured`; changed over HTTP (`web/api/agent_config`) and by
+remembered. Asked by turns through `EngineServices.configured`; changed over HTTP (`web/api/agent_config`) and by
 `denizen agents settings`. Who changed what is in the audit log, without the words.
 """
 
@@ -13,14 +13,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from denizen.domain.agent import Agent
-from denizen.domain.assistant import DEFAULT_SET, Chosen, SettingsSet, apply_chosen, change, check_set_name
+from denizen.domain.agent_settings import (
+    DEFAULT_SET,
+    AgentOverrides,
+    SettingsSet,
+    apply_overrides,
+    change_set,
+    check_set_name,
+)
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.principal import Principal
 from denizen.domain.routing import AUTO
-from denizen.engine.runtime.audit_log import of_settings
+from denizen.engine.runtime.audit_log import settings_event
 from denizen.engine.runtime.generation import Generation
 from denizen.ports.model import Models
 from denizen.ports.store import Store, Work
@@ -37,7 +44,7 @@ class _Known:
     until_s: float
 
 
-class Assistant:
+class AgentSettingsOverlay:
     """For all generations of the configuration."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -51,7 +58,7 @@ class Assistant:
         active = await self._find_active(name) if agent is not None else None
         if agent is None or active is None:
             return generation
-        changed = apply_chosen(agent, active.chosen, with_model=_may_choose(generation, active))
+        changed = apply_overrides(agent, active.chosen, with_model=_may_choose(generation, active))
         return replace(generation, agents={**generation.agents, name: changed})
 
     async def agent(self, generation: Generation, name: str) -> Agent:
@@ -69,9 +76,15 @@ class Assistant:
             return await work.agent_settings.list_sets(agent)
 
     async def save(
-        self, by: Principal, generation: Generation, given: Mapping[str, Json], *, to: AgentName, name: str = "",
+        self,
+        by: Principal,
+        generation: Generation,
+        given: Mapping[str, Json],
+        *,
+        to: AgentName,
+        name: str = "",
         activate: bool = True,
-    ) -> SettingsSet:  # fmt: skip
+    ) -> SettingsSet:
         """Changes the given fields of a set of that agent, which is made when it is not there: the named one, or the
         active one.
 
@@ -83,12 +96,12 @@ class Assistant:
             wanted = wanted or (active.name if active else DEFAULT_SET)
             now, known = self._clock.now(), await _find(work, to, wanted)
             row = known or SettingsSet(to, wanted, now, now)
-            chosen = change(row.chosen, given)
+            chosen = change_set(row.chosen, given)
             if chosen.default_model != row.chosen.default_model:
                 _check_model(generation.models, chosen)
             row = replace(row, chosen=chosen, updated_at=now, is_active=row.is_active or activate)
             await work.agent_settings.put(row)
-            await work.audit.add([of_settings(by, row, "save", given, now)])
+            await work.audit.add([settings_event(by, row, "save", given, now)])
         self._known.pop(to, None)
         return row
 
@@ -101,9 +114,9 @@ class Assistant:
             row = await _get(work, agent, name) if name else await work.agent_settings.find_active(agent)
             if row is not None:
                 now, named = self._clock.now(), row.chosen.names
-                row = replace(row, chosen=Chosen(), updated_at=now)
+                row = replace(row, chosen=AgentOverrides(), updated_at=now)
                 await work.agent_settings.put(row)
-                await work.audit.add([of_settings(by, row, "reset", named, now)])
+                await work.audit.add([settings_event(by, row, "reset", named, now)])
         self._known.pop(agent, None)
         return row
 
@@ -113,7 +126,7 @@ class Assistant:
         async with self._store.work() as work:
             row = replace(await _get(work, agent, name), is_active=True, updated_at=now)
             await work.agent_settings.put(row)
-            await work.audit.add([of_settings(by, row, "activate", row.chosen.names, now)])
+            await work.audit.add([settings_event(by, row, "activate", row.chosen.names, now)])
         self._known.pop(agent, None)
         return row
 
@@ -122,7 +135,7 @@ class Assistant:
         async with self._store.work() as work:
             row = await _get(work, agent, name)
             await work.agent_settings.remove(agent, name)
-            await work.audit.add([of_settings(by, row, "remove", row.chosen.names, self._clock.now())])
+            await work.audit.add([settings_event(by, row, "remove", row.chosen.names, self._clock.now())])
         self._known.pop(agent, None)
 
     async def _find_active(self, agent: AgentName) -> SettingsSet | None:
@@ -141,14 +154,15 @@ def _may_choose(generation: Generation, active: SettingsSet) -> bool:
         generation.models.get(model)
     except NotFound as error:
         _log.warning(
-            "the model of an agent's settings is not there: %s", error.message,
+            "the model of an agent's settings is not there: %s",
+            error.message,
             extra={"agent": active.agent, "set": active.name},
-        )  # fmt: skip
+        )
         return False
     return True
 
 
-def _check_model(models: Models, chosen: Chosen) -> None:
+def _check_model(models: Models, chosen: AgentOverrides) -> None:
     """Raises InvalidInput."""
     if chosen.default_model in (None, AUTO):
         return

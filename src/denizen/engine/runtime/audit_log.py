@@ -12,17 +12,17 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from denizen.domain.agent_settings import SettingsSet
 from denizen.domain.approval import Approval
-from denizen.domain.assistant import SettingsSet
 from denizen.domain.audit import (
     GENESIS,
     AuditEntry,
     AuditEvent,
     AuditHead,
     AuditKind,
+    chain_head,
     digest_text,
-    find_fault,
-    head_of,
+    find_chain_fault,
 )
 from denizen.domain.clock import Clock
 from denizen.domain.delivery import Delivery
@@ -62,10 +62,10 @@ async def verify_log(store: Store, *, noted: str = "") -> Verification:
     """Follows the chain from its beginning. `noted` is a digest that was the newest once: it has to be in the log."""
     last, is_noted = AuditHead(), not noted or noted == GENESIS
     async for entry in read_log(store):
-        fault = find_fault([entry], last)
+        fault = find_chain_fault([entry], last)
         if fault:
             return Verification(last, fault)
-        last = head_of(entry)
+        last = chain_head(entry)
         is_noted = is_noted or entry.digest == noted
     async with store.work(write=False) as work:
         head = await work.audit.head()
@@ -91,7 +91,7 @@ async def _is_cut(store: Store, last: AuditHead) -> bool:
 # --- what is written ------------------------------------------------------------------------------------------------
 
 
-class Ledger:
+class AuditLog:
     """Writes what belongs to no other record, at once."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -117,61 +117,89 @@ class Ledger:
             await work.audit.add([event])
 
 
-def of_settings(by: Principal, row: SettingsSet, done: str, fields: Iterable[str], now: datetime) -> AuditEvent:
+def settings_event(by: Principal, row: SettingsSet, done: str, fields: Iterable[str], now: datetime) -> AuditEvent:
     """Which fields of a set, and not what they say."""
     named: list[Json] = [*fields]
     return AuditEvent(
-        AuditKind.SETTINGS, now, by.key, f"{row.agent}/{row.name}",
+        AuditKind.SETTINGS,
+        now,
+        by.key,
+        f"{row.agent}/{row.name}",
         {"done": done, "fields": named, "is_active": row.is_active},
-    )  # fmt: skip
+    )
 
 
-def of_record(record: CallRecord, turn: Turn) -> AuditEvent:
+def call_event(record: CallRecord, turn: Turn) -> AuditEvent:
     """A call of a turn, as its record has it."""
     details: dict[str, Json] = {
-        "turn": turn.id, "step": record.step, "position": record.position, "agent": turn.agent,
-        "origin": record.origin.value, "tier": int(record.verdict.tier), "decision": record.verdict.decision.value,
-        "decided_by": record.verdict.decided_by, "state": record.outcome, "args": _digest_args(record.args),
+        "turn": turn.id,
+        "step": record.step,
+        "position": record.position,
+        "agent": turn.agent,
+        "origin": record.origin.value,
+        "tier": int(record.verdict.tier),
+        "decision": record.verdict.decision.value,
+        "decided_by": record.verdict.decided_by,
+        "state": record.outcome,
+        "args": _digest_args(record.args),
         "result": digest_text(record.result),
-    }  # fmt: skip
+    }
     return AuditEvent(AuditKind.CALL, record.created_at, turn.principal.key, record.tool, details)
 
 
-def of_approval(approval: Approval, now: datetime) -> AuditEvent:
+def approval_event(approval: Approval, now: datetime) -> AuditEvent:
     """A word of somebody about a call, or the end of waiting for one."""
     details: dict[str, Json] = {
-        "turn": approval.turn_id, "tool": approval.tool, "tier": int(approval.tier), "status": approval.status.value,
-        "voices": list(approval.voices), "requester": approval.requester, "args": _digest_args(approval.args),
-    }  # fmt: skip
+        "turn": approval.turn_id,
+        "tool": approval.tool,
+        "tier": int(approval.tier),
+        "status": approval.status.value,
+        "voices": list(approval.voices),
+        "requester": approval.requester,
+        "args": _digest_args(approval.args),
+    }
     return AuditEvent(AuditKind.APPROVAL, now, approval.decided_by or "nobody", approval.id, details)
 
 
-def of_review(proposal: Proposal, content: str, by: Principal, now: datetime) -> AuditEvent:
+def review_event(proposal: Proposal, content: str, by: Principal, now: datetime) -> AuditEvent:
     """What somebody decided about a proposed answer; `content` is the file that it became."""
     details: dict[str, Json] = {
-        "status": proposal.status.value, "author": proposal.author, "proposer": proposal.proposer,
-        "post": proposal.post, "file": digest_text(proposal.file), "content": digest_text(content),
-    }  # fmt: skip
+        "status": proposal.status.value,
+        "author": proposal.author,
+        "proposer": proposal.proposer,
+        "post": proposal.post,
+        "file": digest_text(proposal.file),
+        "content": digest_text(content),
+    }
     return AuditEvent(AuditKind.REVIEW, now, by.key, proposal.id, details)
 
 
-def of_delivery(delivery: Delivery, now: datetime) -> AuditEvent:
+def delivery_event(delivery: Delivery, now: datetime) -> AuditEvent:
     """Something that was posted."""
     place = delivery.place
     details: dict[str, Json] = {
-        "turn": delivery.turn_id, "kind": delivery.kind.value, "message": delivery.platform_id,
+        "turn": delivery.turn_id,
+        "kind": delivery.kind.value,
+        "message": delivery.platform_id,
         "text": digest_text(delivery.content.text),
-    }  # fmt: skip
+    }
     where = ":".join(filter(None, (place.platform, place.channel, place.thread)))
     return AuditEvent(AuditKind.SEND, now, f"agent:{delivery.agent}", where, details)
 
 
 def _called(call: ToolCall, scope: CallScope, verdict: Verdict, now: datetime, more: Mapping[str, Json]) -> AuditEvent:
     details: dict[str, Json] = {
-        "turn": scope.turn_id, "call": call.id, "agent": scope.agent, "origin": call.origin.value,
-        "chain": list(scope.chain), "tier": int(verdict.tier), "decision": verdict.decision.value,
-        "decided_by": verdict.decided_by, "args": _digest_args(call.args), **more,
-    }  # fmt: skip
+        "turn": scope.turn_id,
+        "call": call.id,
+        "agent": scope.agent,
+        "origin": call.origin.value,
+        "chain": list(scope.chain),
+        "tier": int(verdict.tier),
+        "decision": verdict.decision.value,
+        "decided_by": verdict.decided_by,
+        "args": _digest_args(call.args),
+        **more,
+    }
     return AuditEvent(AuditKind.CALL, now, scope.principal.key, call.tool, details)
 
 

@@ -19,7 +19,7 @@ MODEL, MODE = "model", "mode"
 """Keys among the settings of a principal."""
 
 
-class Mode(StrEnum):
+class ModelMode(StrEnum):
     """Presets (inventory V17): each is the model alias of the same name."""
 
     FAST = "fast"
@@ -28,7 +28,7 @@ class Mode(StrEnum):
     QUALITY = "quality"
 
 
-async def agent_of(
+async def find_agent_choice(
     work: Work, account: AgentName, conversation_id: ConversationId, *, known: Collection[str]
 ) -> AgentName:
     """Who answers what is said to an account in a conversation: the chosen agent, else the account's own. One that is
@@ -46,7 +46,7 @@ async def put_agent(
     await work.user_settings.put(f"agent:{conversation_id}", account, value, now=now)
 
 
-async def model_of(work: Work, principal: str, models: Models) -> str:
+async def find_model_choice(work: Work, principal: str, models: Models) -> str:
     """The model that a principal (by its key) chose, empty when none: a named model goes before a mode.
 
     Raises NotFound when what was chosen is not configured any more, and says how to choose again.
@@ -71,7 +71,7 @@ async def put_reset(work: Work, agent: AgentName, conversation_id: ConversationI
     await work.user_settings.put(f"reset:{conversation_id}", agent, now.isoformat(), now=now)
 
 
-async def reset_at(work: Work, agent: AgentName, conversation_id: ConversationId) -> datetime | None:
+async def find_reset_time(work: Work, agent: AgentName, conversation_id: ConversationId) -> datetime | None:
     """The agent knows nothing of what was said there before that time (inventory C19); None when it was never reset."""
     value = (await work.user_settings.get(f"reset:{conversation_id}")).get(agent)
     return datetime.fromisoformat(str(value)) if value else None

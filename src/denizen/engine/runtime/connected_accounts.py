@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from denizen.domain.action import Action, Warrant
+from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.errors import Conflict, NotAllowed, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json, JsonObject
@@ -20,7 +20,7 @@ from denizen.ports.toolset import CallScope
 from denizen.skill import Platform
 
 
-class Channels:
+class ConnectedAccounts:
     """At most one account for an agent on a platform."""
 
     def __init__(self) -> None:
@@ -60,10 +60,10 @@ PATIENCE_S = 20.0
 """How long an account may take to connect: a call that runs again after a restart is there before it."""
 
 
-class Acting:
+class PlatformActions:
     """One for a process."""
 
-    def __init__(self, channels: Channels, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, channels: ConnectedAccounts, *, patience_s: float = PATIENCE_S) -> None:
         self._channels = channels
         self._patience_s = patience_s
         self._waiting: set[anyio.Event] = set()
@@ -93,7 +93,7 @@ class Acting:
 
 @dataclass(frozen=True, slots=True)
 class _ScopedPlatform:
-    acting: Acting
+    acting: PlatformActions
     scope: CallScope
 
     async def act(self, action: str, /, **details: Json) -> JsonObject:
@@ -107,5 +107,5 @@ class _ScopedPlatform:
         channel = await self.acting.find_channel(scope.place.platform, scope.account)
         if channel is None:
             raise Unavailable("The account is not connected at the moment.", code="not_connected", fix="Try again.")
-        warrant = Warrant(scope.principal, scope.place, scope.idempotency_key)
-        return await channel.act(Action(action, details), warrant)
+        warrant = OnBehalfOf(scope.principal, scope.place, scope.idempotency_key)
+        return await channel.act(PlatformAction(action, details), warrant)

@@ -17,12 +17,12 @@ from denizen.domain.agent import Agent
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import Manners
 from denizen.domain.budget import BudgetPolicy
-from denizen.domain.commands import CustomCommand
+from denizen.domain.custom_command import CustomCommand
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import RecallPolicy
 from denizen.domain.proposal import LearningPolicy
-from denizen.domain.snapshot import NOWHERE, Remote
+from denizen.domain.snapshot import NOWHERE, RemoteRepository
 from denizen.domain.video import VideoAccess
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.ports.embed import Embedder
@@ -67,7 +67,7 @@ class Generation:
     """Not closed with the generation: others may have the same."""
     is_model_chosen: bool = False
     """For all agents, by the command line."""
-    snapshot_remote: Remote = NOWHERE
+    snapshot_remote: RemoteRepository = NOWHERE
     """Where what is read of sources is pushed to."""
     learning: LearningPolicy = field(default_factory=LearningPolicy)
     read_own: ReadOwn = no_own_files

@@ -22,7 +22,7 @@ Sign = TurnEvent | DenizenError
 Watch = MemoryObjectReceiveStream[Sign]
 
 
-class Live:
+class LiveEvents:
     """Who watches which turn."""
 
     def __init__(self) -> None:

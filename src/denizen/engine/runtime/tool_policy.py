@@ -31,7 +31,7 @@ _SEPARATOR = re.compile(r"[,;\s]+")
 T = TypeVar("T")
 
 
-class Mode(StrEnum):
+class ToolMode(StrEnum):
     """How a tool that no rule decides about comes to run (inventory 4.9). None of them goes around the tiers."""
 
     RUN = "run"
@@ -43,7 +43,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ToolRule:
     """The first rule that matches a call decides. `tool` is a name or pattern. `args` are regular expressions that must
     be found in the argument's text, all of them. Of the others an empty one holds for everybody and everywhere:
     `principals` are keys or patterns of them, `channels` are channels with their threads, or single threads.
@@ -127,11 +127,11 @@ class GatePolicy:
     """
 
     tiers: tuple[tuple[str, Tier], ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ToolRule, ...] = ()
     rate_limits: tuple[tuple[str, RateLimit], ...] = ()
     default_rate_limit: RateLimit = RateLimit(calls=60, window_s=60.0)
-    modes: tuple[tuple[str, Mode], ...] = ()
-    default_mode: Mode = Mode.RUN
+    modes: tuple[tuple[str, ToolMode], ...] = ()
+    default_mode: ToolMode = ToolMode.RUN
     roles: tuple[tuple[str, frozenset[str]], ...] = ()
     destinations: tuple[str, ...] | None = None
     trusted: frozenset[Taint] = frozenset()
@@ -147,14 +147,14 @@ class GatePolicy:
         found = _first(self.tiers, spec.name)
         return spec.tier if found is None else found
 
-    def mode(self, tool: str, *, is_ruled: bool) -> Mode:
+    def mode(self, tool: str, *, is_ruled: bool) -> ToolMode:
         """RUN or ASK. `is_ruled` when a rule has matched the call: then the default mode does not hold."""
-        mode = _first(self.modes, tool) or Mode.RULES
-        if mode is Mode.RULES:
-            return Mode.RUN if is_ruled else self.default_mode
+        mode = _first(self.modes, tool) or ToolMode.RULES
+        if mode is ToolMode.RULES:
+            return ToolMode.RUN if is_ruled else self.default_mode
         return mode
 
-    def find_rule(self, call: ToolCall, scope: CallScope) -> Rule | None:
+    def find_rule(self, call: ToolCall, scope: CallScope) -> ToolRule | None:
         return next((rule for rule in self.rules if rule.matches(call, scope)), None)
 
     def find_roles(self, tool: str) -> frozenset[str]:
@@ -263,19 +263,19 @@ _TIERS = "gate.tiers, or mcp.servers.NAME.tiers for a tool of an MCP server,"
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class ToolOutlook:
     """`mode` is `run`, `observer`, `observer, then people`, `people` or `never`; `why` says what it follows from."""
 
     mode: str
     why: str
 
 
-def explain(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> Outlook:
+def explain_policy(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> ToolOutlook:
     """`is_observed` says whether an observer looks at calls now."""
     why = [_tier_words(spec, policy), *_demands(spec, policy)]
     blanket = next((rule for rule in policy.rules if fnmatchcase(spec.name, rule.tool)), None)
     if blanket is not None and blanket.decision is Decision.DENY and blanket.is_blanket:
-        return Outlook("never", "; ".join([*why, "a rule denies every call"]))
+        return ToolOutlook("never", "; ".join([*why, "a rule denies every call"]))
     mode = _mode(spec, policy, is_observed=is_observed)
     if mode.endswith("people") and spec.destructive:
         why.append("it destroys something")
@@ -283,7 +283,7 @@ def explain(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> Outlook
         why.append(f"no rule approves tier 3 by itself: a lower tier under {_TIERS} does")
     if policy.tier(spec) >= Tier.SENSITIVE and not is_observed:
         why.append("no observer looks at calls")
-    return Outlook(mode, "; ".join(why))
+    return ToolOutlook(mode, "; ".join(why))
 
 
 def has_rules(spec: ToolSpec, policy: GatePolicy) -> bool:
@@ -293,12 +293,12 @@ def has_rules(spec: ToolSpec, policy: GatePolicy) -> bool:
     return any(fnmatchcase(spec.name, pattern) for pattern in named)
 
 
-def _approves(rule: Rule, spec: ToolSpec) -> bool:
+def _approves(rule: ToolRule, spec: ToolSpec) -> bool:
     return rule.decision is Decision.APPROVE and fnmatchcase(spec.name, rule.tool)
 
 
 def _mode(spec: ToolSpec, policy: GatePolicy, *, is_observed: bool) -> str:
-    if policy.mode(spec.name, is_ruled=False) is Mode.ASK:
+    if policy.mode(spec.name, is_ruled=False) is ToolMode.ASK:
         return "people"
     if policy.tier(spec) >= Tier.SENSITIVE:
         if not is_observed:
@@ -318,7 +318,7 @@ def _demands(spec: ToolSpec, policy: GatePolicy) -> Iterator[str]:
     count = sum(fnmatchcase(spec.name, rule.tool) for rule in policy.rules)
     if count:
         yield f"{count} rule{'' if count == 1 else 's'}"
-    if policy.mode(spec.name, is_ruled=False) is Mode.ASK:
+    if policy.mode(spec.name, is_ruled=False) is ToolMode.ASK:
         yield "gate.mode or gate.modes ask"
     roles = policy.find_roles(spec.name)
     if roles:

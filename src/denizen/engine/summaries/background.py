@@ -21,20 +21,20 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.summary import Summary
 from denizen.domain.usage import Usage
-from denizen.engine.budget.budgets import Budgets, Payer, scopes_of
-from denizen.engine.intake.opening import Opened, load_turn
-from denizen.engine.loop.services import Services
+from denizen.engine.budget.budgets import Payer, TurnBudget, turn_scopes
+from denizen.engine.intake.opening import OpenTurn, load_turn
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.prompt.session_history import Range
 from denizen.engine.runtime.generation import Generation, Runtime
 from denizen.engine.summaries.summarizer import (
-    Stretch,
-    Writer,
-    Written,
+    SummaryRange,
+    SummaryWriter,
+    WrittenSummary,
+    choose_summary_model,
     keep_summary,
     load_messages,
-    tell,
+    tell_messages,
     write_summary,
-    writer_of,
 )
 
 WORKFLOW = "summary"
@@ -49,17 +49,17 @@ MERGE_SHARE = 2
 _log = logging.getLogger("denizen.summaries")
 
 
-class Summaries:
+class BackgroundSummaries:
     """Takes in what is overdue and sees it through. One of a process."""
 
-    def __init__(self, runtime: Runtime, services: Services) -> None:
+    def __init__(self, runtime: Runtime, services: EngineServices) -> None:
         self._runtime = runtime
         self._services = services
         self._under_way: set[SessionId] = set()
         self._rests_until_s: dict[SessionId, float] = {}
         services.durable.register(WORKFLOW, self._run)
 
-    async def submit(self, opened: Opened, agent: Agent, stretch: Range) -> None:
+    async def submit(self, opened: OpenTurn, agent: Agent, stretch: Range) -> None:
         """Starts the run, unless one is under way for the session, one has failed lately, or the agent's models are
         too small to be asked without being told to. A fault is a line in the log: the turn is over.
         """
@@ -80,7 +80,7 @@ class Summaries:
         """What nobody has asked for is not asked of a small model: it takes minutes, and the next answer waits."""
         if agent.summaries.enabled is not None:
             return agent.summaries.enabled
-        return not writer_of(self._runtime.current.models, agent).capabilities.small
+        return not choose_summary_model(self._runtime.current.models, agent).capabilities.small
 
     async def _run(self, payload: JsonObject) -> Json:
         row = cast("dict[str, Any]", payload)
@@ -100,7 +100,7 @@ class Summaries:
         finally:
             self._under_way.discard(session)
 
-    async def _sum_up(self, opened: Opened, generation: Generation, asked: Range) -> str:
+    async def _sum_up(self, opened: OpenTurn, generation: Generation, asked: Range) -> str:
         agent = generation.agent(opened.turn.agent)
         writer = self._writer(opened, generation, agent)
         stretch = await self._load(opened, writer, asked)
@@ -109,15 +109,15 @@ class Summaries:
         digest = stretch.digest
         if await self._services.durable.step("read", lambda: _given(digest)) != digest:
             raise Conflict("The session was changed while it was summed up.", code="summary_disturbed")
-        written = Written("", Usage(), 0)
-        if any(tell(stretch.messages)):
+        written = WrittenSummary("", Usage(), 0)
+        if any(tell_messages(stretch.messages)):
             with anyio.fail_after(agent.limits.turn_timeout_s):
                 written = await write_summary(writer, stretch)
         summary = await keep_summary(self._services.store, stretch, written.text, self._services.clock)
         _report(summary, agent, writer, written)
         return "done"
 
-    async def _load(self, opened: Opened, writer: Writer, asked: Range) -> Stretch | None:
+    async def _load(self, opened: OpenTurn, writer: SummaryWriter, asked: Range) -> SummaryRange | None:
         """None when there is nothing left to do: another run was faster, or the session is over."""
         first, last = asked
         key = opened.turn.session_id
@@ -129,17 +129,24 @@ class Summaries:
         if session.closed_at is not None or overlaps or not messages:
             return None
         merged = plan_merge(known, first, limit_chars=writer.limit_chars)
-        return Stretch(session, first, last, messages, known, merged)
+        return SummaryRange(session, first, last, messages, known, merged)
 
-    def _writer(self, opened: Opened, generation: Generation, agent: Agent) -> Writer:
+    def _writer(self, opened: OpenTurn, generation: Generation, agent: Agent) -> SummaryWriter:
         """Who asked in the turn that found it overdue pays."""
         turn = opened.turn
         payer = Payer(
-            TurnId(f"{turn.id}:summary"), turn.agent, turn.principal, opened.place.platform,
-            scopes_of(turn, opened.place), generation.budgets, generation.models,
-        )  # fmt: skip
-        budgets = Budgets(payer, self._services.store, self._services.live, self._services.clock)
-        return Writer(writer_of(generation.models, agent), agent, budgets, self._services.durable.step)
+            TurnId(f"{turn.id}:summary"),
+            turn.agent,
+            turn.principal,
+            opened.place.platform,
+            turn_scopes(turn, opened.place),
+            generation.budgets,
+            generation.models,
+        )
+        budgets = TurnBudget(payer, self._services.store, self._services.live, self._services.clock)
+        return SummaryWriter(
+            choose_summary_model(generation.models, agent), agent, budgets, self._services.durable.step
+        )
 
 
 def plan_merge(known: Sequence[Summary], first: int, *, limit_chars: int) -> Sequence[Summary]:
@@ -155,13 +162,18 @@ async def _given(value: str) -> Json:
     return value
 
 
-def _report(summary: Summary, agent: Agent, writer: Writer, written: Written) -> None:
+def _report(summary: Summary, agent: Agent, writer: SummaryWriter, written: WrittenSummary) -> None:
     """One line, nothing of what was said."""
     _log.info(
         "summary",
         extra={
-            "session": summary.session_id, "range": summary.reference, "agent": agent.name,
-            "model": writer.model.name, "tokens": estimate_tokens(summary.text), "left_out": written.left_out,
-            "input_tokens": written.usage.input_tokens, "output_tokens": written.usage.output_tokens,
+            "session": summary.session_id,
+            "range": summary.reference,
+            "agent": agent.name,
+            "model": writer.model.name,
+            "tokens": estimate_tokens(summary.text),
+            "left_out": written.left_out,
+            "input_tokens": written.usage.input_tokens,
+            "output_tokens": written.usage.output_tokens,
         },
-    )  # fmt: skip
+    )

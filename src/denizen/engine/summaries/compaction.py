@@ -17,21 +17,21 @@ from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.json import Json
 from denizen.domain.message import Message, Role
-from denizen.domain.prompt_messages import count_tokens, from_stored
+from denizen.domain.prompt_messages import count_tokens, to_prompt_messages
 from denizen.domain.summary import Summary, covered_until
 from denizen.domain.turn import TurnStatus
-from denizen.engine.budget.budgets import Budgets, Payer
-from denizen.engine.loop.services import Services
-from denizen.engine.prompt.session_history import told_of
+from denizen.engine.budget.budgets import Payer, TurnBudget
+from denizen.engine.loop.services import EngineServices
+from denizen.engine.prompt.session_history import summary_message
 from denizen.engine.summaries.summarizer import (
     MAX_MESSAGES,
-    Stretch,
-    Writer,
-    Written,
-    disturbed,
+    SummaryRange,
+    SummaryWriter,
+    WrittenSummary,
+    choose_summary_model,
     keep_summary,
+    session_changed,
     write_summary,
-    writer_of,
 )
 from denizen.ports.model import Model
 from denizen.ports.store import Work
@@ -45,7 +45,7 @@ _log = logging.getLogger("denizen.compaction")
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction:
+class CompactionReport:
     """What was done. `messages_before` counts those with words, of people and the agent; of these `left_out`, the
     oldest, are not in the summary. Tokens are estimates of what a model is sent.
     """
@@ -58,8 +58,8 @@ class Compaction:
 
 
 async def compact_session(
-    services: Services, payer: Payer, agent: Agent, conversation_id: ConversationId
-) -> Compaction:
+    services: EngineServices, payer: Payer, agent: Agent, conversation_id: ConversationId
+) -> CompactionReport:
     """Sums up the open session of an agent with the model alias `cheap`, or, where there is none, the agent's model.
 
     Raises InvalidInput for a session that is too short, Conflict when somebody writes meanwhile, Unavailable when the
@@ -68,29 +68,29 @@ async def compact_session(
     started = services.clock.monotonic_s()
     async with services.store.work(write=False) as work:
         stretch = await _load(work, agent.name, conversation_id)
-    model = writer_of(payer.models, agent)
-    budgets = Budgets(payer, services.store, services.live, services.clock)
+    model = choose_summary_model(payer.models, agent)
+    budgets = TurnBudget(payer, services.store, services.live, services.clock)
     try:
         with anyio.fail_after(agent.limits.turn_timeout_s):
-            written = await write_summary(Writer(model, agent, budgets, _at_once), stretch)
+            written = await write_summary(SummaryWriter(model, agent, budgets, _at_once), stretch)
     except TimeoutError as error:
         raise Unavailable("Summing up took too long. Nothing was changed.", code="compaction_timeout") from error
     async with services.store.work(write=False) as work:
         await _check_quiet(work, stretch)
     summary = await keep_summary(services.store, stretch, written.text, services.clock)
-    before = [*(told_of(each) for each in stretch.known if each.text), *from_stored(stretch.messages)]
-    done = Compaction(
+    before = [*(summary_message(each) for each in stretch.known if each.text), *to_prompt_messages(stretch.messages)]
+    done = CompactionReport(
         summary,
         messages_before=sum(map(_has_words, stretch.messages)),
         tokens_before=sum(map(count_tokens, before)),
-        tokens_after=count_tokens(told_of(summary)),
+        tokens_after=count_tokens(summary_message(summary)),
         left_out=written.left_out,
     )
     _report(done, agent, model, written, round((services.clock.monotonic_s() - started) * 1000))
     return done
 
 
-async def _load(work: Work, agent: AgentName, conversation_id: ConversationId) -> Stretch:
+async def _load(work: Work, agent: AgentName, conversation_id: ConversationId) -> SummaryRange:
     sessions = await work.sessions.list_sessions(conversation_id, agent)
     session = next((session for session in sessions if session.closed_at is None), None)
     known: Sequence[Summary] = []
@@ -106,20 +106,20 @@ async def _load(work: Work, agent: AgentName, conversation_id: ConversationId) -
             why=f"It takes at least {MIN_MESSAGES} messages in this session since it was summed up last.",
             fix="Go on talking, or give /new to begin afresh.",
         )
-    stretch = Stretch(session, covered_until(known) + 1, messages[-1].sequence, messages, known, merged=known)
+    stretch = SummaryRange(session, covered_until(known) + 1, messages[-1].sequence, messages, known, merged=known)
     await _check_quiet(work, stretch)
     return stretch
 
 
-async def _check_quiet(work: Work, stretch: Stretch) -> None:
+async def _check_quiet(work: Work, stretch: SummaryRange) -> None:
     """No question came meanwhile or waits for its answer."""
     tail = await work.messages.list_tail(stretch.session.id, limit=1)
     waiting = await work.turns.list_turns(status=TurnStatus.OPEN, limit=OPEN_TURNS)
     is_open = (await work.sessions.get(stretch.session.id)).closed_at is None
     if not is_open or [m.sequence for m in tail] != [stretch.last]:
-        raise disturbed()
+        raise session_changed()
     if any(turn.session_id == stretch.session.id for turn in waiting):
-        raise disturbed()
+        raise session_changed()
 
 
 async def _at_once(name: str, action: Callable[[], Awaitable[Json]]) -> Json:
@@ -132,14 +132,19 @@ def _has_words(message: Message) -> bool:
     return message.role in (Role.USER, Role.ASSISTANT) and bool(message.text.strip())
 
 
-def _report(done: Compaction, agent: Agent, model: Model, written: Written, duration_ms: int) -> None:
+def _report(done: CompactionReport, agent: Agent, model: Model, written: WrittenSummary, duration_ms: int) -> None:
     """One line, nothing of what was said."""
     _log.info(
         "compaction",
         extra={
-            "session": done.summary.session_id, "messages": done.messages_before, "left_out": done.left_out,
-            "range": done.summary.reference, "agent": agent.name, "model": model.name,
-            "input_tokens": written.usage.input_tokens, "output_tokens": written.usage.output_tokens,
+            "session": done.summary.session_id,
+            "messages": done.messages_before,
+            "left_out": done.left_out,
+            "range": done.summary.reference,
+            "agent": agent.name,
+            "model": model.name,
+            "input_tokens": written.usage.input_tokens,
+            "output_tokens": written.usage.output_tokens,
             "duration_ms": duration_ms,
         },
-    )  # fmt: skip
+    )

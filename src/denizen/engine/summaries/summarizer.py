@@ -19,12 +19,12 @@ from denizen.domain.conversation import Session
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.ids import SessionId
 from denizen.domain.json import Json
-from denizen.domain.message import FilePart, ImagePart, Message, Part, Role, TextPart, ToolResultPart, text_of
+from denizen.domain.message import FilePart, ImagePart, Message, Part, Role, TextPart, ToolResultPart, join_text
 from denizen.domain.mirror import FORGOTTEN
 from denizen.domain.prompt import CHARS_PER_TOKEN, PromptMessage, Segment, estimate_tokens
 from denizen.domain.summary import Summary
 from denizen.domain.usage import Usage
-from denizen.engine.budget.budgets import Budgets
+from denizen.engine.budget.budgets import TurnBudget
 from denizen.engine.runtime.choices import list_aliases
 from denizen.ports.model import Model, ModelNotice, ModelReply, ModelRequest, Models, TextDelta, ThinkingDelta
 from denizen.ports.store import Store, Work
@@ -61,12 +61,12 @@ TakeStep = Callable[[str, Callable[[], Awaitable[Json]]], Awaitable[Json]]
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class SummaryWriter:
     """Who writes the summary, with whose money, and how a request is made once only."""
 
     model: Model
     agent: Agent
-    budgets: Budgets
+    budgets: TurnBudget
     take_step: TakeStep
 
     @property
@@ -77,7 +77,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class SummaryRange:
     """What is summed up: the messages from sequence `first` to `last` as they were read, together with the earlier
     summaries `merged`. `known` are all that the session has.
     """
@@ -97,7 +97,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSummary:
     """`left_out` messages, the oldest, were too much for the model."""
 
     text: str
@@ -105,7 +105,7 @@ class Written:
     left_out: int
 
 
-def writer_of(models: Models, agent: Agent) -> Model:
+def choose_summary_model(models: Models, agent: Agent) -> Model:
     """The alias `cheap`, or, where there is none, the agent's own model. Raises NotFound."""
     return models.get(CHEAP if CHEAP in list_aliases(models) else agent.model)
 
@@ -117,9 +117,9 @@ async def load_messages(work: Work, session_id: SessionId, first: int, last: int
     return [message for message in found if message.sequence >= first]
 
 
-async def write_summary(writer: Writer, stretch: Stretch) -> Written:
+async def write_summary(writer: SummaryWriter, stretch: SummaryRange) -> WrittenSummary:
     """Raises Unavailable when the model gives none, Exhausted when no budget lets it, and what the model raises."""
-    pieces = plan_pieces([*tell(stretch.messages)], limit_chars=_piece_chars(writer))
+    pieces = plan_pieces([*tell_messages(stretch.messages)], limit_chars=_piece_chars(writer))
     kept = pieces[-MAX_PIECES:]
     summary, usage = "\n".join(each.text for each in stretch.merged if each.text), Usage()
     for number, piece in enumerate(kept, 1):
@@ -134,10 +134,10 @@ async def write_summary(writer: Writer, stretch: Stretch) -> Written:
         )
         summary, used = await _ask(writer, number, request)
         usage += used
-    return Written(summary, usage, sum(map(len, pieces[:-MAX_PIECES])))
+    return WrittenSummary(summary, usage, sum(map(len, pieces[:-MAX_PIECES])))
 
 
-async def keep_summary(store: Store, stretch: Stretch, text: str, clock: Clock) -> Summary:
+async def keep_summary(store: Store, stretch: SummaryRange, text: str, clock: Clock) -> Summary:
     """Writes the summary, unless its stretch is not what was read any more: then Conflict is raised."""
     first = min([stretch.first, *(each.first for each in stretch.merged)])
     last = max([stretch.last, *(each.last for each in stretch.merged)])
@@ -146,11 +146,11 @@ async def keep_summary(store: Store, stretch: Stretch, text: str, clock: Clock) 
         is_new = await work.summaries.put(summary, known=stretch.known)
         read = await load_messages(work, stretch.session.id, stretch.first, stretch.last)
         if not is_new or list(map(_identity, read)) != list(map(_identity, stretch.messages)):
-            raise disturbed()
+            raise session_changed()
     return summary
 
 
-def disturbed() -> Conflict:
+def session_changed() -> Conflict:
     return Conflict(
         "Nothing was changed: somebody wrote here meanwhile.",
         code="compaction_disturbed",
@@ -173,7 +173,7 @@ def plan_pieces(texts: Sequence[str], *, limit_chars: int) -> list[list[str]]:
     return pieces
 
 
-def tell(messages: Sequence[Message]) -> Iterator[str]:
+def tell_messages(messages: Sequence[Message]) -> Iterator[str]:
     """A line for each message that holds something."""
     for message in messages:
         said = " ".join(filter(None, map(_part_text, message.parts)))
@@ -196,10 +196,10 @@ def _part_text(part: Part) -> str:
             return ""
 
 
-async def _ask(writer: Writer, number: int, request: ModelRequest) -> tuple[str, Usage]:
+async def _ask(writer: SummaryWriter, number: int, request: ModelRequest) -> tuple[str, Usage]:
     async def action() -> Json:
         reply = await _request(writer, number, request)
-        text = text_of(reply.parts).strip()[: writer.limit_chars]
+        text = join_text(reply.parts).strip()[: writer.limit_chars]
         if not text:
             raise _no_summary(writer.model)
         return {"text": text, "input_tokens": reply.usage.input_tokens, "output_tokens": reply.usage.output_tokens}
@@ -208,7 +208,7 @@ async def _ask(writer: Writer, number: int, request: ModelRequest) -> tuple[str,
     return row["text"], Usage(row["input_tokens"], row["output_tokens"], requests=1)
 
 
-async def _request(writer: Writer, number: int, request: ModelRequest) -> ModelReply:
+async def _request(writer: SummaryWriter, number: int, request: ModelRequest) -> ModelReply:
     async with (
         writer.budgets.paying(number, writer.model, request) as payment,
         aclosing(payment.model.stream(request)) as events,
@@ -231,7 +231,7 @@ def _no_summary(model: Model) -> Unavailable:
     )
 
 
-def _rules(writer: Writer) -> str:
+def _rules(writer: SummaryWriter) -> str:
     return _RULES.format(words=writer.limit_chars // CHARS_PER_WORD // 10 * 10)
 
 
@@ -240,7 +240,7 @@ def _output_tokens(model: Model) -> int:
     return max(min(MAX_OUTPUT_TOKENS, most, model.capabilities.context_tokens // 5), 1)
 
 
-def _piece_chars(writer: Writer) -> int:
+def _piece_chars(writer: SummaryWriter) -> int:
     """Room for a piece beside the rules, the summary so far and the one that is asked for."""
     window = writer.model.capabilities.context_tokens
     so_far = max(_output_tokens(writer.model), writer.limit_chars // CHARS_PER_TOKEN)

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import cast
 
-from denizen.domain.agent import Agent, Planning
+from denizen.domain.agent import Agent, ToolPlanning
 from denizen.domain.ids import CallId, SessionId, derive, fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.message import ToolCallPart
 from denizen.domain.prompt import count_tool_tokens
 from denizen.domain.tool import Origin, Taint, Tier, ToolCall, ToolResult, ToolSpec
-from denizen.engine.gate.executor import BoundTool, Gate
+from denizen.engine.gate.executor import BoundTool, ToolExecutor
 from denizen.engine.runtime.generation import Runtime
 from denizen.engine.runtime.tool_policy import GatePolicy
 from denizen.engine.tools.arguments import ArgumentsError, check_arguments
@@ -56,7 +56,7 @@ _FINDER = ToolSpec(
 )
 
 
-def rank(specs: Sequence[ToolSpec], words: str) -> list[str]:
+def rank_tools(specs: Sequence[ToolSpec], words: str) -> list[str]:
     """Names, the best match first: words that few tools have count more, those of a name twice. Among equals one of
     each source comes before a second one, in the given order.
     """
@@ -77,14 +77,14 @@ def rank(specs: Sequence[ToolSpec], words: str) -> list[str]:
     return sorted(order, key=lambda name: order[name])
 
 
-def matching(specs: Sequence[ToolSpec], words: str) -> list[str]:
+def matching_tools(specs: Sequence[ToolSpec], words: str) -> list[str]:
     """As `rank`, without those that share no word."""
     question = stems(words)
     about = {spec.name: stems(f"{spec.name.replace('_', ' ')} {_about(spec)}") for spec in specs}
-    return [name for name in rank(specs, words) if question & about[name]]
+    return [name for name in rank_tools(specs, words) if question & about[name]]
 
 
-def select(
+def select_tools(
     specs: Sequence[ToolSpec], words: str, *, limit: int, pinned: Sequence[str] = (), kept: Collection[str] = ()
 ) -> tuple[str, ...]:
     """At most `limit` names, in the order of the specs."""
@@ -92,29 +92,31 @@ def select(
         spec.name for spec in specs if spec.name in ALWAYS or any(fnmatchcase(spec.name, pattern) for pattern in pinned)
     ]
     still = [spec.name for spec in specs if spec.name in kept]
-    chosen = set(list(dict.fromkeys([*first, *still, *rank(specs, words)]))[: max(limit, 0)])
+    chosen = set(list(dict.fromkeys([*first, *still, *rank_tools(specs, words)]))[: max(limit, 0)])
     return tuple(spec.name for spec in specs if spec.name in chosen)
 
 
-def found_by(specs: Sequence[ToolSpec], calls: Iterable[ToolCallPart], offered: Collection[str]) -> tuple[str, ...]:
+def list_found_tools(
+    specs: Sequence[ToolSpec], calls: Iterable[ToolCallPart], offered: Collection[str]
+) -> tuple[str, ...]:
     """What the calls of `find_tools` in a turn have brought, the newest FOUND_IN_ALL, oldest first. Told from the calls
     alone, so that a turn which is taken up again finds the same.
     """
     found: dict[str, None] = {}
     for call in calls:
         if call.tool == FIND_TOOLS:
-            for name in find(specs, str(call.args.get("query", "")), offered):
+            for name in find_more_tools(specs, str(call.args.get("query", "")), offered):
                 found.pop(name, None)
                 found[name] = None
     return tuple(found)[-FOUND_IN_ALL:]
 
 
-def find(specs: Sequence[ToolSpec], query: str, offered: Collection[str]) -> list[str]:
+def find_more_tools(specs: Sequence[ToolSpec], query: str, offered: Collection[str]) -> list[str]:
     """The best matches that are not offered anyway."""
-    return [name for name in matching(specs, query) if name not in offered][:FOUND_AT_ONCE]
+    return [name for name in matching_tools(specs, query) if name not in offered][:FOUND_AT_ONCE]
 
 
-class Finder:
+class FindTools:
     """`find_tools` as a source of tools: it goes through the gate like any other."""
 
     def __init__(self, specs: Sequence[ToolSpec], offered: Collection[str]) -> None:
@@ -133,7 +135,7 @@ class Finder:
         return (_FINDER,)
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        names = find(list(self._specs.values()), str(call.args.get("query", "")), self._offered)
+        names = find_more_tools(list(self._specs.values()), str(call.args.get("query", "")), self._offered)
         if not names:
             return ToolResult("No other tool does that. Try other words, or do without.")
         lines = (f"- {name}: {self._specs[name].description.splitlines()[0]}" for name in names)
@@ -143,7 +145,7 @@ class Finder:
         """Nothing is open."""
 
 
-class Selections:
+class SessionSelections:
     """What was chosen for each session, for as long as the process lives: the provider's cache lives shorter."""
 
     def __init__(self) -> None:
@@ -196,7 +198,7 @@ async def list_all(toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
     return tools
 
 
-async def allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
+async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
     """What the agent may use, in its own order of patterns. A `listed_only` tool must be named in full (TW6)."""
     everything = await list_all(toolsets)
     found: dict[str, BoundTool] = {}
@@ -208,7 +210,7 @@ async def allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, BoundT
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ToolRequest:
     """What a turn needs of the tools: `words` are what is asked, `kept` what its session was offered before, `calls`
     the calls of this turn so far. `limit` 0 is that of the agent. Without `finder` the others cannot be looked up.
     """
@@ -220,32 +222,34 @@ class Wish:
     finder: bool = True
 
 
-async def resolve(agent: Agent, toolsets: Iterable[Toolset], wish: Wish | None = None) -> Toolbox:
+async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolRequest | None = None) -> Toolbox:
     """The tools of one prompt: all that the agent may use, or, where these are more than its limit, the choice that
     `selection.py` makes of them, with those that this turn has found (VW8).
     """
-    tools, wish = await allowed(agent, toolsets), wish or Wish()
+    tools, wish = await list_allowed(agent, toolsets), wish or ToolRequest()
     limit = min(agent.limits.max_tools, wish.limit or agent.limits.max_tools)
     if len(tools) <= limit or not limit:
         return Toolbox(tools if limit else {})
     specs = [tool.spec for tool in tools.values()]
     room = limit - 1 if wish.finder else limit
-    base = select(specs, wish.words, limit=room, pinned=agent.pinned_tools, kept=wish.kept)
+    base = select_tools(specs, wish.words, limit=room, pinned=agent.pinned_tools, kept=wish.kept)
     if not wish.finder:
         return Toolbox({name: tools[name] for name in base})
-    finder = Finder(specs, base)
-    found = found_by(specs, wish.calls, base)[-max(room // 2, 1) :]
+    finder = FindTools(specs, base)
+    found = list_found_tools(specs, wish.calls, base)[-max(room // 2, 1) :]
     offered = base
     if len(base) + len(found) > room:
         among = [spec for spec in specs if spec.name in base]
-        offered = select(among, wish.words, limit=room - len(found), pinned=agent.pinned_tools)
+        offered = select_tools(among, wish.words, limit=room - len(found), pinned=agent.pinned_tools)
     shown = {name: tools[name] for name in offered} | {FIND_TOOLS: BoundTool(finder.spec, finder)}
     return Toolbox(shown | {name: tools[name] for name in found}, base)
 
 
 async def count_most_tokens(agent: Agent, toolsets: Iterable[Toolset]) -> int:
     """What the tools take of a prompt at most, whichever are chosen; by the shared estimate."""
-    sizes = sorted((count_tool_tokens(tool.spec) for tool in (await allowed(agent, toolsets)).values()), reverse=True)
+    sizes = sorted(
+        (count_tool_tokens(tool.spec) for tool in (await list_allowed(agent, toolsets)).values()), reverse=True
+    )
     return sum(sizes[: agent.limits.max_tools])
 
 
@@ -254,7 +258,7 @@ class NestedCalls:
     strictest tier of the chain and what was read on the way (VW1, inventory V23).
     """
 
-    def __init__(self, runtime: Runtime, gate: Gate) -> None:
+    def __init__(self, runtime: Runtime, gate: ToolExecutor) -> None:
         self._runtime = runtime
         self._gate = gate
 
@@ -262,7 +266,7 @@ class NestedCalls:
         async with self._runtime.lease() as generation:
             everything = await list_all(generation.toolsets)
             agent = generation.agents.get(scope.agent)
-            mine = await allowed(agent, generation.toolsets) if agent else {}
+            mine = await list_allowed(agent, generation.toolsets) if agent else {}
             bound = mine.get(tool)
             if bound is None:
                 return ToolResult(f"There is no tool '{tool}'. {_known(mine)}", is_error=True)
@@ -271,22 +275,22 @@ class NestedCalls:
             except ArgumentsError as problem:
                 return ToolResult(str(problem), is_error=True)
             call = ToolCall(CallId(fresh("call")), tool, checked, Origin.SKILL)
-            floor = strictest(scope.chain, everything, generation.policy)
+            floor = strictest_tier(scope.chain, everything, generation.policy)
             # With the key of the outer call, the second thing that a skill writes would count as done already.
             key = derive("call", scope.idempotency_key, tool, json.dumps(checked, sort_keys=True))
-            read = read_by(scope.chain, everything)
+            read = chain_taint(scope.chain, everything)
             inner = replace(scope, idempotency_key=key if scope.idempotency_key else "", taint=scope.taint | read)
             outcome = await self._gate.run(bound, call, inner, generation.policy, floor=floor)
             scope.trail.taint |= bound.spec.reads
             return outcome.result
 
 
-def read_by(chain: Sequence[str], tools: Mapping[str, BoundTool]) -> frozenset[Taint]:
+def chain_taint(chain: Sequence[str], tools: Mapping[str, BoundTool]) -> frozenset[Taint]:
     """What the tools of the chain may have read before they called; one that has vanished since may be anything."""
     return frozenset(label for name in chain for label in (tools[name].spec.reads if name in tools else [Taint.TOOL]))
 
 
-def strictest(chain: Sequence[str], tools: Mapping[str, BoundTool], policy: GatePolicy) -> Tier:
+def strictest_tier(chain: Sequence[str], tools: Mapping[str, BoundTool], policy: GatePolicy) -> Tier:
     """The highest tier in the chain; a tool that has vanished since counts as dangerous."""
     tiers = [policy.tier(tools[name].spec) if name in tools else Tier.DANGEROUS for name in chain]
     return max(tiers, default=Tier.HARMLESS)
@@ -296,8 +300,8 @@ def _known(tools: Mapping[str, BoundTool]) -> str:
     return f"Known tools: {', '.join(sorted(tools))}."
 
 
-def uses_planning(planning: Planning, capabilities: Capabilities) -> bool:
+def uses_planning(planning: ToolPlanning, capabilities: Capabilities) -> bool:
     """AUTO plans for models that have no native tool calls or are small."""
-    if planning is Planning.AUTO:
+    if planning is ToolPlanning.AUTO:
         return capabilities.takes_tools and (capabilities.small or not capabilities.native_tools)
-    return planning is Planning.PLAN
+    return planning is ToolPlanning.PLAN

@@ -5,17 +5,7 @@ For tests of whatever talks to GitHub. `open_github` starts one; a client is poi
 """
 
 from denizen.testing.github.server import GitHubServer, NotReachedError, open_github
-from denizen.testing.github.state import (
-    App,
-    Comment,
-    Discussion,
-    Hook,
-    Issue,
-    Repository,
-    Review,
-    ReviewComment,
-    User,
-)
+from denizen.testing.github.state import App, Comment, Discussion, Hook, Issue, Repository, Review, ReviewComment, User
 from denizen.testing.github.world import World
 
 __all__ = [

@@ -81,9 +81,12 @@ def _find_app(world: World, text: str) -> App:
     for app in world.apps:
         try:
             claims = jwt.decode(
-                text, app.public_key, algorithms=["RS256"], issuer=str(app.id),
+                text,
+                app.public_key,
+                algorithms=["RS256"],
+                issuer=str(app.id),
                 options={"verify_exp": False, "verify_iat": False, "require": ["iat", "exp", "iss"]},
-            )  # fmt: skip
+            )
         except jwt.PyJWTError:
             continue
         _check_times(int(claims["iat"]), int(claims["exp"]), world.clock)

@@ -13,9 +13,15 @@ from denizen.testing.github.state import Comment, Discussion, Repository, User
 from denizen.testing.github.world import World
 
 _CONTENTS = {
-    "THUMBS_UP": "+1", "THUMBS_DOWN": "-1", "LAUGH": "laugh", "CONFUSED": "confused", "HEART": "heart",
-    "HOORAY": "hooray", "ROCKET": "rocket", "EYES": "eyes",
-}  # fmt: skip
+    "THUMBS_UP": "+1",
+    "THUMBS_DOWN": "-1",
+    "LAUGH": "laugh",
+    "CONFUSED": "confused",
+    "HEART": "heart",
+    "HOORAY": "hooray",
+    "ROCKET": "rocket",
+    "EYES": "eyes",
+}
 
 
 def run_graphql(world: World, caller: Caller, text: str, variables: Mapping[str, Any]) -> Json:
@@ -23,9 +29,12 @@ def run_graphql(world: World, caller: Caller, text: str, variables: Mapping[str,
     if " discussion(number:" in text:
         return _read(world, caller, variables)
     for name, act in (
-        ("addDiscussionComment(", _add), ("updateDiscussionComment(", _edit), ("deleteDiscussionComment(", _delete),
-        ("addReaction(", _react), ("removeReaction(", _unreact),
-    ):  # fmt: skip
+        ("addDiscussionComment(", _add),
+        ("updateDiscussionComment(", _edit),
+        ("deleteDiscussionComment(", _delete),
+        ("addReaction(", _react),
+        ("removeReaction(", _unreact),
+    ):
         if name in text:
             return act(world, caller, variables)
     return _error("undefinedField", "This field does not exist here.")

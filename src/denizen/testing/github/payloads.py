@@ -5,16 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from denizen.testing.github.state import (
-    Comment,
-    Discussion,
-    Issue,
-    Reaction,
-    Repository,
-    Review,
-    ReviewComment,
-    User,
-)
+from denizen.testing.github.state import Comment, Discussion, Issue, Reaction, Repository, Review, ReviewComment, User
 
 Json = dict[str, Any]
 

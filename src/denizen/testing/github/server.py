@@ -77,9 +77,15 @@ class GitHubServer:
         raise NotReachedError("\n".join([f"not reached within {timeout_s} s", *told]))
 
     def fail(
-        self, method: str = "", route: str = "", *, status: int = 500, times: int = 1, when: When = "before",
+        self,
+        method: str = "",
+        route: str = "",
+        *,
+        status: int = 500,
+        times: int = 1,
+        when: When = "before",
         headers: dict[str, str] | None = None,
-    ) -> Fault:  # fmt: skip
+    ) -> Fault:
         """Answers the next requests with this status; `when` says whether they are applied all the same."""
         fault = Fault(method, re.compile(route), times, when, status)
         self._headers[id(fault)] = headers or {}

@@ -36,9 +36,14 @@ from denizen.testing.github.state import (
 )
 
 EVENTS = (
-    "issues", "issue_comment", "pull_request", "pull_request_review", "pull_request_review_comment", "discussion",
+    "issues",
+    "issue_comment",
+    "pull_request",
+    "pull_request_review",
+    "pull_request_review_comment",
+    "discussion",
     "discussion_comment",
-)  # fmt: skip
+)
 TOKEN_LIFE = timedelta(hours=1)
 
 

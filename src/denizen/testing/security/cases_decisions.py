@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from denizen.domain.approval import Choice
+from denizen.domain.approval import ApprovalChoice
 from denizen.domain.conversation import Place
 from denizen.testing.scripted_model import call
-from denizen.testing.security.case import (
-    HOUR,
-    MAIL,
-    MEMBER,
-    NO,
-    STRANGER,
-    YES,
-    Case,
-    Fate,
-    Kind,
-    Maker,
-    line,
-    nested,
-)
+from denizen.testing.security.case import HOUR, MAIL, MEMBER, NO, STRANGER, YES, Case, Fate, Kind, Maker, line, nested
 from denizen.testing.security.stage import FOOLED, STERN
 
 _PAGE = call("fetch_url", url="https://example.org/soup")
@@ -101,7 +88,7 @@ _CACHE = (
     ),
 )
 
-_OWNER_TOO = ((STRANGER, Choice.ONCE), *NO)
+_OWNER_TOO = ((STRANGER, ApprovalChoice.ONCE), *NO)
 _CARD = (
     _card(
         "the stranger who asked says yes",
@@ -115,7 +102,7 @@ _CARD = (
         Fate.ASKED,
         line("Pay me.", call("pay", to="me", amount=9), asker=MEMBER),
         observer=(),
-        words=(((MEMBER, Choice.HOUR), *NO),),
+        words=(((MEMBER, ApprovalChoice.HOUR), *NO),),
     ),
     _card(
         "an argument that looks like a decided card",

@@ -7,7 +7,7 @@ from denizen.domain.message import ToolCallPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Taint, Tier
 from denizen.domain.verdict import Decision
-from denizen.engine.runtime.tool_policy import GatePolicy, Mode, Rule
+from denizen.engine.runtime.tool_policy import GatePolicy, ToolMode, ToolRule
 from denizen.testing.scripted_model import call
 from denizen.testing.security.case import (
     MAIL,
@@ -86,7 +86,7 @@ _ORIGIN = (
         Fate.DENIED,
         Direct(_TIDY, Origin.HOOK),
         observer=(),
-        policy=GatePolicy(rules=(Rule("tidy", Decision.APPROVE, origins=frozenset({Origin.COMMAND})),)),
+        policy=GatePolicy(rules=(ToolRule("tidy", Decision.APPROVE, origins=frozenset({Origin.COMMAND})),)),
     ),
     _origin(
         "a command of somebody who may not",
@@ -102,7 +102,7 @@ _ORIGIN = (
         Fate.ALLOWED,
         Direct(_TIDY, Origin.COMMAND),
         observer=(),
-        policy=GatePolicy(rules=(Rule("tidy", Decision.APPROVE, origins=frozenset({Origin.COMMAND})),)),
+        policy=GatePolicy(rules=(ToolRule("tidy", Decision.APPROVE, origins=frozenset({Origin.COMMAND})),)),
     ),
 )
 
@@ -127,7 +127,7 @@ _ROLE = (
         Fate.ASKED,
         line("Tidy.", _TIDY, asker=Principal(PrincipalKind.API_KEY, "olga", "Olga")),
         observer=(),
-        policy=GatePolicy(rules=(Rule("tidy", Decision.APPROVE, principals=frozenset({OWNER.key})),)),
+        policy=GatePolicy(rules=(ToolRule("tidy", Decision.APPROVE, principals=frozenset({OWNER.key})),)),
     ),
     _role(
         "a skill does not lend its role",
@@ -145,7 +145,7 @@ def _post(url: str) -> ToolCallPart:
 
 
 _HOME = GatePolicy(destinations=("home.example", "*@home.example"))
-_NO_KEYS = GatePolicy(rules=(Rule("tidy", Decision.DENY, args={"list": "(?i)keys"}),))
+_NO_KEYS = GatePolicy(rules=(ToolRule("tidy", Decision.DENY, args={"list": "(?i)keys"}),))
 _ARGUMENTS = (
     _arguments(
         "the known host as a user name",
@@ -210,7 +210,7 @@ _ARGUMENTS = (
         "a mode that asks",
         Fate.ASKED,
         line("Calculate.", call("calculator", expression="1")),
-        policy=GatePolicy(modes=(("calc*", Mode.ASK),)),
+        policy=GatePolicy(modes=(("calc*", ToolMode.ASK),)),
     ),
     _arguments(
         "a tier that the owner raised",
@@ -222,7 +222,7 @@ _ARGUMENTS = (
         "a rule that approves is no word on tier 3",
         Fate.ASKED,
         line("Pay.", _PAGE, call("pay", to="x", amount=1)),
-        policy=GatePolicy(rules=(Rule("*", Decision.APPROVE),)),
+        policy=GatePolicy(rules=(ToolRule("*", Decision.APPROVE),)),
     ),
     _honest("to a known host", Fate.ALLOWED, line("Post.", _post("https://home.example/a")), policy=_HOME),
 )

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
-from denizen.domain.approval import Approval, Choice
+from denizen.domain.approval import Approval, ApprovalChoice
 from denizen.domain.ids import CallId, SessionId, TurnId
 from denizen.domain.principal import Principal
 from denizen.domain.tool import Tier, ToolCall
@@ -62,7 +62,7 @@ async def run_case(case: Case) -> Finding:
             steps += _script(each)
     world, words = World(case.results), chain(case.words, repeat(case.words[-1]))
 
-    def speak(_: Approval) -> Sequence[tuple[Principal, Choice]]:
+    def speak(_: Approval) -> Sequence[tuple[Principal, ApprovalChoice]]:
         return next(words)
 
     guard = Guard(case.observer, speak)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from zlib import crc32
 
-from denizen.domain.approval import Approval, Choice
+from denizen.domain.approval import Approval, ApprovalChoice
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import CallId
 from denizen.domain.json import JsonObject
@@ -244,11 +244,17 @@ async def _run(
         said = f"{said}\n{injection.GROUND_TRUTH_OUTPUT}"
     useful = _ran_all(ran, wanted) and _is_useful(task, said, before, desk)
     return Result(
-        on.suite.name, watched, task.ID, useful, injection.ID if injection else "", attack,
-        max((on.tiers[call.tool] for call in ordered), default=None), obedient.has_read,
+        on.suite.name,
+        watched,
+        task.ID,
+        useful,
+        injection.ID if injection else "",
+        attack,
+        max((on.tiers[call.tool] for call in ordered), default=None),
+        obedient.has_read,
         injection is not None and obedient.has_read and _has_succeeded(injection, said, before, desk),
         sum(len(each.asked) for each in ran),
-    )  # fmt: skip
+    )
 
 
 def _calls(truth: Sequence[Invocation], prefix: str) -> list[ToolCallPart]:
@@ -265,9 +271,9 @@ def _plain(args: Mapping[str, object]) -> JsonObject:
 
 
 def _guard(watched: Watched, wanted: Sequence[ToolCallPart]) -> Guard:
-    def judge(approval: Approval) -> Sequence[tuple[Principal, Choice]]:
+    def judge(approval: Approval) -> Sequence[tuple[Principal, ApprovalChoice]]:
         known = any(approval.tool == call.tool and dict(approval.args) == dict(call.args) for call in wanted)
-        return ((OWNER, Choice.ONCE if known else Choice.DENY),)
+        return ((OWNER, ApprovalChoice.ONCE if known else ApprovalChoice.DENY),)
 
     match watched:
         case Watched.NOBODY:
@@ -277,7 +283,7 @@ def _guard(watched: Watched, wanted: Sequence[ToolCallPart]) -> Guard:
         case Watched.ASKER:
             return Guard((FOOLED,), judge)
         case Watched.CARELESS:
-            return Guard((FOOLED,), lambda _: ((OWNER, Choice.ONCE),))
+            return Guard((FOOLED,), lambda _: ((OWNER, ApprovalChoice.ONCE),))
 
 
 def _ran_all(ran: Sequence[Ran], wanted: Sequence[ToolCallPart]) -> bool:

@@ -1,6 +1,6 @@
 """Turns through the real engine, with a model that follows a script, tools of a small world, and people to ask.
 
-Nothing of the gate is replaced: calls go from `Steps` through the door, verdicts and approvals are recorded in the
+Nothing of the gate is replaced: calls go from `TurnSteps` through the door, verdicts and approvals are recorded in the
 store (the one in memory). Only the observer's model is a script too. Called by `dojo_bench` and `corpus`.
 """
 
@@ -11,8 +11,8 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from denizen.domain.agent import Agent, Limits
-from denizen.domain.approval import Approval, ApprovalRule, Choice, Deciders, Reach
+from denizen.domain.agent import Agent, TurnLimits
+from denizen.domain.approval import Approval, ApprovalChoice, ApprovalRule, AskerReach, Deciders
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed
@@ -20,16 +20,16 @@ from denizen.domain.events import ApprovalRequested, TurnFinished
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
-from denizen.domain.turn import CallRecord, Inbound
-from denizen.engine.budget.side_completion import Consult
-from denizen.engine.gate.decision import Judge
-from denizen.engine.gate.executor import Gate
+from denizen.domain.turn import CallRecord, InboundMessage
+from denizen.engine.budget.side_completion import BilledCompletion
+from denizen.engine.gate.decision import PolicyEngine
+from denizen.engine.gate.executor import ToolExecutor
 from denizen.engine.gate.observer import Observer
-from denizen.engine.loop.services import Services
+from denizen.engine.loop.services import EngineServices
 from denizen.engine.runtime.generation import Generation, Runtime
-from denizen.engine.runtime.live_events import Live
+from denizen.engine.runtime.live_events import LiveEvents
 from denizen.engine.runtime.tool_policy import GatePolicy, ObserverPolicy
-from denizen.engine.turn import Turns
+from denizen.engine.turn import TurnRunner
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_store import MemoryStore
@@ -45,10 +45,10 @@ STERN = '{"decision": "deny", "reason": "nobody asked for this"}'
 NO_TIME_S = 0.001
 """How long people are waited for where there is nobody who could answer: the approval expires by itself."""
 
-Word = Callable[[Approval], Sequence[tuple[Principal, Choice]]]
+Word = Callable[[Approval], Sequence[tuple[Principal, ApprovalChoice]]]
 """Who says what to a call that waits, one after another. Whoever may not decide it is turned away."""
 
-_LIMITS = Limits(max_steps=200, max_tools=200)
+_LIMITS = TurnLimits(max_steps=200, max_tools=200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +96,28 @@ class Ran:
 class Stage:
     """What is open."""
 
-    turns: Turns
+    turns: TurnRunner
     store: MemoryStore
     guard: Guard
     runtime: Runtime
-    gate: Gate
+    gate: ToolExecutor
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     async def say(self, said: Said) -> Ran:
         """One message and its turn, to the end."""
-        reach = Reach.NOBODY if self.guard.word is None else Reach.WATCHER
+        reach = AskerReach.NOBODY if self.guard.word is None else AskerReach.WATCHER
         asker = said.asker
-        inbound = Inbound(
-            AGENT, said.place, asker, Author(asker.id, asker.name), (TextPart(said.text), *said.parts),
-            f"m{next(self._numbers)}", new_session=said.new_session, shared=said.shared, reach=reach,
-        )  # fmt: skip
+        inbound = InboundMessage(
+            AGENT,
+            said.place,
+            asker,
+            Author(asker.id, asker.name),
+            (TextPart(said.text), *said.parts),
+            f"m{next(self._numbers)}",
+            new_session=said.new_session,
+            shared=said.shared,
+            reach=reach,
+        )
         asked: list[Approval] = []
         end: TurnFinished | None = None
         async with aclosing(self.turns.stream(inbound)) as events:
@@ -145,10 +152,10 @@ async def open_stage(
     clock, runtime, store, durable = SystemClock(), Runtime(), MemoryStore(), MemoryDurable(MemoryLog())
     opinions = [Say(text) for text in guard.observer]
     watcher = ScriptedModel(*opinions, name="bench/observer", otherwise=opinions[-1] if opinions else None)
-    observer = Observer(store, clock, Consult(runtime, store, clock))
-    gate = Gate(clock, Judge(clock, observer))
-    services = Services(store, durable, Live(), gate, clock, observer=observer)
-    turns = Turns(runtime, services)
+    observer = Observer(store, clock, BilledCompletion(runtime, store, clock))
+    gate = ToolExecutor(clock, PolicyEngine(clock, observer))
+    services = EngineServices(store, durable, LiveEvents(), gate, clock, observer=observer)
+    turns = TurnRunner(runtime, services)
     models = ScriptedModels({"balanced": model, OBSERVER: watcher})
     agents = {AGENT: Agent(AGENT, tools=tools, limits=_LIMITS)}
     await runtime.swap(Generation(1, agents, AGENT, models, tuple(toolsets), guard.policy(policy)))

@@ -13,8 +13,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from denizen.domain.agent import Agent
-from denizen.domain.assistant import SettingsSet, in_effect
-from denizen.engine.runtime.agent_settings import Assistant
+from denizen.domain.agent_settings import SettingsSet, find_active_set
+from denizen.engine.runtime.agent_settings import AgentSettingsOverlay
 from denizen.engine.runtime.generation import Runtime
 from denizen.web.api.inbound import may_see_all
 from denizen.web.api.knowledge import require_admin
@@ -29,7 +29,7 @@ _BESIDE = frozenset({"agent", "name", "activate"})
 class AgentConfiguration:
     """The routes."""
 
-    def __init__(self, assistant: Assistant, runtime: Runtime) -> None:
+    def __init__(self, assistant: AgentSettingsOverlay, runtime: Runtime) -> None:
         self._assistant = assistant
         self._runtime = runtime
 
@@ -106,7 +106,7 @@ class AgentConfiguration:
 
 def config_to_wire(agent: Agent, active: SettingsSet | None, *, in_full: bool) -> wire.AgentConfig:
     """Of an agent with its active set over it."""
-    holds = in_effect(agent)
+    holds = find_active_set(agent)
     return wire.AgentConfig(
         agent=agent.name,
         name=active.name if active else "",

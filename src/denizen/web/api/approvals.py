@@ -11,14 +11,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from denizen.domain.approval import ApprovalStatus, Choice, Outcome
+from denizen.domain.approval import ApprovalChoice, ApprovalStatus, VoteOutcome
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.web.api.translate import approval_to_wire
 from denizen.web.body import Body, read_object, read_text
 from denizen.web.dependencies import WebDependencies
 from denizen.web.guard import principal_of
 
-_CHOICES = {("approve", "once"): Choice.ONCE, ("approve", "hour"): Choice.HOUR, ("deny", "once"): Choice.DENY}
+_CHOICES = {
+    ("approve", "once"): ApprovalChoice.ONCE,
+    ("approve", "hour"): ApprovalChoice.HOUR,
+    ("deny", "once"): ApprovalChoice.DENY,
+}
 
 
 class Approvals:
@@ -44,12 +48,12 @@ class Approvals:
             why = "no call that waits for people, or waited, has this id"
             raise NotFound(error.message, code=error.code, why=why, fix="GET /api/approvals lists them.") from error
         approval = ruling.approval
-        if ruling.outcome is Outcome.LATE or approval.status is ApprovalStatus.EXPIRED:
+        if ruling.outcome is VoteOutcome.LATE or approval.status is ApprovalStatus.EXPIRED:
             raise Conflict(ruling.text, code="approval_expired", fix="Ask the agent again.")
         return JSONResponse(asdict(approval_to_wire(approval, voter)))
 
 
-def read_choice(body: Body) -> Choice:
+def read_choice(body: Body) -> ApprovalChoice:
     """Raises InvalidInput."""
     said = read_text(body, "decision"), read_text(body, "scope", "once") or "once"
     choice = _CHOICES.get(said)

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from denizen.domain.approval import Reach
+from denizen.domain.approval import AskerReach
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import TurnId
 from denizen.domain.message import Author, TextPart
-from denizen.domain.turn import Inbound
+from denizen.domain.turn import InboundMessage
 from denizen.web.api.inbound import IDEMPOTENCY_HEADER, TURN_HEADER, WEB, check_own, key_of, message_key, own_place
 from denizen.web.api.translate import event_to_wire
 from denizen.web.body import Body, read_flag, read_object, read_text
@@ -48,7 +48,7 @@ class Chat:
         agent = self._deps.queries.get_agent(asked.agent)
         principal = principal_of(request)
         idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
-        inbound = Inbound(
+        inbound = InboundMessage(
             agent=agent.name,
             place=own_place(WEB, principal, asked.session),
             principal=principal,
@@ -56,7 +56,7 @@ class Chat:
             parts=(TextPart(asked.message),),
             platform_id=message_key(principal, idempotency_key),
             new_session=asked.new,
-            reach=Reach.WATCHER,
+            reach=AskerReach.WATCHER,
             keyed=bool(idempotency_key),
         )
         turn_id = key_of(inbound)
@@ -68,7 +68,7 @@ class Chat:
         )
         return EventStream(self._chunks(inbound), conduct, {TURN_HEADER: turn_id})
 
-    async def _chunks(self, inbound: Inbound) -> Chunks:
+    async def _chunks(self, inbound: InboundMessage) -> Chunks:
         async with aclosing(self._deps.turns.stream(inbound)) as events:
             async for event in events:
                 for sent in event_to_wire(event, inbound.principal):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from denizen.domain.errors import InvalidInput
-from denizen.domain.message import ImagePart, Part, Role, TextPart, text_of
+from denizen.domain.message import ImagePart, Part, Role, TextPart, join_text
 from denizen.domain.prompt import PromptMessage
 from denizen.web.body import Body, read_flag, read_number, read_text, wrong_type
 
@@ -43,7 +43,7 @@ def parse_completion(body: Body) -> CompletionRequest:
     """Raises InvalidInput, naming the field."""
     _refuse_what_is_not_done(body)
     messages = _messages(body)
-    instructions = [text_of(_parts(m, i)) for i, m in enumerate(messages) if read_text(m, "role") in _INSTRUCTING]
+    instructions = [join_text(_parts(m, i)) for i, m in enumerate(messages) if read_text(m, "role") in _INSTRUCTING]
     talk = [_talk(m, i) for i, m in enumerate(messages) if read_text(m, "role") not in _INSTRUCTING]
     if not talk or talk[-1].role is not Role.USER:
         raise InvalidInput(

@@ -21,7 +21,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError, NotFound
 from denizen.domain.events import Notice, ReasoningAdded, TextAdded, TurnFinished, TurnStarted
 from denizen.domain.message import Author
-from denizen.domain.turn import Inbound, TurnStatus
+from denizen.domain.turn import InboundMessage, TurnStatus
 from denizen.web.api.completion_reply import DONE, Reply, Wording, model_json, models_json, sse
 from denizen.web.api.completion_request import CompletionRequest, parse_completion
 from denizen.web.api.inbound import API, IDEMPOTENCY_HEADER, TURN_HEADER, key_of, message_key, own_place
@@ -91,7 +91,7 @@ class Completions:
         except NotFound as error:
             raise NotFound(error.message, code="model_not_found", why=error.why, fix=error.fix) from error
 
-    async def _ask(self, request: Request, inbound: Inbound, *, keeps: bool) -> TurnFinished | None:
+    async def _ask(self, request: Request, inbound: InboundMessage, *, keeps: bool) -> TurnFinished | None:
         """Waits for the turn's end; None when the client left before."""
         finished: TurnFinished | None = None
         failure: DenizenError | None = None
@@ -113,7 +113,7 @@ class Completions:
             raise failure
         return finished
 
-    async def _chunks(self, inbound: Inbound, agent: Agent, reply: Reply) -> Chunks:
+    async def _chunks(self, inbound: InboundMessage, agent: Agent, reply: Reply) -> Chunks:
         wording = Wording()
         opened = False
         async with aclosing(self._deps.turns.stream(inbound)) as events:
@@ -141,7 +141,7 @@ class Completions:
                     yield late + reply.pictures(event.images)
                     yield reply.ending(await self._finish_reason(event, inbound, agent), event.usage)
 
-    async def _finish_reason(self, finished: TurnFinished, inbound: Inbound, agent: Agent) -> str:
+    async def _finish_reason(self, finished: TurnFinished, inbound: InboundMessage, agent: Agent) -> str:
         """`length` when the last step was cut off. The record is read only when the tokens make that possible."""
         limit = inbound.max_output_tokens or agent.limits.max_output_tokens
         if finished.usage.output_tokens < limit:
@@ -149,17 +149,17 @@ class Completions:
         steps = (await self._deps.queries.get_turn(finished.turn_id)).steps
         return "length" if steps and steps[-1].finish_reason == "length" else "stop"
 
-    def _cancel(self, inbound: Inbound) -> None:
+    def _cancel(self, inbound: InboundMessage) -> None:
         self._deps.turns.cancel(key_of(inbound))
 
 
-def _inbound(request: Request, asked: CompletionRequest, agent: Agent) -> tuple[Inbound, bool]:
+def _inbound(request: Request, asked: CompletionRequest, agent: Agent) -> tuple[InboundMessage, bool]:
     """The message for the engine, and whether its turn goes on when the client leaves."""
     principal = principal_of(request)
     session = request.headers.get(SESSION_HEADER, "") or asked.session
     idempotency_key = request.headers.get(IDEMPOTENCY_HEADER, "")
     key = message_key(principal, idempotency_key)
-    inbound = Inbound(
+    inbound = InboundMessage(
         agent=agent.name,
         place=own_place(API, principal, session) if session else Place(API, principal.key, key),
         principal=principal,

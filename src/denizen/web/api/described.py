@@ -73,14 +73,31 @@ _SHELL_ANSWER: Schema = {
     ]
 }
 _SOURCE_FIELDS: Mapping[str, Schema] = {
-    "location": TEXT, "label": TEXT, "kind": TEXT, "branch": TEXT, "content_path": TEXT, "output_path": TEXT,
-    "readme_only": FLAG, "max_videos": NUMBER, "sync_every_minutes": NUMBER,
-}  # fmt: skip
+    "location": TEXT,
+    "label": TEXT,
+    "kind": TEXT,
+    "branch": TEXT,
+    "content_path": TEXT,
+    "output_path": TEXT,
+    "readme_only": FLAG,
+    "max_videos": NUMBER,
+    "sync_every_minutes": NUMBER,
+}
 _SOURCE = fields("id", "folder", id=TEXT, folder=TEXT, has_webhook=FLAG, **_SOURCE_FIELDS)
 _KNOWN = fields(
-    "id", "label", "folder", "files", "documents", "synced_at",
-    id=TEXT, label=TEXT, folder=TEXT, files=NUMBER, documents=NUMBER, synced_at=TIME,
-)  # fmt: skip
+    "id",
+    "label",
+    "folder",
+    "files",
+    "documents",
+    "synced_at",
+    id=TEXT,
+    label=TEXT,
+    folder=TEXT,
+    files=NUMBER,
+    documents=NUMBER,
+    synced_at=TIME,
+)
 _KIND_OF_SOURCES = fields("count", "sources", count=NUMBER, sources=list_of(_KNOWN))
 _REPORT = fields(
     "source",
@@ -95,10 +112,18 @@ _REPORT = fields(
 _TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
 _NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
 _SETTINGS = fields(
-    agent=TEXT, name=TEXT, activate=FLAG, additional_prompt=_TEXT_OR_NULL, response_style=_TEXT_OR_NULL,
-    language=_TEXT_OR_NULL, default_model=_TEXT_OR_NULL, max_steps_multiplier=_NUMBER_OR_NULL,
-    temperature=_NUMBER_OR_NULL, search_instructions=_TEXT_OR_NULL, citation_format=_TEXT_OR_NULL,
-)  # fmt: skip
+    agent=TEXT,
+    name=TEXT,
+    activate=FLAG,
+    additional_prompt=_TEXT_OR_NULL,
+    response_style=_TEXT_OR_NULL,
+    language=_TEXT_OR_NULL,
+    default_model=_TEXT_OR_NULL,
+    max_steps_multiplier=_NUMBER_OR_NULL,
+    temperature=_NUMBER_OR_NULL,
+    search_instructions=_TEXT_OR_NULL,
+    citation_format=_TEXT_OR_NULL,
+)
 _PART: Schema = {
     "anyOf": [
         fields("type", "text", type={"const": "text"}, text=TEXT),
@@ -128,9 +153,19 @@ _CHOICE = fields(
     "index", "message", "finish_reason", index=NUMBER, message=fields("role", "content", role=TEXT), finish_reason=TEXT
 )
 _OPENAI_ANSWER = fields(
-    "id", "object", "created", "model", "choices", "usage",
-    id=TEXT, object=TEXT, created=NUMBER, model=TEXT, choices=list_of(_CHOICE), usage=FREE,
-)  # fmt: skip
+    "id",
+    "object",
+    "created",
+    "model",
+    "choices",
+    "usage",
+    id=TEXT,
+    object=TEXT,
+    created=NUMBER,
+    model=TEXT,
+    choices=list_of(_CHOICE),
+    usage=FREE,
+)
 
 OPERATIONS: Mapping[tuple[str, str], Operation] = {
     ("POST", "/api/approvals/{approval_id}"): Operation(
@@ -151,12 +186,8 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         "The sources of knowledge by kind",
         answer={**fields("total", total=NUMBER), "additionalProperties": _KIND_OF_SOURCES},
     ),
-    ("POST", "/api/sources"): Operation(
-        "Add a source", fields("location", id=TEXT, **_SOURCE_FIELDS), _SOURCE, 201
-    ),
-    ("PUT", "/api/sources/{source}"): Operation(
-        "Change a source", fields(**_SOURCE_FIELDS), _SOURCE
-    ),
+    ("POST", "/api/sources"): Operation("Add a source", fields("location", id=TEXT, **_SOURCE_FIELDS), _SOURCE, 201),
+    ("PUT", "/api/sources/{source}"): Operation("Change a source", fields(**_SOURCE_FIELDS), _SOURCE),
     ("DELETE", "/api/sources/{source}"): Operation("Remove a source", status=204),
     ("GET", "/api/sync"): Operation("The last syncs, newest first", answer=list[wire.SyncInfo]),
     ("POST", "/api/sync"): Operation(
@@ -192,9 +223,7 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         fields(repository=TEXT, branch=TEXT, allow_existing=FLAG),
         wire.RemoteChanged,
     ),
-    ("POST", "/api/snapshot/sync"): Operation(
-        "Make the latest snapshot the current one", answer=wire.Published
-    ),
+    ("POST", "/api/snapshot/sync"): Operation("Make the latest snapshot the current one", answer=wire.Published),
     ("GET", "/api/agent-config"): Operation(
         "What holds now, and which of it the active set says", answer=wire.AgentConfig, query={"agent": TEXT}
     ),
@@ -260,4 +289,4 @@ OPERATIONS: Mapping[tuple[str, str], Operation] = {
         streams="With `stream`, chunks as OpenAI sends them.",
         headers=("X-Denizen-Session", "Idempotency-Key"),
     ),
-}  # fmt: skip
+}

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput
 from denizen.domain.gap import GapGroup
-from denizen.engine.knowledge.coverage import Review
+from denizen.engine.knowledge.coverage import ProposalReview
 from denizen.web.api.knowledge import require_admin
 from denizen.web.body import read_object, read_text
 from denizen.web.dependencies import GapParts
@@ -98,7 +98,7 @@ def _group(group: GapGroup) -> wire.GapInfo:
     )
 
 
-def _review(review: Review) -> wire.ProposalInfo:
+def _review(review: ProposalReview) -> wire.ProposalInfo:
     proposal = review.proposal
     return wire.ProposalInfo(
         id=proposal.id,

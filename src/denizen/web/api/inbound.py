@@ -9,7 +9,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed, NotFound
 from denizen.domain.ids import TurnId, derive, fresh, turn_id
 from denizen.domain.principal import Principal, RoleName
-from denizen.domain.turn import Inbound, Turn
+from denizen.domain.turn import InboundMessage, Turn
 from denizen.web.guard import principal_of
 
 API = "api"
@@ -32,7 +32,7 @@ def message_key(principal: Principal, idempotency_key: str) -> str:
     return derive("idem", principal.key, idempotency_key) if idempotency_key else fresh("req")
 
 
-def key_of(inbound: Inbound) -> TurnId:
+def key_of(inbound: InboundMessage) -> TurnId:
     """The id that the turn of this message has, or will have."""
     return turn_id(inbound.agent, inbound.place.platform, inbound.platform_id)
 

@@ -15,9 +15,9 @@ from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.principal import RoleName
-from denizen.domain.snapshot import Remote
+from denizen.domain.snapshot import RemoteRepository
 from denizen.domain.source import Source, SourceKind, is_branch, read_location
-from denizen.engine.knowledge.sources import Change, Known
+from denizen.engine.knowledge.sources import SourceChange, SourceListing
 from denizen.web.api.inbound import may_see_all, require_admin
 from denizen.web.body import Body, check_names, read_flag, read_number, read_object, read_text, wrong_type
 from denizen.web.dependencies import KnowledgeParts
@@ -132,7 +132,7 @@ class Knowledge:
         has_webhook = bool(self._webhooks().get(source.id))
         return asdict(source) | times | {"folder": source.folder, "has_webhook": has_webhook}
 
-    def _known(self, known: Known, *, in_full: bool) -> dict[str, Any]:
+    def _known(self, known: SourceListing, *, in_full: bool) -> dict[str, Any]:
         source, state = known.source, known.state
         taken = state.taken if state else None
         told = {
@@ -180,9 +180,9 @@ def _kind(body: Body) -> SourceKind | None:
     return SourceKind(given) if given else None
 
 
-def _change(body: Body) -> Change:
+def _change(body: Body) -> SourceChange:
     texts = {name: read_text(body, name) if name in body else None for name in _TEXTS}
-    return Change(
+    return SourceChange(
         location=read_text(body, "location") or None,
         kind=_kind(body),
         readme_only=read_flag(body, "readme_only") if "readme_only" in body else None,
@@ -192,7 +192,7 @@ def _change(body: Body) -> Change:
     )
 
 
-def _read_remote(body: Body, known: Remote) -> Remote:
+def _read_remote(body: Body, known: RemoteRepository) -> RemoteRepository:
     """Raises InvalidInput, also for what the configuration would take for a variable: its value could be a secret."""
     location = read_text(body, "repository", known.location).strip()
     branch = read_text(body, "branch", known.branch).strip() or "main"
@@ -201,7 +201,7 @@ def _read_remote(body: Body, known: Remote) -> Remote:
     if "$" in location or not is_branch(branch):
         raise InvalidInput("This is no repository and branch.", code="remote_invalid", fix="Write them in full.")
     allow_existing = read_flag(body, "allow_existing") if "allow_existing" in body else known.allow_existing
-    return Remote(location, branch, allow_existing)
+    return RemoteRepository(location, branch, allow_existing)
 
 
 def _number(body: Body, name: str) -> int | None:

@@ -128,7 +128,7 @@ def _router(deps: WebDependencies) -> APIRouter:
 
     @router.get("/stats/me", summary="The caller's own usage")
     async def get_own_statistics(request: Request, days: Days = 30) -> wire.UsageStatistics:
-        return overview_to_wire(await deps.statistics.overview_of(principal_of(request).key, days))
+        return overview_to_wire(await deps.statistics.get_user_overview(principal_of(request).key, days))
 
     return router
 

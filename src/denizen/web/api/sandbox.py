@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from denizen.domain.errors import InvalidInput, Unavailable
-from denizen.engine.external.requests import DirectCalls, Done, Wanted
+from denizen.engine.external.requests import DirectCall, DirectCallResult, DirectCalls
 from denizen.ports.sandbox import MAX_COMMAND_CHARS, MAX_COMMANDS, ShellReply
 from denizen.web.body import Body, read_object, read_text, wrong_type
 from denizen.web.guard import principal_of
@@ -37,7 +37,7 @@ class Sandbox:
         """400 for what policy does not allow, with what is allowed instead; of a batch the others have run then."""
         body = await read_object(request)
         commands, is_single = read_commands(body)
-        wanted = Wanted(
+        wanted = DirectCall(
             principal_of(request),
             "bash" if is_single else "bash_batch",
             {"command": commands[0]} if is_single else {"commands": [*commands]},
@@ -80,7 +80,7 @@ def _session(body: Body) -> str:
     return named
 
 
-def _streams(done: Done) -> ShellReply:
+def _streams(done: DirectCallResult) -> ShellReply:
     if done.shell is None:
         raise Unavailable("The shell could not be used.", code="shell_unavailable", why=done.result.text)
     return done.shell

@@ -22,7 +22,15 @@ from starlette.routing import Route
 from denizen.domain.clock import Clock
 from denizen.domain.ids import derive, fresh
 from denizen.domain.principal import Principal
-from denizen.domain.statistics import UNKNOWN_MODEL, Overview, Ranked, Report, Used, change_percent, read_day
+from denizen.domain.statistics import (
+    UNKNOWN_MODEL,
+    UsageOverview,
+    UsageRanking,
+    UsageReport,
+    UsageTotals,
+    change_percent,
+    parse_day,
+)
 from denizen.domain.usage import Usage
 from denizen.engine.inspection.statistics import UsageStatistics
 from denizen.web.api.inbound import IDEMPOTENCY_HEADER
@@ -59,13 +67,13 @@ class Statistics:
         has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
         body: Body = await read_object(request) if has_body else {}
         given = read_text(body, "date")
-        day, rows = await self._statistics.compute(read_day(given) if given else None)
+        day, rows = await self._statistics.compute(parse_day(given) if given else None)
         return JSONResponse(asdict(wire.DayComputed(day.isoformat(), rows)))
 
-    def _read(self, given: Body, reporter: Principal, idempotency_key: str) -> Report:
+    def _read(self, given: Body, reporter: Principal, idempotency_key: str) -> UsageReport:
         """Raises InvalidInput."""
         body = {_CAPITAL.sub(lambda match: f"_{match[0].lower()}", name): value for name, value in given.items()}
-        return Report(
+        return UsageReport(
             id=derive("use", reporter.key, idempotency_key) if idempotency_key else fresh("use"),
             reporter=reporter.key,
             source=read_text(body, "source").strip(),
@@ -96,15 +104,15 @@ def _read_metadata(body: Body) -> dict[str, Any]:
     return cast("dict[str, Any]", value)
 
 
-def overview_to_wire(found: Overview) -> wire.UsageStatistics:
+def overview_to_wire(found: UsageOverview) -> wire.UsageStatistics:
     """As clients see it."""
     total, before = found.total, found.before
     return wire.UsageStatistics(
         days=len(found.span.days),
         first_day=found.span.first.isoformat(),
         last_day=found.span.last.isoformat(),
-        totals=_sum(Ranked("", total)),
-        previous=_sum(Ranked("", before)),
+        totals=_sum(UsageRanking("", total)),
+        previous=_sum(UsageRanking("", before)),
         trend=wire.UsageTrend(
             change_percent(total.messages, before.messages),
             change_percent(_tokens(total), _tokens(before)),
@@ -118,11 +126,11 @@ def overview_to_wire(found: Overview) -> wire.UsageStatistics:
     )
 
 
-def _tokens(used: Used) -> int:
+def _tokens(used: UsageTotals) -> int:
     return used.usage.input_tokens + used.usage.output_tokens
 
 
-def _sum(row: Ranked) -> wire.UsageSum:
+def _sum(row: UsageRanking) -> wire.UsageSum:
     usage = row.used.usage
     return wire.UsageSum(
         key=row.key,

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from denizen.domain.errors import NotAllowed
 from denizen.domain.source import SyncRun
-from denizen.engine.knowledge.sync import Stand, follow
+from denizen.engine.knowledge.sync import SyncProgress, follow_sync
 from denizen.ports.source import Progress
 from denizen.web.api.inbound import require_admin
 from denizen.web.body import Body, Strangers, check_names, has_body, read_flag, read_object, wrong_type
@@ -97,7 +97,7 @@ class Syncs:
 
     async def _chunks(self, run_id: str) -> Chunks:
         told: Mapping[str, Progress] | None = None
-        async with aclosing(follow(self._sync, run_id, self._indexing)) as stands:
+        async with aclosing(follow_sync(self._sync, run_id, self._indexing)) as stands:
             async for stand in stands:
                 for chunk in _changes(stand, told):
                     yield chunk
@@ -137,7 +137,7 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _changes(stand: Stand, told: Mapping[str, Progress] | None) -> list[bytes]:
+def _changes(stand: SyncProgress, told: Mapping[str, Progress] | None) -> list[bytes]:
     if stand.is_over:
         return [_encode("end", asdict(_run(stand.run)))]
     if told is None:

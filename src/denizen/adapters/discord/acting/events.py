@@ -47,15 +47,25 @@ async def create_event(  # noqa: PLR0913 - as Discord's own form
     made = await _find_made(hand, name, since) if since else None
     if made is None and place is not None:
         made = await hand.guild.create_scheduled_event(
-            name=name, start_time=begins, end_time=ends, channel=place, description=description,
-            privacy_level=discord.PrivacyLevel.guild_only, reason=hand.reason(),
-        )  # fmt: skip
+            name=name,
+            start_time=begins,
+            end_time=ends,
+            channel=place,
+            description=description,
+            privacy_level=discord.PrivacyLevel.guild_only,
+            reason=hand.reason(),
+        )
     elif made is None:
         made = await hand.guild.create_scheduled_event(
-            name=name, start_time=begins, end_time=ends, location=location.strip(), description=description,
-            entity_type=discord.EntityType.external, privacy_level=discord.PrivacyLevel.guild_only,
+            name=name,
+            start_time=begins,
+            end_time=ends,
+            location=location.strip(),
+            description=description,
+            entity_type=discord.EntityType.external,
+            privacy_level=discord.PrivacyLevel.guild_only,
             reason=hand.reason(),
-        )  # fmt: skip
+        )
     return {"id": str(made.id), "name": made.name, "url": made.url}
 
 

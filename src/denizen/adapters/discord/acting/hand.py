@@ -15,7 +15,7 @@ from denizen.adapters.discord.audience import user_id_of, visible_rooms
 from denizen.adapters.discord.members import find_member, is_live
 from denizen.adapters.discord.permissions import menu_name
 from denizen.adapters.discord.rooms import get_channel
-from denizen.domain.action import Warrant
+from denizen.domain.action import OnBehalfOf
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import derive
 
@@ -36,7 +36,7 @@ class Hand:
     me: discord.Member
     here: GuildPlace
     key: str
-    warrant: Warrant
+    warrant: OnBehalfOf
 
     @property
     def nonce(self) -> str:
@@ -122,7 +122,7 @@ class Hand:
         return text[:500]
 
 
-async def open_hand(client: discord.Client, warrant: Warrant, key: str) -> Hand:
+async def open_hand(client: discord.Client, warrant: OnBehalfOf, key: str) -> Hand:
     """`key` is that of the action. Raises NotAllowed outside of guilds and for strangers, Unavailable while the guild
     is not known.
     """

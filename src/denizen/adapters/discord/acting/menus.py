@@ -58,9 +58,12 @@ async def post_choices(
     if several and style == "buttons":
         raise InvalidInput("Of buttons one is pressed.", code="discord_bad_menu", fix="Take the style `menu`.")
     labels = [each.label for each in options]
-    view = to_view(options, labels if style == "menu" else [f"pick#{n}" for n in range(len(labels))], style, (
-        _PICK_MENU, 1, len(options) if several else 1,
-    ))  # fmt: skip
+    view = to_view(
+        options,
+        labels if style == "menu" else [f"pick#{n}" for n in range(len(labels))],
+        style,
+        (_PICK_MENU, 1, len(options) if several else 1),
+    )
     return await post(hand, where, Written(text, view=view))
 
 
@@ -78,14 +81,17 @@ def to_view(
         return view
     custom_id, least, most = menu
     select: discord.ui.Select[discord.ui.View] = discord.ui.Select(
-        custom_id=custom_id, min_values=least, max_values=most, placeholder="Choose",
+        custom_id=custom_id,
+        min_values=least,
+        max_values=most,
+        placeholder="Choose",
         options=[
             discord.SelectOption(
                 label=option.label, value=value, emoji=option.emoji, description=option.description or None
             )
             for option, value in zip(options, values, strict=True)
         ],
-    )  # fmt: skip
+    )
     view.add_item(select)
     return view
 
@@ -116,9 +122,11 @@ def list_buttons(message: discord.Message) -> list[discord.Button]:
 def _items(message: discord.Message) -> list[discord.Button | discord.SelectMenu]:
     return [
         item
-        for row in message.components if isinstance(row, discord.ActionRow)
-        for item in row.children if isinstance(item, (discord.Button, discord.SelectMenu))
-    ]  # fmt: skip
+        for row in message.components
+        if isinstance(row, discord.ActionRow)
+        for item in row.children
+        if isinstance(item, (discord.Button, discord.SelectMenu))
+    ]
 
 
 async def _read_option(hand: Hand, given: Json) -> Option:

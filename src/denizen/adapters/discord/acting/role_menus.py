@@ -27,11 +27,26 @@ from denizen.domain.json import JsonObject
 _BUTTON = re.compile(r"(?P<kind>role|only):(?P<role>\d+)")
 _MENU = "roles"
 _POWERS = (
-    "administrator", "ban_members", "kick_members", "manage_channels", "manage_emojis_and_stickers", "manage_events",
-    "manage_guild", "manage_messages", "manage_nicknames", "manage_roles", "manage_threads", "manage_webhooks",
-    "mention_everyone", "moderate_members", "move_members", "mute_members", "deafen_members", "view_audit_log",
+    "administrator",
+    "ban_members",
+    "kick_members",
+    "manage_channels",
+    "manage_emojis_and_stickers",
+    "manage_events",
+    "manage_guild",
+    "manage_messages",
+    "manage_nicknames",
+    "manage_roles",
+    "manage_threads",
+    "manage_webhooks",
+    "mention_everyone",
+    "moderate_members",
+    "move_members",
+    "mute_members",
+    "deafen_members",
+    "view_audit_log",
     "view_guild_insights",
-)  # fmt: skip
+)
 
 
 async def post_role_menu(

@@ -28,7 +28,7 @@ from denizen.adapters.discord.acting import (
 )
 from denizen.adapters.discord.acting.hand import Hand, open_hand
 from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, speaking
-from denizen.domain.action import Action, Warrant
+from denizen.domain.action import OnBehalfOf, PlatformAction
 from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import derive
 from denizen.domain.json import JsonObject
@@ -96,7 +96,7 @@ ACTIONS: dict[str, Deed] = {
 }
 
 
-async def perform(client: discord.Client, action: Action, warrant: Warrant) -> JsonObject:
+async def perform(client: discord.Client, action: PlatformAction, warrant: OnBehalfOf) -> JsonObject:
     """Does the action. Raises the errors of a channel, and InvalidInput for an action or details that are unknown."""
     deed = ACTIONS.get(action.name)
     if deed is None:
@@ -109,12 +109,12 @@ async def perform(client: discord.Client, action: Action, warrant: Warrant) -> J
         return await cast("Any", deed)(hand, **action.details)
 
 
-def _key_of(action: Action, warrant: Warrant) -> str:
+def _key_of(action: PlatformAction, warrant: OnBehalfOf) -> str:
     """One call may do several things."""
     return derive("act", warrant.key, action.name, json.dumps(dict(action.details), sort_keys=True))
 
 
-def _check_details(deed: Deed, action: Action) -> None:
+def _check_details(deed: Deed, action: PlatformAction) -> None:
     known = list(signature(deed).parameters.values())[1:]
     unknown = set(action.details) - {parameter.name for parameter in known}
     missing = {p.name for p in known if p.default is Parameter.empty} - set(action.details)

@@ -116,9 +116,10 @@ async def _open_private(hand: Hand, where: discord.TextChannel, title: str, text
 async def _own_threads(hand: Hand, parent: GuildPlace, name: str) -> list[discord.Thread]:
     """Open ones of that name that the account made there. Asked of Discord: the mirror hears of a new one late."""
     return [
-        hand.guild.get_thread(each.id) or each for each in await hand.guild.active_threads()
+        hand.guild.get_thread(each.id) or each
+        for each in await hand.guild.active_threads()
         if each.parent_id == parent.id and each.owner_id == hand.me.id and each.name == name
-    ]  # fmt: skip
+    ]
 
 
 async def _find_post(hand: Hand, forum: discord.ForumChannel, name: str, text: str) -> int:

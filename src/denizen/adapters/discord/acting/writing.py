@@ -19,7 +19,7 @@ from denizen.adapters.discord.content import to_embed
 from denizen.adapters.discord.names import find_names
 from denizen.adapters.discord.settings import PLATFORM
 from denizen.domain.conversation import Place
-from denizen.domain.delivery import Embed
+from denizen.domain.delivery import EmbedCard
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.pings import link_pings
@@ -55,9 +55,10 @@ async def word(hand: Hand, where: GuildPlace, text: str) -> Worded:
     """Raises InvalidInput for a text that is longer than a message."""
     if len(text) > TEXT_CHARS:
         raise InvalidInput(
-            f"A message has at most {TEXT_CHARS} characters; this has {len(text)}.", code="discord_too_long",
+            f"A message has at most {TEXT_CHARS} characters; this has {len(text)}.",
+            code="discord_too_long",
             fix="Say it shorter, or put it into an embed (4096).",
-        )  # fmt: skip
+        )
     is_loud = hand.both_may("mention_everyone", where)
     names = await find_names(hand.client, Place(PLATFORM, str(where.id)), text)
     linked = link_pings(text, names.users, roles=names.roles)
@@ -104,7 +105,7 @@ def read_embeds(embed: Mapping[str, Json]) -> list[discord.Embed]:
     title, text, url, image = (str(embed.get(name) or "") for name in ("title", "text", "url", "image"))
     if not all(each.startswith("https://") for each in (url, image) if each):
         raise InvalidInput("The embed's `url` and `image` are https addresses.", code="discord_bad_embed")
-    return [to_embed(Embed(title, text, url, image, pairs))]
+    return [to_embed(EmbedCard(title, text, url, image, pairs))]
 
 
 def told(hand: Hand, channel_id: int, message_id: int) -> JsonObject:

@@ -30,10 +30,7 @@ _NO_REDIRECT = (
     "files cannot be written or redirected, only `2>/dev/null`, `>/dev/null` and `2>&1` are allowed",
     "Read a file by naming it as an argument; put < and > into quotes when they belong to a pattern.",
 )
-_ONE_LINE = (
-    "a command is one line",
-    "Join commands with && or ; on one line, or send several commands as a batch.",
-)
+_ONE_LINE = ("a command is one line", "Join commands with && or ; on one line, or send several commands as a batch.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,9 +81,12 @@ def _answer(command: str, planner: Planner, bench: Bench, deadline: float) -> di
     _clear(bench)
     took_ms = (time.monotonic() - started) * 1000
     return {
-        "stdout": _cut(output.stdout), "stderr": _cut(output.stderr), "exit_code": code, "refused": refused,
+        "stdout": _cut(output.stdout),
+        "stderr": _cut(output.stderr),
+        "exit_code": code,
+        "refused": refused,
         "duration_ms": round(took_ms),
-    }  # fmt: skip
+    }
 
 
 def _run(plan: Plan, bench: Bench, output: Output, deadline: float) -> int:
@@ -165,9 +168,14 @@ def _read_order(told: dict[str, Any]) -> Order:
         return tuple(Bind(source, target, is_documents=key == "folders") for source, target in told[key])
 
     return Order(
-        told["tier"], binds("folders"), binds("runnable"), binds("readable"), told["scratch"],
-        told["memory_bytes"], told["uid"],
-    )  # fmt: skip
+        told["tier"],
+        binds("folders"),
+        binds("runnable"),
+        binds("readable"),
+        told["scratch"],
+        told["memory_bytes"],
+        told["uid"],
+    )
 
 
 if __name__ == "__main__":

@@ -36,13 +36,7 @@ from denizen.adapters.store.tables.statistics import (
     usage_reports,
 )
 from denizen.adapters.store.tables.summaries import summaries
-from denizen.adapters.store.tables.talk import (
-    MESSAGE,
-    OPEN_SESSION,
-    conversations,
-    messages,
-    sessions,
-)
+from denizen.adapters.store.tables.talk import MESSAGE, OPEN_SESSION, conversations, messages, sessions
 from denizen.adapters.store.tables.transcript import CHANGED, blocks
 from denizen.adapters.store.tables.turns import prompt_texts, prompts, steps, tool_calls, turns
 

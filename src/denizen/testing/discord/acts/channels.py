@@ -15,10 +15,14 @@ from denizen.testing.discord.state.realm import Realm
 from denizen.testing.discord.state.refusals import bad_field, forbidden, missing_permissions, unknown
 
 _KINDS = {
-    "text": ChannelKind.TEXT, "voice": ChannelKind.VOICE, "category": ChannelKind.CATEGORY,
-    "announcement": ChannelKind.ANNOUNCEMENT, "stage": ChannelKind.STAGE, "forum": ChannelKind.FORUM,
+    "text": ChannelKind.TEXT,
+    "voice": ChannelKind.VOICE,
+    "category": ChannelKind.CATEGORY,
+    "announcement": ChannelKind.ANNOUNCEMENT,
+    "stage": ChannelKind.STAGE,
+    "forum": ChannelKind.FORUM,
     "media": ChannelKind.MEDIA,
-}  # fmt: skip
+}
 
 
 class Channels:

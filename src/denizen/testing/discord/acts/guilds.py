@@ -16,17 +16,9 @@ from denizen.testing.discord.state.changes import (
     GuildChanged,
     MemberChanged,
     RoleChanged,
-)  # fmt: skip
+)
 from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.guilds import (
-    Ban,
-    ChannelOptions,
-    Guild,
-    Member,
-    Role,
-    RoleOptions,
-    everyone_role,
-)  # fmt: skip
+from denizen.testing.discord.state.guilds import Ban, ChannelOptions, Guild, Member, Role, RoleOptions, everyone_role
 from denizen.testing.discord.state.messages import Emoji, Sticker
 from denizen.testing.discord.state.people import User
 from denizen.testing.discord.state.permissions import NONE, Permission

@@ -164,10 +164,19 @@ class Interactions:
         origin = self._origin(interaction, kind, ephemeral)
         channel = interaction.channel
         message = Message(
-            number, channel.id, channel.guild_id, interaction.application.user, "", moment_of(number), kind,
-            flags=MessageFlag.LOADING | ephemeral, webhook_id=origin.webhook_id,
-            application_id=origin.application_id, interaction=origin.interaction, seen_by=origin.seen_by,
-        )  # fmt: skip
+            number,
+            channel.id,
+            channel.guild_id,
+            interaction.application.user,
+            "",
+            moment_of(number),
+            kind,
+            flags=MessageFlag.LOADING | ephemeral,
+            webhook_id=origin.webhook_id,
+            application_id=origin.application_id,
+            interaction=origin.interaction,
+            seen_by=origin.seen_by,
+        )
         if ephemeral:
             self._realm.tell(MessageSent(channel, message))
         else:

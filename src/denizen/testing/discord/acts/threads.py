@@ -9,13 +9,7 @@ from denizen.testing.discord.acts.drafts import Draft
 from denizen.testing.discord.acts.messages import Messages, Origin
 from denizen.testing.discord.state.access import demand, may
 from denizen.testing.discord.state.changes import MessageEdited, ThreadChanged, ThreadMembersChanged
-from denizen.testing.discord.state.channels import (
-    FORUMS,
-    Channel,
-    ChannelKind,
-    ThreadMember,
-    ThreadState,
-)  # fmt: skip
+from denizen.testing.discord.state.channels import FORUMS, Channel, ChannelKind, ThreadMember, ThreadState
 from denizen.testing.discord.state.guilds import Guild
 from denizen.testing.discord.state.messages import Message, MessageFlag, MessageKind, Reference
 from denizen.testing.discord.state.people import User
@@ -153,14 +147,17 @@ class Threads:
         guild = self._guild_of(parent)
         now = self._realm.clock.now()
         state = ThreadState(
-            actor, now, now, invitable=plan.invitable, tags=list(plan.tags),
+            actor,
+            now,
+            now,
+            invitable=plan.invitable,
+            tags=list(plan.tags),
             auto_archive_min=plan.auto_archive_min or parent.default_auto_archive_min,
-        )  # fmt: skip
+        )
         state.members[actor.id] = ThreadMember(actor, now)
         thread = Channel(
-            thread_id, kind, plan.name, guild.id, parent, slowmode_s=plan.slowmode_s, thread=state,
-            last_message_id=None,
-        )  # fmt: skip
+            thread_id, kind, plan.name, guild.id, parent, slowmode_s=plan.slowmode_s, thread=state, last_message_id=None
+        )
         guild.threads[thread.id] = thread
         self._realm.channels[thread.id] = thread
         if parent.kind in FORUMS:

@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 
 from denizen.testing.discord.gateway.news import Ear, News, in_channel, in_guild, place
 from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload, thread_member_payload
-from denizen.testing.discord.payloads.people import (
-    Payload,
-)
+from denizen.testing.discord.payloads.people import Payload
 from denizen.testing.discord.state import changes
 from denizen.testing.discord.state.access import may, sees
 from denizen.testing.discord.state.channels import Channel
@@ -68,8 +66,16 @@ def thread_members_changed(change: changes.ThreadMembersChanged, realm: Realm) -
     owner = thread.thread.owner.id if thread.thread else 0
     for user in change.added:
         if user.id != owner:
-            yield News("THREAD_CREATE", Intent.GUILDS, thread.guild_id, lambda ear, new=user.id: ear.application.id == new, lambda ear: channel_payload(thread, ear.application.user))  # noqa: E501  # fmt: skip
-    yield News("THREAD_MEMBERS_UPDATE", Intent.GUILDS, thread.guild_id, lambda ear: itself(ear) or others(ear), lambda _: body)  # noqa: E501  # fmt: skip
+            yield News(
+                "THREAD_CREATE",
+                Intent.GUILDS,
+                thread.guild_id,
+                lambda ear, new=user.id: ear.application.id == new,
+                lambda ear: channel_payload(thread, ear.application.user),
+            )
+    yield News(
+        "THREAD_MEMBERS_UPDATE", Intent.GUILDS, thread.guild_id, lambda ear: itself(ear) or others(ear), lambda _: body
+    )
 
 
 def invite_changed(change: changes.InviteChanged, realm: Realm) -> Iterable[News]:

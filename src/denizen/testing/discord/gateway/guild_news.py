@@ -13,12 +13,7 @@ from denizen.testing.discord.payloads.guilds import (
     role_payload,
     sticker_payload,
 )
-from denizen.testing.discord.payloads.people import (
-    Payload,
-    member_payload,
-    presence_payload,
-    user_payload,
-)
+from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload, user_payload
 from denizen.testing.discord.state import changes
 from denizen.testing.discord.state.guilds import Guild
 from denizen.testing.discord.state.intents import Intent
@@ -46,7 +41,13 @@ def member_changed(change: changes.MemberChanged, realm: Realm) -> Iterable[News
     if change.how == "joined":
         yield whole_guild(realm, guild, lambda ear: ear.application.id == own)
         body = member_payload(member) | {"guild_id": str(guild.id)}
-        yield News("GUILD_MEMBER_ADD", Intent.GUILD_MEMBERS, guild.id, lambda ear: ear.application.id != own and own_guild(ear), lambda _: body)  # noqa: E501  # fmt: skip
+        yield News(
+            "GUILD_MEMBER_ADD",
+            Intent.GUILD_MEMBERS,
+            guild.id,
+            lambda ear: ear.application.id != own and own_guild(ear),
+            lambda _: body,
+        )
     elif change.how == "updated":
         body = member_payload(member) | {"guild_id": str(guild.id)}
 

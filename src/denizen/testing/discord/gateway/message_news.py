@@ -6,9 +6,7 @@ from collections.abc import Iterable
 
 from denizen.testing.discord.gateway.news import Ear, News, either, in_channel, member_part, place
 from denizen.testing.discord.payloads.messages import emoji_part, event_payload, with_nonce
-from denizen.testing.discord.payloads.people import (
-    Payload,
-)
+from denizen.testing.discord.payloads.people import Payload
 from denizen.testing.discord.state import changes
 from denizen.testing.discord.state.channels import Channel
 from denizen.testing.discord.state.intents import Intent
@@ -43,7 +41,13 @@ def messages_deleted(change: changes.MessagesDeleted, realm: Realm) -> Iterable[
     intents = either(channel, Intent.GUILD_MESSAGES, Intent.DIRECT_MESSAGES)
     ids = [str(each.id) for each in change.messages]
     if change.bulk:
-        yield News("MESSAGE_DELETE_BULK", intents, channel.guild_id, in_channel(realm, channel), lambda _: {"ids": ids} | place(channel))  # noqa: E501  # fmt: skip
+        yield News(
+            "MESSAGE_DELETE_BULK",
+            intents,
+            channel.guild_id,
+            in_channel(realm, channel),
+            lambda _: {"ids": ids} | place(channel),
+        )
         return
     for message in change.messages:
         gone = {"id": str(message.id)} | place(channel)

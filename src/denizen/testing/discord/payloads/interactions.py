@@ -7,12 +7,7 @@ from typing import Any
 from denizen.testing.discord.payloads.channels import channel_payload
 from denizen.testing.discord.payloads.guilds import role_payload
 from denizen.testing.discord.payloads.messages import attachment_payload, event_payload, message_payload
-from denizen.testing.discord.payloads.people import (
-    Payload,
-    acting_member_payload,
-    partial_member_payload,
-    user_payload,
-)  # fmt: skip
+from denizen.testing.discord.payloads.people import Payload, acting_member_payload, partial_member_payload, user_payload
 from denizen.testing.discord.state.access import permissions_in
 from denizen.testing.discord.state.channels import Channel
 from denizen.testing.discord.state.guilds import Guild, Role

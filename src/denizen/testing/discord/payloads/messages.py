@@ -5,15 +5,7 @@ from __future__ import annotations
 from denizen.testing.discord.payloads.channels import channel_payload, id_or_none
 from denizen.testing.discord.payloads.people import Payload, partial_member_payload, user_payload, webhook_user_payload
 from denizen.testing.discord.state.intents import Intent
-from denizen.testing.discord.state.messages import (
-    Attachment,
-    Emoji,
-    Message,
-    MessageFlag,
-    Poll,
-    Snapshot,
-    Sticker,
-)  # fmt: skip
+from denizen.testing.discord.state.messages import Attachment, Emoji, Message, MessageFlag, Poll, Snapshot, Sticker
 from denizen.testing.discord.state.people import Application, User
 from denizen.testing.discord.state.realm import Realm
 from denizen.testing.discord.state.snowflakes import stamp, stamp_or_none

@@ -39,9 +39,16 @@ def create(call: Call) -> object:
         form.fault("scheduled_end_time", "BASE_TYPE_REQUIRED", "This field is required")
     form.check()
     event = ScheduledEvent(
-        call.realm.ids.fresh(), guild.id, name, starts or call.realm.clock.now(), call.bot, ends, description,
-        channel, location,
-    )  # fmt: skip
+        call.realm.ids.fresh(),
+        guild.id,
+        name,
+        starts or call.realm.clock.now(),
+        call.bot,
+        ends,
+        description,
+        channel,
+        location,
+    )
     return event_payload(call.acts.events.create(call.bot, guild, event))
 
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from denizen.testing.discord.payloads.guilds import (
-    ban_payload,
-    guild_payload,
-    role_payload,
-    sticker_payload,
-)  # fmt: skip
+from denizen.testing.discord.payloads.guilds import ban_payload, guild_payload, role_payload, sticker_payload
 from denizen.testing.discord.payloads.people import member_payload
 from denizen.testing.discord.rest.call import Call, Route
 from denizen.testing.discord.rest.form import Form

@@ -37,11 +37,7 @@ PRIVILEGED = Intent.GUILD_PRESENCES | Intent.GUILD_MEMBERS | Intent.MESSAGE_CONT
 KNOWN = (~NONE).value
 """The bits that mean something; any other in an IDENTIFY is an error."""
 
-_APPLICATION_FLAGS = {
-    Intent.GUILD_PRESENCES: 1 << 13,
-    Intent.GUILD_MEMBERS: 1 << 15,
-    Intent.MESSAGE_CONTENT: 1 << 19,
-}
+_APPLICATION_FLAGS = {Intent.GUILD_PRESENCES: 1 << 13, Intent.GUILD_MEMBERS: 1 << 15, Intent.MESSAGE_CONTENT: 1 << 19}
 
 
 def application_flags(enabled: Intent) -> int:

@@ -109,11 +109,7 @@ def _create_talk() -> None:
     op.create_index("ix_messages_conversation_id_created_at", "messages", ["conversation_id", "created_at"])
     on_platform = sa.text("platform_id != ''")
     op.create_index(
-        "ix_messages_platform_id",
-        "messages",
-        ["platform_id"],
-        sqlite_where=on_platform,
-        postgresql_where=on_platform,
+        "ix_messages_platform_id", "messages", ["platform_id"], sqlite_where=on_platform, postgresql_where=on_platform
     )
 
 

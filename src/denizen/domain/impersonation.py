@@ -16,18 +16,18 @@ _FORMS = ("{}:", "<{}:", "{}>:", "<{}>:")
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class SpeakerNames:
     """How an agent is called where it talks, and who else talks there."""
 
     own: str
     others: frozenset[str]
 
-    def guard(self) -> Guard:
-        return Guard(self.own, self.others)
+    def guard(self) -> ImpersonationFilter:
+        return ImpersonationFilter(self.own, self.others)
 
 
 @dataclass(slots=True)
-class Guard:
+class ImpersonationFilter:
     """For one answer. `feed` the pieces as they come, in any pieces; then `finish`. Once `is_hit`, nothing follows."""
 
     own: str

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 
-from denizen.domain.archiving import link_of
-from denizen.domain.document import front_matter, one_line, quoted, slug
+from denizen.domain.archiving import post_link
+from denizen.domain.document import front_matter, one_line, quote_yaml, slug
 from denizen.domain.room import Post, Room
-from denizen.domain.words import excerpt_of
+from denizen.domain.words import make_excerpt
 
 EXCERPT_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class RoomPosts:
     """A room and what was said in it, oldest first."""
 
     room: Room
@@ -29,11 +29,11 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True)
-class Chronicle:
+class ChannelDocuments:
     """A channel with its threads."""
 
-    channel: Talk
-    threads: Sequence[Talk]
+    channel: RoomPosts
+    threads: Sequence[RoomPosts]
 
     @property
     def revision(self) -> str:
@@ -45,7 +45,7 @@ class Chronicle:
                 digest.update(repr(_told(post)).encode(errors="surrogatepass"))
         return digest.hexdigest()[:40]
 
-    def has_all_of(self, earlier: Chronicle) -> bool:
+    def includes(self, earlier: ChannelDocuments) -> bool:
         """Whether nothing of that was taken back or changed since; more may have been said."""
         return earlier.told <= self.told
 
@@ -58,7 +58,7 @@ def _told(post: Post) -> tuple[object, ...]:
     return (post.id, post.author.id, post.author.name, post.edited_at, post.text)
 
 
-def write_chronicle(chronicle: Chronicle) -> list[tuple[str, str]]:
+def write_channel_documents(chronicle: ChannelDocuments) -> list[tuple[str, str]]:
     """Paths and texts; the index comes last."""
     channel = chronicle.channel
     spoken = [talk for talk in chronicle.threads if talk.posts]
@@ -86,34 +86,52 @@ def _write_day(
     room: Room, day: date, posts: Sequence[Post], known: Mapping[str, Post], threads: Mapping[str, str]
 ) -> str:
     title = f"{_title(room)} on {day.isoformat()}"
-    head = front_matter({"title": title, "channel": _title(room), "server": one_line(room.guild_name),
-                         "date": day.isoformat(), "messages": len(posts)})  # fmt: skip
+    head = front_matter(
+        {
+            "title": title,
+            "channel": _title(room),
+            "server": one_line(room.guild_name),
+            "date": day.isoformat(),
+            "messages": len(posts),
+        }
+    )
     # A thread that began with a message has its id.
     said = (_write_post(post, known, "%H:%M", f"../{threads[post.id]}" if post.id in threads else "") for post in posts)
     return _document(head, title, said)
 
 
-def _write_thread(channel: Room, talk: Talk, known: Mapping[str, Post]) -> str:
+def _write_thread(channel: Room, talk: RoomPosts, known: Mapping[str, Post]) -> str:
     title = f"{_title(channel)} > {one_line(talk.room.name)}"
     first = talk.posts[0].created_at
-    head = front_matter({"title": title, "channel": _title(channel), "server": one_line(channel.guild_name),
-                         "date": first.date().isoformat(), "messages": len(talk.posts)})  # fmt: skip
+    head = front_matter(
+        {
+            "title": title,
+            "channel": _title(channel),
+            "server": one_line(channel.guild_name),
+            "date": first.date().isoformat(),
+            "messages": len(talk.posts),
+        }
+    )
     return _document(head, title, (_write_post(post, known, "%Y-%m-%d %H:%M", "") for post in talk.posts))
 
 
 def _write_index(
-    room: Room, days: Sequence[tuple[date, Sequence[Post]]], threads: Sequence[Talk], files: Mapping[str, str]
+    room: Room, days: Sequence[tuple[date, Sequence[Post]]], threads: Sequence[RoomPosts], files: Mapping[str, str]
 ) -> str:
-    head = front_matter({"title": _title(room), "server": one_line(room.guild_name), "days": len(days),
-                         "threads": len(threads)})  # fmt: skip
+    head = front_matter(
+        {"title": _title(room), "server": one_line(room.guild_name), "days": len(days), "threads": len(threads)}
+    )
     text = f"{head}\n# {_title(room)}\n\nWhat was said there, by days and threads, newest first. Times are UTC.\n"
     if days:
         lines = (f"- [{day.isoformat()}]({_day_file(day)}): {_count(posts)}" for day, posts in reversed(days))
         text += "\n" + "\n".join(lines) + "\n"
     if threads:
         newest = sorted(threads, key=lambda talk: talk.posts[0].created_at, reverse=True)
-        lines = (f"- {talk.posts[0].created_at:%Y-%m-%d} [{_label(talk.room.name)}]({files[talk.room.id]}): "
-                 f"{_count(talk.posts)}" for talk in newest)  # fmt: skip
+        lines = (
+            f"- {talk.posts[0].created_at:%Y-%m-%d} [{_label(talk.room.name)}]({files[talk.room.id]}): "
+            f"{_count(talk.posts)}"
+            for talk in newest
+        )
         text += "\n## Threads\n\n" + "\n".join(lines) + "\n"
     return text
 
@@ -123,7 +141,7 @@ def _document(head: str, title: str, said: Iterable[str]) -> str:
 
 
 def _write_post(post: Post, known: Mapping[str, Post], time: str, thread: str) -> str:
-    link = link_of(post)
+    link = post_link(post)
     about = [f"[message]({link})"] if link else []
     if post.edited_at is not None:
         about.append(f"edited {post.edited_at:%Y-%m-%d %H:%M}")
@@ -134,7 +152,7 @@ def _write_post(post: Post, known: Mapping[str, Post], time: str, thread: str) -
     lines = [f"## {post.created_at.strftime(time)} {_who(post)}", ""]
     lines += ["; ".join(about), ""] if about else []
     if post.text.strip():
-        lines.append(quoted(post.text.strip()))
+        lines.append(quote_yaml(post.text.strip()))
     lines += [f"> [file] {one_line(each.name)} ({one_line(each.media_type)})" for each in post.attachments]
     return "\n".join(lines).rstrip()
 
@@ -142,7 +160,7 @@ def _write_post(post: Post, known: Mapping[str, Post], time: str, thread: str) -
 def _describe_reply(post: Post | None) -> str:
     if post is None:
         return "in reply to a message that is not here"
-    words = _label(excerpt_of(post.text, ())[:EXCERPT_CHARS])
+    words = _label(make_excerpt(post.text, ())[:EXCERPT_CHARS])
     return f"in reply to {_who(post)}, {post.created_at:%Y-%m-%d %H:%M}: “{words}”"
 
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from denizen.domain.data_uri import DataUri, extract_data_uris, strip_markers
-from denizen.domain.delivery import Button, Content, Embed, File
+from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent, OutgoingFile
 from denizen.domain.json import Json
 
 MAX_EMBEDS = 10
@@ -31,30 +31,30 @@ _WEB = ("https://", "http://")
 _COLOUR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
-def extras_of(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri] = ()) -> tuple[Content, ...]:
+def collect_extras(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri] = ()) -> tuple[MessageContent, ...]:
     """One content for each image, and one for everything else, which comes first when there is anything in it.
 
     `uris` are data URIs that stood in the answer itself.
     """
-    images: list[Content] = []
-    embeds: list[Embed] = []
-    files: list[File] = []
-    buttons: list[Button] = []
+    images: list[MessageContent] = []
+    embeds: list[EmbedCard] = []
+    files: list[OutgoingFile] = []
+    buttons: list[MessageButton] = []
     for data in (_usual(result) for result in results):
         images += [found for row in _rows(data, "images") if (found := _image(row, len(images)))]
         embeds += [_embed(row) for row in _rows(data, "embeds")]
         files += [found for row in _rows(data, "files") if (found := _file(row))]
         buttons += [found for row in _rows(data, "buttons") if (found := _button(row))]
     images += [_shown(_named(uri, len(images) + at), "", ()) for at, uri in enumerate(uris)]
-    rest = Content("", tuple(embeds[:MAX_EMBEDS]), tuple(files[:MAX_FILES]), tuple(buttons[:MAX_BUTTONS]))
-    if rest == Content():
+    rest = MessageContent("", tuple(embeds[:MAX_EMBEDS]), tuple(files[:MAX_FILES]), tuple(buttons[:MAX_BUTTONS]))
+    if rest == MessageContent():
         return tuple(images)
     if len(images) == 1 and not rest.embeds and not rest.files:
-        return (Content("", images[0].embeds, images[0].files, rest.buttons),)
+        return (MessageContent("", images[0].embeds, images[0].files, rest.buttons),)
     return (rest, *images)
 
 
-def take_out(text: str, data: Mapping[str, Json]) -> tuple[str, Mapping[str, Json]]:
+def extract_attachments(text: str, data: Mapping[str, Json]) -> tuple[str, Mapping[str, Json]]:
     """A result's text without the pictures and files in it, and its data with them: they go to people, and neither to
     a model nor into the record of what it read (inventory L7). Markers of older tools go the same way (L9).
     """
@@ -100,38 +100,38 @@ def _pairs(row: Mapping[str, Any], name: str) -> tuple[tuple[str, str], ...]:
     return tuple((str(key), item) for key, item in pairs.items() if isinstance(item, str) and item)
 
 
-def _image(row: Mapping[str, Any], number: int) -> Content | None:
+def _image(row: Mapping[str, Any], number: int) -> MessageContent | None:
     url, title = _text(row, "url"), _text(row, "title")
     links = tuple((name, f"[open]({link})") for name, link in _pairs(row, "links") if link.startswith(_WEB))
     if url.startswith(_WEB):
-        return Content("", (Embed(title, image=url, fields=links),))
+        return MessageContent("", (EmbedCard(title, image=url, fields=links),))
     found = extract_data_uris(url).uris
     return _shown(_named(found[0], number), title, links) if found else None
 
 
-def _shown(file: File, title: str, fields: tuple[tuple[str, str], ...]) -> Content:
+def _shown(file: OutgoingFile, title: str, fields: tuple[tuple[str, str], ...]) -> MessageContent:
     """A picture is shown in a card; anything else is only sent along."""
     if not file.media_type.startswith("image/"):
-        return Content("", files=(file,))
-    return Content("", (Embed(title, image=f"attachment://{file.name}", fields=fields),), (file,))
+        return MessageContent("", files=(file,))
+    return MessageContent("", (EmbedCard(title, image=f"attachment://{file.name}", fields=fields),), (file,))
 
 
-def _file(row: Mapping[str, Any]) -> File | None:
+def _file(row: Mapping[str, Any]) -> OutgoingFile | None:
     found = extract_data_uris(_text(row, "url")).uris
     if not found:
         return None
     name = "".join(c if c.isalnum() or c in "._-" else "-" for c in _text(row, "name"))[-80:]
-    return File(name or _named(found[0], 0).name, found[0].media_type, found[0].data)
+    return OutgoingFile(name or _named(found[0], 0).name, found[0].media_type, found[0].data)
 
 
-def _named(uri: DataUri, number: int) -> File:
+def _named(uri: DataUri, number: int) -> OutgoingFile:
     ending = mimetypes.guess_extension(uri.media_type) or ".bin"
-    return File(f"image-{number + 1}{ending}", uri.media_type, uri.data)
+    return OutgoingFile(f"image-{number + 1}{ending}", uri.media_type, uri.data)
 
 
-def _embed(row: Mapping[str, Any]) -> Embed:
+def _embed(row: Mapping[str, Any]) -> EmbedCard:
     url, image = _text(row, "url"), _text(row, "image")
-    return Embed(
+    return EmbedCard(
         _text(row, "title")[:256],
         _text(row, "text")[:4000],
         url if url.startswith(_WEB) else "",
@@ -145,8 +145,8 @@ def _colour(text: str) -> int | None:
     return int(text[1:], 16) if _COLOUR.fullmatch(text) else None
 
 
-def _button(row: Mapping[str, Any]) -> Button | None:
+def _button(row: Mapping[str, Any]) -> MessageButton | None:
     label, url, value = _text(row, "label")[:80], _text(row, "url"), _text(row, "value")
     if not label or not (value or url.startswith(_WEB)):
         return None
-    return Button(label, url if url.startswith(_WEB) else "", value)
+    return MessageButton(label, url if url.startswith(_WEB) else "", value)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.guard import Guard
+from denizen.domain.impersonation import ImpersonationFilter
 
 NAMES = ("Ana", "Bob (he/him)", "a.b*c", "Ada Bot")
 WORDS = st.sampled_from(["Ana", "Bob (he/him)", "ada", "<", ">", ":", "\n", " ", "hi", "A", "note", "axbxc:", "Ana:"])
@@ -16,7 +16,7 @@ TEXTS = st.lists(WORDS, max_size=12).map("".join)
 
 
 def guarded(text: str, sizes: tuple[int, ...] = (), own: str = "ada") -> tuple[str, bool]:
-    guard = Guard(own, NAMES)
+    guard = ImpersonationFilter(own, NAMES)
     shown, start = "", 0
     for size in sizes:
         shown += guard.feed(text[start : start + size])
@@ -74,7 +74,7 @@ def test_any_text_without_a_known_name_comes_through_whole(text: str) -> None:
 
 
 def test_only_what_may_still_become_a_name_is_held_back() -> None:
-    guard = Guard("ada", NAMES)
+    guard = ImpersonationFilter("ada", NAMES)
     assert guard.feed("Hello") == "Hello"
     assert guard.feed(" there.\nAn") == " there.\n"
     assert guard.feed("d so") == "And so"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.delivery import Button, Content, Embed
-from denizen.domain.extras import extras_of, take_out
+from denizen.domain.attachments import collect_extras, extract_attachments
+from denizen.domain.delivery import EmbedCard, MessageButton, MessageContent
 
 PIXEL = base64.b64encode(b"pixel").decode()
 DATA_URI = f"data:image/png;base64,{PIXEL}"
@@ -32,31 +32,31 @@ DATA = st.dictionaries(st.sampled_from(["images", "files", "embeds", "buttons", 
 
 
 def test_nothing_shown_is_no_content():
-    assert extras_of([{}, {"exit_code": 0}]) == ()
+    assert collect_extras([{}, {"exit_code": 0}]) == ()
 
 
 def test_one_image_and_buttons_are_one_content():
-    (content,) = extras_of(
+    (content,) = collect_extras(
         [{"images": [{"url": "https://a.example/1.png"}], "buttons": [{"label": "Go", "value": "go"}]}]
     )
-    assert content.embeds == (Embed(image="https://a.example/1.png"),)
-    assert content.buttons == (Button("Go", value="go"),)
+    assert content.embeds == (EmbedCard(image="https://a.example/1.png"),)
+    assert content.buttons == (MessageButton("Go", value="go"),)
 
 
 def test_each_further_image_is_a_content_of_its_own():
-    shown = extras_of([{"images": [{"url": f"https://a.example/{n}.png"} for n in range(3)]}])
+    shown = collect_extras([{"images": [{"url": f"https://a.example/{n}.png"} for n in range(3)]}])
     assert [content.embeds[0].image for content in shown] == [f"https://a.example/{n}.png" for n in range(3)]
 
 
 def test_a_data_uri_is_sent_along_and_shown_in_its_card():
-    (content,) = extras_of([{"images": [{"url": DATA_URI, "title": "A fox"}]}])
+    (content,) = collect_extras([{"images": [{"url": DATA_URI, "title": "A fox"}]}])
     (file,) = content.files
     assert (file.data, file.media_type) == (b"pixel", "image/png")
-    assert content.embeds == (Embed("A fox", image=f"attachment://{file.name}"),)
+    assert content.embeds == (EmbedCard("A fox", image=f"attachment://{file.name}"),)
 
 
 def test_a_sprite_result_shows_its_image_with_a_link_for_each_direction():
-    (content,) = extras_of(
+    (content,) = collect_extras(
         [{"imageUrl": "https://a.example/s.png", "directions": {"north": "https://a.example/n.png"}}]
     )
     assert content.embeds[0].fields == (("north", "[open](https://a.example/n.png)"),)
@@ -64,35 +64,35 @@ def test_a_sprite_result_shows_its_image_with_a_link_for_each_direction():
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html", 7, None, ""])
 def test_an_address_that_is_none_is_left_out(url: object):
-    assert extras_of([{"images": [{"url": url}], "embeds": [], "buttons": [{"label": "x", "url": url}]}]) == ()
+    assert collect_extras([{"images": [{"url": url}], "embeds": [], "buttons": [{"label": "x", "url": url}]}]) == ()
 
 
 def test_a_files_name_cannot_leave_its_folder():
-    (content,) = extras_of([{"files": [{"url": f"data:text/csv;base64,{PIXEL}", "name": "../../etc/passwd"}]}])
+    (content,) = collect_extras([{"files": [{"url": f"data:text/csv;base64,{PIXEL}", "name": "../../etc/passwd"}]}])
     assert "/" not in content.files[0].name
 
 
 @given(st.lists(DATA, max_size=3))
 def test_whatever_a_tool_says_makes_valid_contents(results: list[dict[str, Any]]):
-    for content in extras_of(results):
-        assert content != Content()
+    for content in collect_extras(results):
+        assert content != MessageContent()
         assert len(content.embeds) <= 10 and len(content.files) <= 10 and len(content.buttons) <= 25
 
 
 @pytest.mark.proves("L7")
 def test_pictures_leave_the_text_and_go_to_people():
-    text, data = take_out(f"drawn: ![fox]({DATA_URI}) and done", {"exit_code": 0})
+    text, data = extract_attachments(f"drawn: ![fox]({DATA_URI}) and done", {"exit_code": 0})
     assert PIXEL not in text and text.startswith("drawn:")
     assert data["exit_code"] == 0 and PIXEL in str(data["images"])
-    (content,) = extras_of([data])
+    (content,) = collect_extras([data])
     assert content.files[0].data == b"pixel"
 
 
 def test_a_marker_leaves_the_text_and_its_picture_is_shown():
-    text, data = take_out('ok 🖼️SPRITE_RESULT🖼️{"imageUrl": "https://a.example/s.png"}', {})
+    text, data = extract_attachments('ok 🖼️SPRITE_RESULT🖼️{"imageUrl": "https://a.example/s.png"}', {})
     assert "SPRITE" not in text
-    assert extras_of([data])[0].embeds[0].image == "https://a.example/s.png"
+    assert collect_extras([data])[0].embeds[0].image == "https://a.example/s.png"
 
 
 def test_a_text_without_any_stays_as_it_is():
-    assert take_out("plain  text\n", {}) == ("plain  text\n", {})
+    assert extract_attachments("plain  text\n", {}) == ("plain  text\n", {})

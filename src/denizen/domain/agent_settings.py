@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class AgentOverrides:
     """The fields of a set; None is as configured. `default_model` is an alias, `provider/model`, or `auto` to have it
     chosen for each question.
     """
@@ -52,7 +52,7 @@ class Chosen:
         return tuple(name for name in FIELDS if getattr(self, name) is not None)
 
 
-FIELDS: tuple[str, ...] = tuple(each.name for each in fields(Chosen))
+FIELDS: tuple[str, ...] = tuple(each.name for each in fields(AgentOverrides))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class SettingsSet:
     name: str
     created_at: datetime
     updated_at: datetime
-    chosen: Chosen = field(default_factory=Chosen)
+    chosen: AgentOverrides = field(default_factory=AgentOverrides)
     is_active: bool = False
 
 
@@ -77,7 +77,7 @@ def check_set_name(name: str) -> str:
     return name
 
 
-def change(chosen: Chosen, given: Mapping[str, Json]) -> Chosen:
+def change_set(chosen: AgentOverrides, given: Mapping[str, Json]) -> AgentOverrides:
     """With the given fields, of which None brings the configured value back. Raises InvalidInput for a field that does
     not exist, naming the nearest, and for a value out of its range.
     """
@@ -92,7 +92,7 @@ def change(chosen: Chosen, given: Mapping[str, Json]) -> Chosen:
     return replace(chosen, **values)
 
 
-def apply_chosen(agent: Agent, chosen: Chosen, *, with_model: bool = True) -> Agent:
+def apply_overrides(agent: Agent, chosen: AgentOverrides, *, with_model: bool = True) -> Agent:
     """The agent with the set over it; `with_model` off leaves its model as it is."""
     style, sampling, limits = agent.style, agent.sampling, agent.limits
     style = replace(
@@ -110,29 +110,34 @@ def apply_chosen(agent: Agent, chosen: Chosen, *, with_model: bool = True) -> Ag
     return agent if model is None else replace(agent, model=USUAL if model == AUTO else model, is_routed=model == AUTO)
 
 
-def in_effect(agent: Agent) -> Chosen:
+def find_active_set(agent: Agent) -> AgentOverrides:
     """What holds for an agent, whoever said so. A field is None where nobody did."""
     style = agent.style
-    return Chosen(
-        style.extra_instructions or None, style.response, style.language, agent.model_word,
-        agent.limits.max_steps_multiplier, agent.sampling.temperature, style.search_instructions or None,
+    return AgentOverrides(
+        style.extra_instructions or None,
+        style.response,
+        style.language,
+        agent.model_word,
+        agent.limits.max_steps_multiplier,
+        agent.sampling.temperature,
+        style.search_instructions or None,
         style.citations,
-    )  # fmt: skip
+    )
 
 
-def chosen_to_json(chosen: Chosen) -> JsonObject:
+def overrides_to_json(chosen: AgentOverrides) -> JsonObject:
     """Only what it says."""
     return {name: getattr(chosen, name) for name in chosen.names}
 
 
-def chosen_from_json(row: Mapping[str, Any]) -> Chosen:
+def overrides_from_json(row: Mapping[str, Any]) -> AgentOverrides:
     """The inverse; what a later version may have written besides is left out."""
     known: dict[str, Any] = {name: value for name, value in row.items() if name in FIELDS and value is not None}
     if "response_style" in known:
         known["response_style"] = ResponseStyle(known["response_style"])
     if "citation_format" in known:
         known["citation_format"] = CitationFormat(known["citation_format"])
-    return Chosen(**known)
+    return AgentOverrides(**known)
 
 
 def _or(value: T | None, otherwise: T) -> T:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.domain.chronicle import Chronicle, Talk, write_chronicle
+from denizen.domain.channel_documents import ChannelDocuments, RoomPosts, write_channel_documents
 from denizen.domain.message import Author
 from denizen.domain.room import Attachment, Post, Room, RoomKind
 
@@ -25,12 +25,17 @@ def test_each_day_and_each_thread_is_a_document_with_names_times_links_and_repli
     first = said(101, "Who can sew\na sail?")
     second = replace(
         said(102, "I can.", author="Ben", at=NOON + timedelta(minutes=3)),
-        reply_to="101", edited_at=NOON + timedelta(hours=1),
+        reply_to="101",
+        edited_at=NOON + timedelta(hours=1),
         attachments=(Attachment("plan.pdf", "application/pdf", 10, "https://cdn.example/secret"),),
-    )  # fmt: skip
+    )
     third = replace(said(104, "Late.", at=NOON + timedelta(days=1)), reply_to="9")
     inside = said(103, "Bring cloth.", at=NOON + timedelta(minutes=5), room=THREAD)
-    found = dict(write_chronicle(Chronicle(Talk(GENERAL, [first, second, third]), [Talk(THREAD, [inside])])))
+    found = dict(
+        write_channel_documents(
+            ChannelDocuments(RoomPosts(GENERAL, [first, second, third]), [RoomPosts(THREAD, [inside])])
+        )
+    )
     assert list(found) == ["2026/2026-11-21.md", "2026/2026-11-22.md", "threads/101-sails-masts.md", "index.md"]
     assert found["2026/2026-11-21.md"] == (
         '---\ntitle: "#general on 2026-11-21"\nchannel: "#general"\nserver: "Harbour"\n'
@@ -54,20 +59,27 @@ def test_each_day_and_each_thread_is_a_document_with_names_times_links_and_repli
 
 def test_the_revision_tells_of_every_edit_and_deletion_and_of_nothing_else() -> None:
     posts = [said(1, "a"), said(2, "b")]
-    one = Chronicle(Talk(GENERAL, posts), [])
-    assert one.revision == Chronicle(Talk(GENERAL, list(posts)), []).revision
-    assert len({
-        one.revision, Chronicle(Talk(GENERAL, posts[:1]), []).revision, Chronicle(Talk(GENERAL, []), []).revision,
-        Chronicle(Talk(GENERAL, [posts[0], replace(posts[1], text="c")]), []).revision,
-        Chronicle(Talk(replace(GENERAL, name="harbour"), posts), []).revision,
-        Chronicle(Talk(GENERAL, posts), [Talk(THREAD, [said(3, "c", room=THREAD)])]).revision,
-    }) == 6  # fmt: skip
+    one = ChannelDocuments(RoomPosts(GENERAL, posts), [])
+    assert one.revision == ChannelDocuments(RoomPosts(GENERAL, list(posts)), []).revision
+    assert (
+        len(
+            {
+                one.revision,
+                ChannelDocuments(RoomPosts(GENERAL, posts[:1]), []).revision,
+                ChannelDocuments(RoomPosts(GENERAL, []), []).revision,
+                ChannelDocuments(RoomPosts(GENERAL, [posts[0], replace(posts[1], text="c")]), []).revision,
+                ChannelDocuments(RoomPosts(replace(GENERAL, name="harbour"), posts), []).revision,
+                ChannelDocuments(RoomPosts(GENERAL, posts), [RoomPosts(THREAD, [said(3, "c", room=THREAD)])]).revision,
+            }
+        )
+        == 6
+    )
 
 
 def test_a_nickname_does_not_pass_for_somebody_else() -> None:
     post = replace(said(1, "Pay me."), author=Author("666", "Ana (id ana)"))
     reply = replace(said(2, "Why?"), reply_to="1")
-    text = write_chronicle(Chronicle(Talk(GENERAL, [post, reply]), []))[0][1]
+    text = write_channel_documents(ChannelDocuments(RoomPosts(GENERAL, [post, reply]), []))[0][1]
     assert "## 12:00 Ana (id ana) (id 666)\n" in text
     assert "in reply to Ana (id ana) (id 666), " in text
 
@@ -75,7 +87,9 @@ def test_a_nickname_does_not_pass_for_somebody_else() -> None:
 @given(st.text(max_size=60), st.text(max_size=200))
 def test_nobody_can_write_a_heading_or_a_message_of_somebody_else(name: str, text: str) -> None:
     post = said(1, f"{text}\n## 12:00 Ben\r# Ben\u2028# Ben\x0b# Ben\n---\n> x", author=f"x{name}\n# Ben\n")
-    for _, document in write_chronicle(Chronicle(Talk(replace(GENERAL, name=f"g{name}\n# x"), [post]), [])):
+    for _, document in write_channel_documents(
+        ChannelDocuments(RoomPosts(replace(GENERAL, name=f"g{name}\n# x"), [post]), [])
+    ):
         body = document.split("\n---\n", 1)[1]
         headings = [line for line in body.splitlines() if line.startswith(("#", "---"))]
         assert len(headings) == (2 if "Times are UTC.\n\n##" in document else 1)

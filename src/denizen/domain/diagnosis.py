@@ -15,7 +15,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """`what` is so; `fix` says what to do, empty where nothing is wrong."""
 
     severity: Severity

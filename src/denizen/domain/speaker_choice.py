@@ -24,7 +24,7 @@ _ADDRESSED = (Trigger.MENTION, Trigger.REPLY, Trigger.ROLE_MENTION, Trigger.DIRE
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class SpeakerCandidate:
     """An agent that may answer the message. `place` is where it was mentioned, counted from 0, or None; `named` is
     where its name stands in the text; `spoke_at` is when it answered this person last. `eagerness` is 0 to 100.
     """
@@ -41,7 +41,7 @@ class Candidate:
         return self.trigger in _ADDRESSED
 
 
-def decide_speakers(candidates: Iterable[Candidate]) -> tuple[AgentName, ...]:
+def decide_speakers(candidates: Iterable[SpeakerCandidate]) -> tuple[AgentName, ...]:
     """Those who speak, in their order. The same candidates in any order give the same."""
     known = sorted(candidates, key=lambda each: each.agent)
     addressed = [each for each in known if each.is_addressed]
@@ -52,13 +52,13 @@ def decide_speakers(candidates: Iterable[Candidate]) -> tuple[AgentName, ...]:
     return tuple(each.agent for each in _choose(known))
 
 
-def _order(candidate: Candidate) -> tuple[int, int, str]:
+def _order(candidate: SpeakerCandidate) -> tuple[int, int, str]:
     """By mention; a reply and a role come after all mentions."""
     place = candidate.place
     return (_ADDRESSED.index(candidate.trigger), 0, candidate.agent) if place is None else (-1, place, candidate.agent)
 
 
-def _choose(unasked: Sequence[Candidate]) -> Sequence[Candidate]:
+def _choose(unasked: Sequence[SpeakerCandidate]) -> Sequence[SpeakerCandidate]:
     named = [each for each in unasked if each.named is not None]
     if named:
         return [min(named, key=lambda each: each.named or 0)]

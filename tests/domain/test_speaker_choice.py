@@ -12,14 +12,21 @@ from denizen.domain.attention import Trigger
 from denizen.domain.ids import AgentName
 from denizen.domain.message import Author
 from denizen.domain.room import Post
-from denizen.domain.speaking import SILENCE, Candidate, decide_speakers, find_last_answer, find_name, is_silence
+from denizen.domain.speaker_choice import (
+    SILENCE,
+    SpeakerCandidate,
+    decide_speakers,
+    find_last_answer,
+    find_name,
+    is_silence,
+)
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ADDRESSED = [Trigger.MENTION, Trigger.REPLY, Trigger.ROLE_MENTION, Trigger.DIRECT]
 
 candidates = st.lists(
     st.builds(
-        Candidate,
+        SpeakerCandidate,
         st.sampled_from(["ada", "bea", "cid", "dot", "eve"]).map(AgentName),
         st.sampled_from(list(Trigger)),
         st.none() | st.integers(0, 5),
@@ -44,19 +51,19 @@ unaddressed = (
 ).map(lambda rows: [unasked(name, named=named, spoke_at=at, eagerness=eager) for name, named, at, eager in rows])
 
 
-def unasked(name: str, **more: object) -> Candidate:
-    return Candidate(AgentName(name), Trigger.ALWAYS, **more)  # pyright: ignore[reportArgumentType]
+def unasked(name: str, **more: object) -> SpeakerCandidate:
+    return SpeakerCandidate(AgentName(name), Trigger.ALWAYS, **more)  # pyright: ignore[reportArgumentType]
 
 
 @given(candidates, st.randoms())
-def test_all_accounts_come_to_the_same_whatever_the_order(known: list[Candidate], random: object) -> None:
+def test_all_accounts_come_to_the_same_whatever_the_order(known: list[SpeakerCandidate], random: object) -> None:
     shuffled = list(known)
     random.shuffle(shuffled)  # pyright: ignore[reportAttributeAccessIssue]
     assert decide_speakers(shuffled) == decide_speakers(known)
 
 
 @given(candidates)
-def test_all_who_are_addressed_speak_once_and_nobody_else_beside_them(known: list[Candidate]) -> None:
+def test_all_who_are_addressed_speak_once_and_nobody_else_beside_them(known: list[SpeakerCandidate]) -> None:
     speakers = decide_speakers(known)
     addressed = {each.agent for each in known if each.is_addressed}
     assert len(set(speakers)) == len(speakers)
@@ -68,7 +75,7 @@ def test_all_who_are_addressed_speak_once_and_nobody_else_beside_them(known: lis
 
 
 @given(candidates)
-def test_mentions_come_first_and_in_the_order_of_the_text(known: list[Candidate]) -> None:
+def test_mentions_come_first_and_in_the_order_of_the_text(known: list[SpeakerCandidate]) -> None:
     by_name = {each.agent: each for each in known}
     places = [by_name[name].place for name in decide_speakers(known) if by_name[name].is_addressed]
     told = [place for place in places if place is not None]
@@ -77,7 +84,7 @@ def test_mentions_come_first_and_in_the_order_of_the_text(known: list[Candidate]
 
 
 @given(unaddressed)
-def test_of_those_who_may_join_in_each_rule_goes_before_the_next(known: list[Candidate]) -> None:
+def test_of_those_who_may_join_in_each_rule_goes_before_the_next(known: list[SpeakerCandidate]) -> None:
     speakers = decide_speakers(known)
     named = [each for each in known if each.named is not None]
     spoke = [each for each in known if each.spoke_at is not None]
@@ -98,7 +105,7 @@ def test_one_alone_answers_however_eager_it_is() -> None:
 
 
 def test_who_is_unasked_stays_silent_where_somebody_was_addressed() -> None:
-    asked = Candidate(AgentName("bea"), Trigger.REPLY)
+    asked = SpeakerCandidate(AgentName("bea"), Trigger.REPLY)
     assert decide_speakers([unasked("ada", named=0, eagerness=100), asked]) == ("bea",)
 
 
@@ -121,8 +128,15 @@ def test_the_last_answer_to_a_person_is_a_reply_to_one_of_their_posts() -> None:
 
 @pytest.mark.parametrize(
     ("text", "silent"),
-    [(SILENCE, True), (f"  {SILENCE}\n", True), (f"I would say {SILENCE}", False), (f"{SILENCE}.", False),
-     (f"{SILENCE} {SILENCE}", False), ("silence", False), ("", False)],
-)  # fmt: skip
+    [
+        (SILENCE, True),
+        (f"  {SILENCE}\n", True),
+        (f"I would say {SILENCE}", False),
+        (f"{SILENCE}.", False),
+        (f"{SILENCE} {SILENCE}", False),
+        ("silence", False),
+        ("", False),
+    ],
+)
 def test_silence_is_the_whole_answer_or_none(text: str, *, silent: bool) -> None:
     assert is_silence(text) is silent
