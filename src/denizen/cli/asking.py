@@ -1,4 +1,4 @@
-"""A call that waits for the one at the terminal: what would happen is shown, and a line decides (T-approval-terminal).
+"""A call that waits for the one at the terminal: what would happen is shown, and a line decides.
 
 `ask` and `chat` hand it every event of a turn. The question is taken back when somebody else decides meanwhile.
 """

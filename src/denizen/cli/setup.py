@@ -1,4 +1,4 @@
-"""`denizen setup`: the home folder, a model, the proof that it answers (inventory V1), and a Discord account."""
+"""`denizen setup`: the home folder, a model, the proof that it answers, and a Discord account."""
 
 from __future__ import annotations
 

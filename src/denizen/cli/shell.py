@@ -1,4 +1,4 @@
-"""`denizen shell`: commands in the read-only shell, by the same rules as for agents (inventory SW3)."""
+"""`denizen shell`: commands in the read-only shell, by the same rules as for agents."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from denizen.domain.transcript import TranscriptBudget
 
 
 class ResponseStyle(StrEnum):
-    """Inventory 2.2."""
+    """The length and form of replies."""
 
     CONCISE = "concise"
     DETAILED = "detailed"
@@ -28,14 +28,14 @@ class CitationFormat(StrEnum):
 
 
 class ContextStrategy(StrEnum):
-    """How history reaches the model (inventory, section 6)."""
+    """How history reaches the model."""
 
     SESSION = "session"
     TRANSCRIPT = "transcript"
 
 
 class AnswersFrom(StrEnum):
-    """What an agent's answers may rest on: only what its sources say, or anything it knows."""
+    """The ground on which an agent's answers may rest: only what its sources say, or anything it knows."""
 
     SOURCES = "sources"
     ANYTHING = "anything"
@@ -50,8 +50,8 @@ class ToolPlanning(StrEnum):
 
 
 class SessionScope(StrEnum):
-    """What one session of the agent spans on a platform: a channel with its threads, one thread, or one user in all
-    places (inventory T34).
+    """The span of one session on a platform: a channel with its threads, one thread, or one user in all
+    places.
     """
 
     CHANNEL = "channel"
@@ -61,7 +61,7 @@ class SessionScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """Bounds of one turn. Defaults: section 6 of the inventory. `max_steps` is for turns that are not routed; either
+    """Bounds of one turn. `max_steps` is for turns that are not routed; either
     number of steps is multiplied.
     """
 
@@ -77,13 +77,13 @@ class TurnLimits:
 
     @property
     def steps(self) -> int:
-        """Of a turn that is not routed."""
+        """The number of steps of a turn that is not routed."""
         return scale_steps(self.max_steps, self.max_steps_multiplier)
 
 
 @dataclass(frozen=True, slots=True)
 class WritingStyle:
-    """How the agent writes (inventory 2.2)."""
+    """How the agent writes."""
 
     response: ResponseStyle = ResponseStyle.CONCISE
     language: str = "en"
@@ -103,7 +103,7 @@ class SamplingSettings:
 
 @dataclass(frozen=True, slots=True)
 class TimestampPolicy:
-    """A line with the time stands where messages are `gap_s` or more apart (inventory C13). `zone` is an IANA name."""
+    """A line with the time stands where messages are `gap_s` or more apart. `zone` is an IANA name."""
 
     zone: str = "UTC"
     gap_s: float = 600.0
@@ -123,8 +123,8 @@ class SummaryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class StoragePolicy:
-    """What is kept of a session: so many messages, and so many characters of one by who said it. `prompt_tool_chars` is
-    what a model reads of an earlier result of a tool. 0 is no bound (inventory 5.3).
+    """Bounds of what is stored of a session: the number of messages, and the characters of one by who said it.
+    `prompt_tool_chars` bounds an earlier tool result as a model reads it. 0 is no bound.
     """
 
     max_messages: int = 0
@@ -150,9 +150,9 @@ class TranscriptLayout:
 class Agent:
     """`persona` holds (file name, text) pairs in prompt order, `context_files` (heading, text) pairs that follow it,
     `core_memory` what the owner wrote down for all talks of the agent.
-    `tools` are names or patterns such as `notes_*`; of more than fit a prompt, `pinned_tools` are always in it (VW8).
+    `tools` are names or patterns such as `notes_*`; of more than fit a prompt, `pinned_tools` are always in it.
 
-    `recent_messages` is how much of the talk around it is told to an agent that was not in it (inventory L3);
+    `recent_messages` is how much of the talk around it is told to an agent that was not in it;
     `timestamps` None means no time lines. `reasoning` lets a model think first that can be told to; `show_reasoning`
     shows people what it thought. `is_routed`: the model is chosen for each question, and `model` answers where there is
     nothing to choose.

@@ -1,4 +1,4 @@
-"""What an owner sets about an agent besides its configuration: named sets, of which one may be active (inventory 2.2).
+"""Settings that an owner makes besides the configuration: named sets per agent, of which one may be active.
 
 A set lies over the agent as configured; what it leaves open is as in the file. Pure: the rules of each field, and what
 comes of an agent with a set. `ports/assistant.py` keeps sets, and `engine/runtime/agent_settings.py` joins both.
@@ -48,7 +48,7 @@ class AgentOverrides:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the fields that say something."""
+        """The names of the fields that are set."""
         return tuple(name for name in FIELDS if getattr(self, name) is not None)
 
 
@@ -111,7 +111,7 @@ def apply_overrides(agent: Agent, chosen: AgentOverrides, *, with_model: bool = 
 
 
 def find_active_set(agent: Agent) -> AgentOverrides:
-    """What holds for an agent, whoever said so. A field is None where nobody did."""
+    """The settings that hold for an agent. A field is None where nobody set it."""
     style = agent.style
     return AgentOverrides(
         style.extra_instructions or None,

@@ -1,6 +1,6 @@
-"""A human's decision on one pending call: who may give it, what it means, and how long it holds (promise 2). Pure.
+"""A human's decision on one pending call: who may give it, what it means, and how long it holds. Pure.
 
-Sources: inventory 4.9, VW2, TW1, X-approval-absent. The engine's `gate/approvals.py` keeps the records.
+The engine's `gate/approvals.py` keeps the records.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Deciders(StrEnum):
 
 
 class ApprovalChoice(StrEnum):
-    """What somebody says to a pending call: yes, yes for an hour here, or no."""
+    """A vote on a pending call: yes, yes for an hour here, or no."""
 
     ONCE = "once"
     HOUR = "hour"
@@ -131,7 +131,7 @@ class ApprovalGrant:
 
 
 class VoteOutcome(StrEnum):
-    """What became of a word: it DECIDED, was COUNTED towards a quorum, came when all was decided (OVER), came too LATE,
+    """The effect of a vote: it DECIDED, was COUNTED towards a quorum, came when all was decided (OVER), came too LATE,
     or is of somebody who may not (REFUSED).
     """
 
@@ -179,8 +179,8 @@ def has_role(voter: Principal, role: str) -> bool:
 def decide_approval(
     approval: Approval, voter: Principal, choice: ApprovalChoice, *, now: datetime, note: str = ""
 ) -> ApprovalRuling:
-    """What one word of somebody means. One no decides; a yes decides once there are enough, or when it comes from a
-    person whom the rule names or from the operator. The same word twice changes nothing.
+    """Decides what one vote means. One no decides; a yes decides once there are enough, or when it comes from a
+    person whom the rule names or from the operator. The same vote twice changes nothing.
     """
     if not may_decide(approval, voter):
         return ApprovalRuling(
@@ -263,7 +263,7 @@ def describe_end(approval: Approval) -> str:
 
 
 def can_be_asked(rule: ApprovalRule, reach: AskerReach, *, is_watched: bool) -> bool:
-    """Whether there is anybody who could decide: an approval that nobody can give is none (TW1, X-approval-absent)."""
+    """Whether there is anybody who could decide: an approval that nobody can give is none."""
     if rule.deciders is not Deciders.REQUESTER or rule.people:
         return True
     return reach is AskerReach.CARD or (reach is AskerReach.WATCHER and is_watched)
@@ -280,14 +280,14 @@ def same_people(one: ApprovalRule, other: ApprovalRule) -> bool:
 
 
 def _people_of(rule: ApprovalRule) -> str:
-    """What the rule says of who decides, and nothing else of it."""
+    """Returns the part of the rule that says who decides."""
     role = "" if rule.deciders is Deciders.REQUESTER else rule.role
     quorum = rule.quorum if rule.deciders is Deciders.QUORUM else 1
     return json.dumps([rule.deciders, sorted(rule.people), role, quorum])
 
 
 def plan_grant(approval: Approval, *, now: datetime) -> ApprovalGrant:
-    """What a yes for an hour gives."""
+    """Returns the grant that a yes for an hour gives."""
     return ApprovalGrant(
         derive("grant", approval.id),
         approval.agent,

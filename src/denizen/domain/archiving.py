@@ -1,6 +1,6 @@
-"""What the archive keeps: the operator's policy, what people chose for themselves, and the decision about a post. Pure.
+"""The policy of the archive: the operator's rules, people's own choices, and the decision about a post. Pure.
 
-What the archive does with a post that it keeps is in `mirror`.
+`mirror` says how a post that is kept changes.
 """
 
 from __future__ import annotations

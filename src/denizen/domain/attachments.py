@@ -1,4 +1,4 @@
-"""What a tool's result shows to people besides its text: images, files, cards and buttons (inventory L9).
+"""Attachments of a tool's result, shown to people besides its text: images, files, cards and buttons.
 
 The `data` of a result has, all of them optional:
 
@@ -56,7 +56,7 @@ def collect_extras(results: Iterable[Mapping[str, Any]], uris: Sequence[DataUri]
 
 def extract_attachments(text: str, data: Mapping[str, Json]) -> tuple[str, Mapping[str, Json]]:
     """A result's text without the pictures and files in it, and its data with them: they go to people, and neither to
-    a model nor into the record of what it read (inventory L7). Markers of older tools go the same way (L9).
+    a model nor into the record of what it read. Markers of older tools go the same way.
     """
     unmarked = strip_markers(text)
     found = extract_data_uris(unmarked.text)

@@ -37,8 +37,8 @@ class AuditKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """What happened. `actor` is the key of a principal, `subject` a tool, an approval, a place or a set of settings;
-    `details` are JSON and hold no text that people or models wrote.
+    """One event of the audit log. `actor` is the key of a principal, `subject` a tool, an approval, a place or a set of
+    settings; `details` are JSON and hold no text that people or models wrote.
     """
 
     kind: AuditKind
@@ -96,12 +96,14 @@ def event_to_json(event: AuditEvent) -> dict[str, Json]:
 
 
 def digest_text(text: str) -> str:
-    """What stands for a text in the log."""
+    """Returns the digest that stands for a text in the log."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def find_chain_fault(entries: Iterable[AuditEntry], head: AuditHead | None = None) -> str:
-    """What is wrong with entries that follow `head`, in one sentence; empty when nothing is. They come in order."""
+    """Returns what is wrong with the entries that follow `head`, in one sentence; empty when nothing is. They come in
+    order.
+    """
     last = head or AuditHead()
     for entry in entries:
         if entry.number != last.number + 1:

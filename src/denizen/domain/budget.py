@@ -72,7 +72,7 @@ class BudgetLimit:
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """What a scope has spent today and this month, with how many requests, and what is reserved now."""
+    """The spending of a scope today and this month, its number of requests, and the amount reserved now."""
 
     day_usd: Decimal = Decimal(0)
     month_usd: Decimal = Decimal(0)
@@ -89,7 +89,7 @@ _NONE = BudgetLimits()
 
 @dataclass(frozen=True, slots=True)
 class BudgetPolicy:
-    """What the configuration says. `special` are limits of single scopes, by key or by its last part; what one of
+    """The budgets of the configuration. `special` are limits of single scopes, by key or by its last part; what one of
     them leaves open is as usual. `warn_at` is the share of a limit from which on it is near.
     """
 

@@ -1,4 +1,4 @@
-"""What was said in a channel, as documents: one for each day, one for each thread, and an index. Pure.
+"""The talk of a channel as documents: one for each day, one for each thread, and an index. Pure.
 
 `engine/archive/reader` chooses what may be shown; here nothing is left out. Words of people stand in block quotes, so
 that nobody can write a heading with another's name on it. Times are UTC.

@@ -19,7 +19,7 @@ UNPROVED = "[source not confirmed]"
 """Stands where a citation was that is not proved."""
 
 UNKNOWN = "[[unknown]]"
-"""What an agent writes when its documents do not answer; taken out, and counted as a gap."""
+"""The mark that an agent writes when its documents do not answer. It is taken out and counted as a gap."""
 
 MIN_QUOTED_CHARS = 20
 """Shorter words in quotation marks are a manner of speaking."""
@@ -118,7 +118,7 @@ class CitationReader:
 
 
 class _Before:
-    """What stands before a place in a text: a block of code, words in quotation marks."""
+    """The text in front of a cited place: a block of code, words in quotation marks."""
 
     def __init__(self) -> None:
         self._new = ["\n"]

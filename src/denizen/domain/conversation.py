@@ -9,7 +9,7 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.ids import AgentName, ConversationId, SessionId, conversation_id
 
 MAX_NAME_CHARS = 200
-"""Of a session that its owner names."""
+"""The limit for the name that an owner gives to a session."""
 
 
 @dataclass(frozen=True, slots=True)

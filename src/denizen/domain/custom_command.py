@@ -1,7 +1,7 @@
 """A slash command that an operator configured: a program, a prompt, or a prompt about what the program printed.
 
 Only the record and how its templates are filled. It is read by `app/settings`, given by `engine/commands`, and its
-program is run by `adapters/commands`, through the gate. Inventory T35, T37.
+program is run by `adapters/commands`, through the gate.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from denizen.domain.errors import InvalidInput
 
 INPUT, OUTPUT = "{{input}}", "{{output}}"
 NAME_CHARS, DESCRIPTION_CHARS = 32, 100
-"""What platforms allow (inventory T35)."""
+"""The limits of Discord for slash commands."""
 
 MAX_INPUT_CHARS = 8000
 TOOL_PREFIX = "command_"

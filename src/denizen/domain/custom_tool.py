@@ -1,4 +1,4 @@
-"""A program that the owner configured as a tool of agents (inventory 4.8). Only the record and how its template is
+"""A program that the owner configured as a tool of agents. Only the record and how its template is
 filled.
 
 Read by `app/settings`, run by `adapters/commands`, through the gate like every tool.

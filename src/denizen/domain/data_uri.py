@@ -1,7 +1,7 @@
 """Data URIs and result markers: taken out of a text, so that no model reads them and no person sees them.
 
 What becomes of the payloads is the caller's affair: the end of a turn makes attachments of them, what is stored or sent
-to a model goes without. Inventory L7, L9. Linear in the text's length.
+to a model goes without. Linear in the text's length.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def extract_data_uris(text: str, *, max_bytes: int = MAX_BYTES) -> ExtractedUris
 
 
 def strip_markers(text: str) -> StrippedText:
-    """Takes out result markers, `🖼️NAME🖼️` and the JSON object behind each (inventory L9).
+    """Takes out result markers, `🖼️NAME🖼️` and the JSON object behind each.
 
     Behind a marker whose object cannot be read, the rest of the line goes too.
     """

@@ -1,4 +1,4 @@
-"""What goes out to a platform: pieces of an answer with their files, and the record that makes each go out once."""
+"""Outgoing messages of a platform: pieces of an answer with their files, and the record that makes each go out once."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class MessageButton:
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
-    """What one platform message holds. Nobody is pinged but the users and roles named here (inventory CW8)."""
+    """The content of one platform message. Nobody is pinged but the users and roles named here."""
 
     text: str = ""
     embeds: tuple[EmbedCard, ...] = ()
@@ -63,13 +63,13 @@ class DeliveryKind(StrEnum):
     NOTICE = "notice"
     """About a failure or a refusal."""
     PREVIEW = "preview"
-    """What the agent is doing; replaced by the answer."""
+    """Shows what the agent is doing; the answer replaces it."""
     REACTION = "reaction"
     """An emoji on the message that was answered; it is the text of the content."""
     CARD = "card"
     """A call that waits for people, with its buttons."""
     CARD_END = "card_end"
-    """What the card of the same turn and position becomes when there is nothing to wait for any more."""
+    """Replaces the card of the same turn and position when there is nothing to wait for any more."""
 
 
 class DeliveryState(StrEnum):

@@ -1,4 +1,4 @@
-"""What a look at something that has to work has found, for `denizen doctor`."""
+"""A finding of `denizen doctor` about something that has to work."""
 
 from __future__ import annotations
 

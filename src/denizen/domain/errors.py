@@ -1,7 +1,7 @@
 """Every error that Denizen raises on purpose, named by who has to act next.
 
 One root and eight families. Each surface (HTTP, command line, Discord, jobs) has one table that maps a family to its
-own form; no surface looks at messages. Configuration, model, security and skill errors (inventory 1.9) are kinds
+own form; no surface looks at messages. Configuration, model, security and skill errors are kinds
 within these families, told apart by `code`.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 class DenizenError(Exception):
     """The root. `message` is safe to show to anybody; `why` and `fix` tell the reader what happened and what to do.
 
-    `context` is structured data for the log (inventory 1.9). It must not hold secrets, and is never shown to users.
+    `context` is structured data for the log. It must not hold secrets, and is never shown to users.
     """
 
     code = "error"
@@ -52,7 +52,7 @@ class DenizenError(Exception):
 
 
 class InvalidInput(DenizenError):
-    """What was given cannot be used: the caller corrects it."""
+    """The input cannot be used: the caller corrects it."""
 
     code = "invalid_input"
 

@@ -1,4 +1,4 @@
-"""What happens in a turn while it runs, for whoever watches: a terminal, a page, an API stream.
+"""Live events of a turn, for whoever watches it run: a terminal, a page, an API stream.
 
 Live events are best effort; what counts is recorded. A watcher that comes late reads the turn from the store.
 """
@@ -31,7 +31,7 @@ class TextAdded:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningAdded:
-    """What the model reasons, grew. Told only of agents that are to show it."""
+    """The model's reasoning grew. Sent only for agents that show it."""
 
     text: str
 

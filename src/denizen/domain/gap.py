@@ -15,7 +15,7 @@ from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.ranking import STEM_CHARS, telling_words
 
 MAX_CHARS = 500
-"""Of a question that is kept."""
+"""The limit for a question that is stored."""
 
 ALIKE = 0.5
 """Two questions are one when they share so much of the words that tell what they are about."""

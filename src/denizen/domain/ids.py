@@ -35,5 +35,5 @@ def conversation_id(platform: str, channel: str, thread: str = "") -> Conversati
 
 
 def turn_id(agent: str, platform: str, message: str) -> TurnId:
-    """One trigger for one agent is one turn: the same platform message twice gives the same id (promise 1)."""
+    """One trigger for one agent is one turn: the same platform message twice gives the same id."""
     return TurnId(derive("turn", agent, platform, message))

@@ -1,4 +1,4 @@
-"""The guard against an answer that goes on to speak for others (inventory C26, C27, E6). Pure.
+"""The guard against an answer that goes on to speak for others. Pure.
 
 A model that reads a transcript may write the next lines of it too. A line that begins with a known name and a colon,
 angle brackets around the name or not, ends the answer before that line. At the very beginning it is no fragment: the
@@ -48,7 +48,7 @@ class ImpersonationFilter:
         self._open = self._own
 
     def feed(self, piece: str) -> str:
-        """What may be shown of the answer now. Only what may still become a name is held back."""
+        """Returns the text that may be shown now. Only the beginning of what may become a name is held back."""
         shown: list[str] = []
         rest = piece
         while rest and not self.is_hit:
@@ -93,7 +93,7 @@ class ImpersonationFilter:
         return held
 
     def finish(self) -> str:
-        """What was held back and became no name."""
+        """Returns the text that was held back and became no name."""
         return "" if self.is_hit else self._release()
 
 

@@ -29,7 +29,7 @@ _GITHUB_REPOSITORY = r"(?P<repository>/[^/]+/[^/]+)"
 _GITLAB_REPOSITORY = r"(?P<repository>(?:/[^/]+)+?)"
 _GITHUB_PAGES = (re.compile(_GITHUB_REPOSITORY + _FOLDER_PAGE), re.compile(rf"{_GITHUB_REPOSITORY}/[^/]+.*"))
 _GITLAB_PAGES = (re.compile(rf"{_GITLAB_REPOSITORY}/-{_FOLDER_PAGE}"), re.compile(rf"{_GITLAB_REPOSITORY}/-/.*"))
-"""Of a folder or a file in a repository, and of anything else about one."""
+"""Pages of a folder or file in a repository, and other pages about a repository."""
 _GITHUB_HOSTS = frozenset({"github.com", "www.github.com"})
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -45,7 +45,7 @@ class SourceKind(StrEnum):
     YOUTUBE = "youtube"
     """The transcripts of a channel's videos."""
     ARCHIVE = "archive"
-    """What was said in a channel of the community that everybody there may read."""
+    """The talk of a community channel that everybody there may read."""
 
 
 def read_location(text: str, kind: SourceKind | None = None) -> tuple[SourceKind, str]:
@@ -167,7 +167,9 @@ def _read_address(text: str, *, is_sitemap: bool) -> str:
 
 
 def _find_repository(parts: SplitResult, *, is_sitemap: bool) -> str:
-    """What to write for a page about a repository; empty for what may be a repository, or a sitemap that is in one."""
+    """Returns the address to write instead of a page about a repository; empty for what may be a repository, or a
+    sitemap in one.
+    """
     folder, other = _GITHUB_PAGES if parts.hostname in _GITHUB_HOSTS else _GITLAB_PAGES
     page = folder.fullmatch(parts.path) or (None if is_sitemap else other.fullmatch(parts.path))
     if page is None:

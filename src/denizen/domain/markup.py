@@ -82,7 +82,7 @@ def list_code_spans(text: str, fences: Sequence[Fence]) -> list[Span]:
 
 
 def list_tokens(text: str, code: Sequence[Span]) -> list[Span]:
-    """What loses its meaning when it is cut, outside of code: links, URLs, mentions, custom emoji, timestamps.
+    """Lists the pieces outside of code that must not be cut: links, URLs, mentions, custom emoji, timestamps.
 
     A link whose text holds a span of code is one token. `code` is sorted and does not overlap.
     """
@@ -98,7 +98,7 @@ def list_tokens(text: str, code: Sequence[Span]) -> list[Span]:
 
 
 def list_gaps(text: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """What is left of the text between sorted spans, without empty pieces."""
+    """Returns the pieces of the text between sorted spans, without empty ones."""
     place = 0
     for start, end in spans:
         if start > place:

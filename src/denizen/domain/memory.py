@@ -1,6 +1,6 @@
-"""What an agent was asked to keep in mind, who may hear of it again, and which of it fits a question. Pure.
+"""Memories of an agent: who may hear of them again, and which of them fit a question. Pure.
 
-The rule about hearing (promise 3): a memory comes up where everybody who reads the reply could have read it where it
+The rule about hearing: a memory comes up where everybody who reads the reply could have read it where it
 was told. `engine/memory` finds out who reads; everything is decided here.
 
 - What was told in a room comes up in that room, and where all readers may see that room at that moment.
@@ -26,13 +26,13 @@ CORE = ""
 """The owner of what an agent knows whoever speaks."""
 
 ID_CHARS = 14
-"""Of a memory's id: a model has to write it."""
+"""The length of a memory's id: short, since a model has to write it."""
 
 MAX_CHARS = 1000
-"""Of one memory: it is a sentence or two, not a document."""
+"""The limit of one memory: it is a sentence or two, not a document."""
 
 MAX_MEMORIES = 500
-"""Of one owner with one agent. All of them are looked through for each question."""
+"""The limit of one owner with one agent: all of them are searched for each question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Messages: typed parts, never bare strings, and their JSON form for the store and the durable log.
 
 A tool call and its result are parts of an assistant message and of the tool message that follows it, so that
-trimming can keep them together (inventory T10).
+trimming can keep them together.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ToolCallPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolResultPart:
-    """What a call gave. `text` is what the model reads; `is_error` tells it that the call failed."""
+    """The result of a call. `text` is what the model reads; `is_error` tells it that the call failed."""
 
     call_id: CallId
     tool: str

@@ -1,5 +1,5 @@
-"""What the archive does with a post that it knows already, which posts are found by their meaning, and what is left of
-a message that was forgotten. Pure.
+"""Changes to archived posts: renewing a known post, which posts get an embedding, and what is left of a forgotten one.
+Pure.
 
 Called by every store, so that all of them decide alike.
 """

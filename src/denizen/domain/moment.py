@@ -67,7 +67,7 @@ def _on_day(day: re.Match[str], here: datetime, zone: tzinfo) -> datetime | None
 
 
 def _from_local(local: datetime, zone: tzinfo) -> datetime:
-    """What a clock on the wall shows in that zone."""
+    """Converts the local time of a zone."""
     moment, other = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if moment != other:
         is_there = moment.astimezone(zone).replace(tzinfo=None) == local

@@ -18,9 +18,9 @@ MAX_CHARS = 1200
 MIN_CHARS = 300
 """A passage that is full is cut behind a paragraph, if that leaves at least so much of it."""
 MAX_TITLE_CHARS = 200
-"""Of a heading as it stands above its passages; each of them carries it."""
+"""The limit for a heading: each passage below it carries it."""
 MAX_PASSAGES = 5000
-"""Of one document; what follows is not found by search, only by the shell."""
+"""The limit of one document; search does not find what follows, only the shell does."""
 
 CUT_AS = "1"
 """Part of every passage's key: raised when the same text would be cut or described differently."""
@@ -49,7 +49,7 @@ class Passage:
 
     @property
     def described(self) -> str:
-        """What is searched, by words and by meaning."""
+        """The text that is searched, by words and by embedding."""
         return f"{self.title}\n{self.text}" if self.headings else self.text
 
 
@@ -59,12 +59,12 @@ def passage_key(source_id: str, passage: Passage) -> str:
 
 
 def searchable_words(path: str, passage: Passage) -> str:
-    """What is searched of a passage by words: those of its document's path are among them."""
+    """Returns the text of a passage that is searched by words, including its document's path."""
     return " ".join(split_words(f"{path} {passage.described}"))
 
 
 def split_passages(path: str, text: str) -> list[Passage]:
-    """Of a document, in order; every line that is not blank is in one of them, up to MAX_PASSAGES."""
+    """Splits a document into passages in order; each line that is not blank is in one of them, up to MAX_PASSAGES."""
     suffix = PurePosixPath(path).suffix.lower()
     cutter = _Cutter()
     for line in _read_lines(text, suffix):

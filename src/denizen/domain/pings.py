@@ -1,7 +1,7 @@
 """Mentions: names that an agent writes become pings, pings become names for an agent to read, and its own are removed.
 
 Three pure functions over Discord's forms `<@id>`, `<@&id>`, `<#id>`. Who may be pinged at all is said by the allowed
-mentions of a message, which an adapter sets from `PingedText`. Inventory C12, C14, CW7, CW8, LW7.
+mentions of a message, which an adapter sets from `PingedText`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def link_pings(text: str, names: Mapping[str, str], *, roles: Mapping[str, str] 
 
     Case does not matter, and of several names that fit the longest wins; one that belongs to two ids is left alone.
     Code, links, URLs and e-mail addresses are not touched. `@everyone` and `@here` are never names: outside of code
-    they get a zero-width space, and in a URL their @ is encoded, so that they reach nobody (inventory CW8).
+    they get a zero-width space, and in a URL their @ is encoded, so that they reach nobody.
     """
     book = _Book(names, roles)
     fences = list_fences(text)

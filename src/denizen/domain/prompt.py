@@ -1,4 +1,4 @@
-"""What a model sees, as segments with a stability class. The provider adapter turns them into its own form."""
+"""The prompt of a model as segments with a stability class. The provider adapter turns them into its own form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from denizen.domain.message import Part, Role
 from denizen.domain.tool import Taint, ToolSpec
 
 CHARS_PER_TOKEN = 4
-"""The estimate that every budget uses (inventory C3, T10)."""
+"""The estimate that every budget uses."""
 
 
 class Stability(IntEnum):
@@ -60,7 +60,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def count_tool_tokens(spec: ToolSpec) -> int:
-    """What a tool adds to each prompt, by the shared estimate."""
+    """Estimates the tokens that a tool adds to each prompt."""
     return estimate_tokens(f"{spec.name}{spec.description}{spec.parameters}")
 
 

@@ -1,4 +1,4 @@
-"""Marks in what a model reads of a talk: the date, who speaks, and when time has passed (inventory C3, C13, L1).
+"""Marks in what a model reads of a talk: the date, who speaks, and when time has passed.
 
 A mark is decided when the message is written and kept with it, so that the bytes of a prompt do not change later.
 """
@@ -92,7 +92,7 @@ _ELLIPSIS = "…"
 
 
 def shorten_to_store(parts: Sequence[Part], role: Role, rule: StoragePolicy) -> tuple[Part, ...]:
-    """What is kept of a message, by who said it."""
+    """Shortens the parts of a message as they are stored, by who said it."""
     limit = {Role.USER: rule.user_chars, Role.ASSISTANT: rule.agent_chars, Role.TOOL: rule.tool_chars}.get(role, 0)
     return tuple(_cut(part, limit) for part in parts)
 
@@ -105,7 +105,7 @@ def shorten_to_read(message: Message, rule: StoragePolicy) -> Message:
 
 
 def omit_payloads(value: Json) -> Json:
-    """What a result showed to people, without the pictures and files themselves (inventory L7)."""
+    """Returns the data of a result without the pictures and files themselves."""
     match value:
         case str():
             return f"{value.partition(',')[0][:80]},…" if value.startswith("data:") else value

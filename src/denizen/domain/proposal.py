@@ -20,7 +20,7 @@ from denizen.domain.gap import KnowledgeGap, asks_alike
 from denizen.domain.ids import derive
 
 PROPOSED = "✅"
-"""What the agent puts on a message that was proposed."""
+"""The reaction that the agent puts on a message that was proposed."""
 REFUSED = "❌"
 """With it on their own message authors take it back, whatever became of it."""
 NEAR = timedelta(hours=24)
@@ -123,7 +123,7 @@ def add_proposal_id(proposal: Proposal) -> Proposal:
 
 
 def is_same_emoji(one: str, other: str) -> bool:
-    """Of a server's own emoji the id counts, of others all but how they are drawn."""
+    """Compares two emoji: a server's own by id, others without the variation selector."""
     return _bare(one) == _bare(other)
 
 
@@ -211,7 +211,7 @@ def find_proposal_id(text: str) -> str:
 
 
 def diff_lines(before: str, after: str, name: str) -> str:
-    """What accepting changes, as `diff -u` shows it."""
+    """Returns the change that accepting makes, as `diff -u` shows it."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     return "".join(difflib.unified_diff(old, new, name if before else "/dev/null", name))
 

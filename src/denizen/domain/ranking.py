@@ -12,7 +12,7 @@ from math import log
 from denizen.domain.words import split_words
 
 RANK_CONSTANT = 60
-"""Of reciprocal rank fusion: how little the first places count more than the next."""
+"""The constant of reciprocal rank fusion: how little the first places count more than the next."""
 
 STEM_CHARS = 5
 _COMMON = frozenset(

@@ -1,6 +1,6 @@
-"""What a model reasoned, as a platform message of its own in front of the answer, hidden until somebody opens it. Pure.
+"""A model's reasoning as a platform message in front of the answer, hidden until somebody opens it. Pure.
 
-It is for people to look at: no archive keeps it, so that no later prompt has it (inventory C25-reasoning).
+It is for people to look at: no archive keeps it, so that no later prompt has it.
 """
 
 from __future__ import annotations
@@ -22,5 +22,5 @@ def reasoning_text(thoughts: str, *, limit_chars: int) -> str:
 
 
 def is_reasoning(post: Post) -> bool:
-    """Of an agent, and nothing else in it."""
+    """Whether the post is an agent's reasoning and nothing else."""
     return post.author.is_bot and post.text.startswith(f"{HEAD}\n{_BARS}") and post.text.endswith(_BARS)

@@ -10,7 +10,7 @@ from denizen.domain.ids import AgentName, derive
 
 MAX_TEXT_CHARS = 500
 MAX_PENDING = 20
-"""Of one person, with all agents together."""
+"""The limit of one person, over all agents."""
 MAX_AHEAD = timedelta(days=366)
 ID_CHARS = 14
 LATE_AFTER = timedelta(minutes=2)
@@ -43,7 +43,9 @@ def reminder_id(key: str) -> str:
 
 
 def reminder_text(reminder: Reminder, *, now: datetime) -> str:
-    """What is said when it is due. Calls the asker; whoever sends it keeps what the quoted text calls from pinging."""
+    """Returns the text that is sent when the reminder is due. It pings the asker; whoever sends it keeps what the
+    quoted text calls from pinging.
+    """
     late = now - reminder.due_at
     delay = f" ({format_span(late)} late: I was not connected when it was due)" if late >= LATE_AFTER else ""
     quoted = "\n".join(f"> {line}" for line in reminder.text.splitlines() if line.strip())

@@ -1,4 +1,4 @@
-"""What is on a platform: rooms, and the messages posted there as the archive keeps them.
+"""Rooms of a platform, and the messages posted there as the archive keeps them.
 
 A room is one channel, thread or direct talk. Ids are the platform's own, as text; within one platform a room's id and
 a post's id name exactly one thing, and a post with a higher number is newer.
@@ -49,7 +49,7 @@ class Room:
 
     @property
     def channel(self) -> str:
-        """The channel by which scope is decided: threads count by their parent (inventory C-config-channels)."""
+        """The channel by which scope is decided: threads count by their parent."""
         return self.parent if self.is_thread else self.id
 
 
@@ -88,7 +88,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class PostVersion:
-    """What a post said before an edit. `number` counts from 1, the first text."""
+    """The text of a post before an edit. `number` counts from 1, the first text."""
 
     number: int
     text: str

@@ -1,5 +1,6 @@
-"""How much work a question takes, and what follows from it: the model that answers, and how many steps it may take
-(inventory 2.3). Pure; asking a model for its opinion is `engine/loop/routing.py`'s.
+"""The complexity of a question, and the model and number of steps that follow from it. Pure.
+
+`engine/loop/routing.py` asks a model for its opinion.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from denizen.domain.json import JsonObject
 from denizen.domain.message import Message, Role
 
 MIN_STEPS, MAX_STEPS = 1, 30
-"""Of a routing answer (inventory S2)."""
+"""The bounds of a routing answer."""
 MOST_STEPS = 100
-"""Of a turn, whatever it is multiplied with."""
+"""The most steps of a turn, whatever it is multiplied with."""
 MIN_MULTIPLIER, MAX_MULTIPLIER = 0.5, 3.0
 MAX_REASON_CHARS = 200
 
@@ -29,7 +30,9 @@ USUAL = "balanced"
 
 FOLLOW_UP_BYTES = 30
 FOLLOW_UP_WORDS = 4
-"""What is longer may be a question of its own. In bytes of UTF-8, since some scripts say much with few characters."""
+"""A longer text may be a question of its own. Counted in bytes of UTF-8, since some scripts say much with few
+characters.
+"""
 FALLBACK_REASON = "no usable routing answer, so it counts as moderate"
 
 
@@ -60,7 +63,7 @@ class Route:
 
     @classmethod
     def of(cls, complexity: Complexity, reason: str) -> Route:
-        """What a complexity stands for (inventory S1)."""
+        """Returns the route for a complexity."""
         steps, model = _OF_COMPLEXITY[complexity]
         return cls(complexity, steps, model, reason)
 
@@ -77,7 +80,7 @@ FALLBACK = replace(Route.of(Complexity.MODERATE, FALLBACK_REASON), routed_by=Rou
 
 @dataclass(frozen=True, slots=True)
 class PreviousRoute:
-    """What the turn before in the same session was routed to, when it ended, and for how long its prompt stays in the
+    """The route of the turn before in the same session, when that ended, and how long its prompt stays in the
     provider's cache from then on.
     """
 
@@ -90,7 +93,7 @@ class PreviousRoute:
 
 
 def parse_route(answer: Mapping[str, Any]) -> Route:
-    """A routing answer within its limits (inventory S2). Raises ValueError for any other."""
+    """A routing answer within its limits. Raises ValueError for any other."""
     steps, model, reason = answer.get("max_steps"), answer.get("model"), answer.get("reason")
     if isinstance(steps, bool) or not isinstance(steps, int) or not MIN_STEPS <= steps <= MAX_STEPS:
         raise ValueError(f"max_steps is not {MIN_STEPS} to {MAX_STEPS}")
@@ -120,12 +123,12 @@ def keep_route(earlier: PreviousRoute) -> Route:
 
 
 def scale_steps(steps: int, multiplier: float) -> int:
-    """Rounded half up, at least one (S-config-step-multiplier)."""
+    """Rounded half up, at least one."""
     return min(max(math.floor(steps * multiplier + 0.5), 1), MOST_STEPS)
 
 
 def max_calls(steps: int) -> int:
-    """The last two steps are without tools (inventory S8, S9)."""
+    """The last two steps are without tools."""
     return max(steps - 2, 1)
 
 

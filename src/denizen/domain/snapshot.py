@@ -1,6 +1,6 @@
-"""Snapshots: what agents read of all sources, as it was at one time. Pure.
+"""Snapshots: the state of all sources at one time, as agents read it. Pure.
 
-An id is derived from what is in a snapshot, so that the same content twice is one snapshot (inventory 2.6).
+An id is derived from what is in a snapshot, so that the same content twice is one snapshot.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Snapshot:
 class RemoteRepository:
     """The git repository that snapshots are pushed to. `location` is as `domain.source.read_location` gives it, empty
     where they are pushed nowhere; `allow_existing` lets the branch of a repository be replaced that is not marked as
-    Denizen's (inventory S30).
+    Denizen's.
     """
 
     location: str
@@ -68,7 +68,7 @@ NOWHERE = RemoteRepository("")
 @dataclass(frozen=True, slots=True)
 class SnapshotStatus:
     """`latest` is the newest that was made, `current` the one that agents read. `why` says why a sync is needed, empty
-    when none is (inventory S29).
+    when none is.
     """
 
     current: str

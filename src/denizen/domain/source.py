@@ -30,7 +30,7 @@ README_NAMES = ("readme.md", "readme.mdx", "readme.rst", "readme.txt", "readme.h
 """In the order of preference, whatever their case."""
 
 MAX_VIDEOS, MOST_VIDEOS = 50, 1000
-"""Of a channel, unless another number is given; and the highest that can be (inventory 2.1)."""
+"""Videos of a channel: the default number, and the highest that can be set."""
 WEEK_MINUTES = 7 * 24 * 60
 
 SKIPPED = frozenset({"youtube_key_missing", "archive_not_connected"})
@@ -49,7 +49,7 @@ _MAX_NAME_BYTES = 255
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Inventory 2.1, sources. `location` is an address or an absolute path as `read_location` gives it; `branch` (or
+    """A source of documents. `location` is an address or an absolute path as `read_location` gives it; `branch` (or
     tag) empty means the repository's own choice; only what is below `content_path` is read. Files go to
     `docs/<output_path>/` of a snapshot, or `docs/<id>/` where that is empty; those of channels beside `docs`.
     Of a channel of YouTube the newest `max_videos` are read. `sync_every_minutes` 0 leaves it to the configuration.
@@ -70,7 +70,7 @@ class Source:
 
     @property
     def folder(self) -> str:
-        """Where its files are in a snapshot (inventory S28)."""
+        """Where its files are in a snapshot."""
         return f"{_ROOTS.get(self.kind, 'docs')}/{self.output_path or self.id}"
 
     @property
@@ -93,9 +93,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReading:
-    """What was kept of one reading. `manifest` names the list of its files, `documents` counts those of Markdown,
-    `skipped` files of a kept kind that could not be kept: too large, no text, a name that cannot be. `left_out` names
-    the first of those, each with why.
+    """The files kept from one reading of a source. `manifest` names the list of its files, `documents` counts those of
+    Markdown, `skipped` files of a kept kind that could not be kept: too large, no text, a name that cannot be.
+    `left_out` names the first of those, each with why.
     """
 
     manifest: str
@@ -224,7 +224,7 @@ def find_readme(names: list[str]) -> str | None:
 
 
 def plan_folders(sources: list[Source]) -> str:
-    """What is wrong when these write into one snapshot, in one sentence; empty when nothing is."""
+    """Returns what is wrong when these write into one snapshot, in one sentence; empty when nothing is."""
     taken: dict[tuple[str, ...], str] = {}
     for source in sources:
         parts = tuple(part.lower() for part in PurePosixPath(source.folder).parts)

@@ -3,7 +3,7 @@
 Whoever was addressed speaks, in the order addressed, each after having read those before. Of those who may join in
 unasked at most one does: the one named in the text, else who spoke last with this person, else the most eager; where
 nobody is eager, nobody. Who is unasked stays silent where others were addressed. Silence is an answer that is exactly
-`SILENCE`, never a word inside other text (inventory X-no-action, TW9).
+`SILENCE`, never a word inside other text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.room import Post
 
 SILENCE = "[silence]"
-"""What an agent answers that has nothing to add, where that is allowed."""
+"""The answer of an agent that has nothing to add, where that is allowed."""
 
 _ADDRESSED = (Trigger.MENTION, Trigger.REPLY, Trigger.ROLE_MENTION, Trigger.DIRECT)
 

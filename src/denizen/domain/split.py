@@ -1,7 +1,7 @@
 """Splitting an answer into messages of a platform's size, so that each of them still reads and renders well.
 
 The rule is `split`; what must not be cut is found by `markup`. Whatever delivers answers calls this last, after pings
-and attachments have been dealt with. Inventory V11, C21, T39, CW9 and section 6 "Split". Linear in the text's length.
+and attachments have been dealt with. Linear in the text's length.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ HOURS = tuple(f"{hour:02d}" for hour in range(24))
 
 MAX_SOURCE_CHARS = 50
 MAX_NAME_CHARS = 200
-"""Of a model's name, and of what a program calls what it reports."""
+"""The limit for a model's name and for the names in a program's report."""
 MAX_REPORTED_TOKENS = 1_000_000_000
 MAX_DURATION_MS = 7 * 86_400_000
 MAX_METADATA_CHARS = 4000
@@ -97,7 +97,7 @@ class DayRange:
 
 @dataclass(frozen=True, slots=True)
 class UsageFilter:
-    """What is summed. `user` is a principal's key, or EVERYBODY; an empty source or model is any."""
+    """The filter of a sum of usage. `user` is a principal's key, or EVERYBODY; an empty source or model is any."""
 
     user: str = EVERYBODY
     source: str = ""
@@ -106,7 +106,7 @@ class UsageFilter:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """What a program of somebody used, as it says itself. `reporter` is the key of who reported it."""
+    """Usage that somebody's program reports itself. `reporter` is the key of who reported it."""
 
     id: str
     reporter: str
@@ -188,7 +188,7 @@ def _check_count(name: str, number: int, most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class UsageRanking:
-    """What goes by one name: a model, a source, a user by their key with the `name` that people know."""
+    """The usage under one name: a model, a source, a user by their key with the `name` that people know."""
 
     key: str
     used: UsageTotals

@@ -1,4 +1,5 @@
-"""What a talk is about, on platforms that give it a title and an opening: an issue, a pull request, a discussion. Pure.
+"""The subject of a talk, on platforms that give it a title and an opening: an issue, a pull request, a discussion.
+Pure.
 
 Who routes a question or puts a prompt together gets it by `engine/subject.load_subject`. The opening itself is a
 post in the archive, so that it follows what becomes of it there: edits, deletions, what its author chose.
@@ -13,9 +14,9 @@ from typing import Any
 from denizen.domain.json import JsonObject
 
 BODY_CHARS = 1000
-"""Of the opening, told to an agent (inventory S33)."""
+"""The characters of the opening that an agent is told."""
 ROUTED_CHARS = 500
-"""Of the opening, shown to a router (inventory S7)."""
+"""The characters of the opening that a router is shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What stands for a stretch of a session in the prompt: a text, and the messages that it sums up."""
+"""A summary that stands in the prompt for a range of a session's messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from denizen.domain.ids import SessionId
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of the messages of a session from sequence `first` to `last`, both included. The messages stay where they are.
+    """The summary of a session's messages from sequence `first` to `last`, both included. The messages stay where they
+    are.
 
     `text` is empty where there was nothing to tell: what was said there has been forgotten.
     """

@@ -1,4 +1,5 @@
-"""What a turn has read that neither the owner nor the one who asks has written, and what it may not do any more. Pure.
+"""Taint: texts that a turn has read and that neither the owner nor the asker wrote, and what it may not do any more.
+Pure.
 
 A text from elsewhere may hold orders. Whether a model obeys them nobody knows; so a turn that has read one does what
 others could gain from only after a human has looked at it. Labels are never taken off a turn.
@@ -35,7 +36,7 @@ _SOURCES = {
 
 
 def find_risk(spec: ToolSpec, tier: Tier, foreign: str) -> str:
-    """What a tainted turn may not do by itself with this call, in words; empty when there is nothing of the kind.
+    """Returns what a tainted turn may not do by itself with this call, in words; empty when it may do all of it.
     `foreign` is a destination beyond the known ones.
     """
     if foreign:
@@ -62,13 +63,13 @@ def find_part_taint(parts: Iterable[Part]) -> frozenset[Taint]:
 
 
 def find_message_taint(message: Message) -> frozenset[Taint]:
-    """Of a message of a session, whoever asks."""
+    """Returns the taint of a message of a session, whoever asks."""
     return taint_from_json(message.meta.get(META)) | find_part_taint(message.parts)
 
 
 def find_prompt_taint(messages: Iterable[PromptMessage], asker: str) -> frozenset[Taint]:
-    """Of what a model is to read. `asker` is the platform's id of the one who asks now; what others have said to the
-    agent before is foreign too.
+    """Returns the taint of the messages that a model is to read. `asker` is the platform's id of the one who asks now;
+    what others have said to the agent before is foreign too.
     """
     taint: frozenset[Taint] = frozenset()
     for message in messages:

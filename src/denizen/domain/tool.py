@@ -1,4 +1,4 @@
-"""What a tool says about itself, what is asked of it and what it gives."""
+"""Tools: their specification, their calls and their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from denizen.domain.json import Json, JsonObject
 
 
 class Tier(IntEnum):
-    """Risk (inventory V18). A tool of unknown risk is DANGEROUS."""
+    """Risk. A tool of unknown risk is DANGEROUS."""
 
     HARMLESS = 0
     LIMITED = 1
@@ -20,7 +20,7 @@ class Tier(IntEnum):
 
 
 class Origin(StrEnum):
-    """Who caused a call. The gate sees it; nothing passes beside the gate (promise 2)."""
+    """Who caused a call. The gate sees it; nothing passes beside the gate."""
 
     MODEL = "model"
     HOOK = "hook"
@@ -43,7 +43,7 @@ class Taint(StrEnum):
 
 
 class Effect(StrEnum):
-    """What a call does that a text from elsewhere must not bring about."""
+    """An effect that a text from elsewhere must not bring about."""
 
     MEMORY = "memory"
     SCHEDULE = "schedule"
@@ -57,7 +57,7 @@ class ToolSpec:
     """A tool as models, the gate and people see it.
 
     `parameters` is a JSON schema of type object. `read_only` tools change nothing and may be answered from the cache
-    of the turn (inventory V10, VW4). A `destructive` one needs a human whatever a model thinks of it (V21). `reads` are
+    of the turn. A `destructive` one needs a human whatever a model thinks of it. `reads` are
     the kinds of foreign text that its results hold, `effects` what it does beyond its result. `source` names the
     toolset that it came from.
     """
@@ -82,7 +82,7 @@ class ToolSpec:
     conversation itself. A tool that sends and names none may send anywhere, as far as the gate knows.
     """
     listed_only: bool = False
-    """An agent has it only when its `tools` name it in full; no pattern brings it in (TW6)."""
+    """An agent has it only when its `tools` name it in full; no pattern brings it in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gave: `text` for the model; `data` for people and machines (embeds, files), never for the model."""
+    """The result of a call: `text` for the model; `data` for people and machines (embeds, files), never for the model."""
 
     text: str
     is_error: bool = False

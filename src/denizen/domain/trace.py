@@ -1,4 +1,4 @@
-"""What a prompt was made of, as it is recorded for people who ask why (promise 4).
+"""The record of a prompt's parts, for people who ask why.
 
 Names, sizes and hashes. The words of messages are not here: they stay in their session and in the archive, where they
 can be forgotten. Made by `engine/steps`, kept by the store, read by `engine/trace`.
@@ -13,7 +13,7 @@ from denizen.domain.ids import TurnId
 from denizen.domain.prompt import Segment, Stability, estimate_tokens
 
 KEPT = frozenset({Stability.FOREVER, Stability.CONFIG})
-"""Of such segments the text is kept: it comes from the configuration. Others may hold what somebody said."""
+"""Segments whose text is kept, since it comes from the configuration. Others may hold somebody's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class MessageUse:
 
 @dataclass(frozen=True, slots=True)
 class PromptUse:
-    """What the request of a step was made of. Of the steps after it only those have a record of their own whose
-    segments or tools were others; what else they add are results of tools.
+    """The parts of a step's request. A later step has a record of its own only when its segments or tools differ; all
+    else that it adds are results of tools.
 
     `model` is the one that was asked, which a fallback may have answered for. `memories` are the ids of those that came
     up unasked.

@@ -2,7 +2,7 @@
 
 A block closes when the lines that wait for it are enough, and from then on reads the same for ever, whatever is edited
 or deleted: it remembers which version of each post it shows. What changed since is told in the tail as an event. Only
-what is forgotten leaves a block. Loading and keeping is in `engine/prompt/transcript` (inventory C3 to C10).
+what is forgotten leaves a block. Loading and keeping is in `engine/prompt/transcript`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from denizen.domain.prompt import estimate_tokens
 from denizen.domain.room import Post, is_newer
 
 TOKENS_PER_LINE = 4
-"""On top of a line's characters (inventory C3)."""
+"""On top of a line's characters."""
 
 MIN_BLOCK_TOKENS = 1000
 MAX_BLOCK_TOKENS = 30_000
 RESERVED_TOKENS = 10_000
-"""Of a budget, before it is divided into blocks (inventory C10)."""
+"""The tokens taken off a budget before it is divided into blocks."""
 
 DELETED = -1
 """In place of a version's number: the post was deleted."""
@@ -36,13 +36,13 @@ class ArchivedPost:
     earlier: tuple[str, ...] = ()
 
     def text_at(self, version: int) -> str:
-        """What it said after so many edits."""
+        """Returns the text after so many edits."""
         return self.earlier[version] if version < len(self.earlier) else self.post.text
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEvent:
-    """What happened to a post of a closed block: its edit number `version`, or `DELETED`. It is told before the line
+    """A change to a post of a closed block: its edit number `version`, or `DELETED`. It is told before the line
     of the post `before`; at the end when that is empty.
     """
 
@@ -132,7 +132,7 @@ def _words(post: Post, text: str) -> str:
 
 
 def event_line(archived: ArchivedPost, event: TranscriptEvent) -> TranscriptLine:
-    """What happened to a post, in brackets, so that it reads as nobody's words."""
+    """Returns the line about a change to a post, in brackets, so that it reads as nobody's words."""
     post = archived.post
     name = one_line_name(post.author.name)
     if event.version == DELETED:
@@ -187,7 +187,7 @@ def _before(line: TranscriptLine, post: str) -> TranscriptLine:
 
 
 def plan_events(changed: Iterable[ArchivedPost], blocks: Sequence[TranscriptBlock]) -> list[TranscriptLine]:
-    """What happened to posts of closed blocks and no block tells yet. Of several edits the last is told."""
+    """Lists changes to posts of closed blocks that no block tells yet. Of several edits the last is told."""
     told = {(event.post, event.version) for block in blocks for event in block.events}
     lines: list[TranscriptLine] = []
     for each in changed:
@@ -209,7 +209,7 @@ def _is_within(post_id: str, block: TranscriptBlock) -> bool:
 def plan_blocks(
     lines: Sequence[TranscriptLine], size: int
 ) -> tuple[list[tuple[TranscriptLine, ...]], list[TranscriptLine]]:
-    """The blocks that close, and what is left for the tail. What waits already counts (inventory C5, CW4). A block ends
+    """The blocks that close, and what is left for the tail. What waits already counts. A block ends
     with the line of a post.
     """
     closed: list[tuple[TranscriptLine, ...]] = []
@@ -235,7 +235,9 @@ def newest_version(tokens: Sequence[int], limit: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptView:
-    """What an agent sees: of the parent's blocks, its own blocks and the tail, the places from which on."""
+    """The part of a transcript that an agent sees: of the parent's blocks, its own blocks and the tail, the places from
+    which on.
+    """
 
     parent: int
     block: int
@@ -246,7 +248,7 @@ def plan_view(
     parent: Sequence[int], blocks: Sequence[int], tail: Sequence[int], budget: TranscriptBudget
 ) -> TranscriptView:
     """By tokens. The oldest blocks leave whole; only when none is left, the tail loses its oldest lines, down to what
-    is guaranteed (inventory C7, C8, C10). The last line always stays.
+    is guaranteed. The last line always stays.
     """
     from_parent = newest_version(parent, budget.parent_tokens)
     left = budget.total - sum(parent[from_parent:])

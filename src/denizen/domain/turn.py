@@ -56,12 +56,12 @@ class ReplyTarget:
 
 @dataclass(frozen=True, slots=True)
 class InboundMessage:
-    """What a channel hands in: one message that may deserve a turn.
+    """A message that a channel hands in, and that may deserve a turn.
 
     `platform_id` is unique on its platform: handing the same one in twice makes one turn. `supplied` is history that
     the client carries itself (OpenAI-compatible clients), empty at its beginning; it is used instead of the stored
     session. `new_session` starts a fresh session first. `model` overrides the agent's model for this turn.
-    `session_place` is where the session lives when not at `place` (inventory X-session-scope). `shared` says that
+    `session_place` is where the session lives when not at `place`. `shared` says that
     others talk here too, so that the model is told who speaks. `reach` is how whoever asks can be asked back about a
     call that needs approval. `keyed` says that the sender chose the id: a message that says something else under the
     same one is refused. `subject` is what the talk is about, where the platform says so.

@@ -20,7 +20,7 @@ class Decision(StrEnum):
 class Verdict:
     """`reason` is safe to tell the model and the asker; `decided_by` names the rule or judge.
 
-    With ASK, `rule` says who decides, and `alert` that the owners are told as well (inventory V19).
+    With ASK, `rule` says who decides, and `alert` that the owners are told as well.
     """
 
     decision: Decision

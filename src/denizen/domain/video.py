@@ -1,4 +1,4 @@
-"""Videos of a channel and the documents that are made of their transcripts (inventory S27). Pure.
+"""Videos of a channel and the documents that are made of their transcripts. Pure.
 
 They are asked for by `adapters/youtube`; how that is done is in `VideoAccess`, which the configuration gives.
 """
@@ -50,7 +50,7 @@ class Video:
 
 @dataclass(frozen=True, slots=True)
 class VideoTranscript:
-    """What is said in a video: seconds from its beginning, and words. Without any, `missing` says why."""
+    """The spoken words of a video: seconds from its beginning, and words. Without any, `missing` says why."""
 
     duration_s: int = 0
     language: str = ""

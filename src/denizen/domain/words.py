@@ -1,4 +1,4 @@
-"""What search takes for a word, and the piece of a text that shows where the words are.
+"""Words as search sees them, and excerpts of a text around them.
 
 Every store indexes the words of a message and is asked for the words that somebody typed. So no character that means
 something to a search engine ever reaches one, and all of them agree about case, accents and punctuation.
@@ -28,7 +28,7 @@ _ASCII = {code: chr(code).lower() if chr(code).isalnum() else " " for code in ra
 
 
 class _Parts(dict[int, str]):
-    """What is left of each character of a folded text: itself, or a blank. It grows by those that turn up."""
+    """The folded form of each character: itself, or a blank. It grows with the characters that turn up."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)

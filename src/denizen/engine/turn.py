@@ -12,7 +12,7 @@
     8 deliver  the outbox sends the pieces, each once; who watches live gets the end of the turn
 
 Steps 1 and 2 (`opening.py`) happen where the message arrives. The others are the durable run: killed at any point, it
-is taken up again and repeats no finished model request or tool call (promise 1). Step 4 is in `gather.py`.
+is taken up again and repeats no finished model request or tool call. Step 4 is in `gather.py`.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class TurnRunner:
         return turn
 
     def _check_rate(self, principal: Principal) -> None:
-        """People of a platform have so many requests an hour; refused ones do not count (inventory L2, LW1)."""
+        """People of a platform have so many requests an hour; refused ones do not count."""
         limit = self._runtime.current.requests_per_hour
         if not limit or principal.kind not in (PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER):
             return

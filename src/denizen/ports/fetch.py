@@ -49,7 +49,7 @@ class Fetcher(Protocol):
         self, url: str, *, timeout_s: float = 15.0, max_bytes: int = 2_000_000, headers: Mapping[str, str] = NO_HEADERS
     ) -> Fetched:
         """GET over http or https. Every address that a name resolves to is checked and the checked one is used; each
-        redirect is checked again (VW5). `headers`, which may hold a secret, go to servers that the operator named and
+        redirect is checked again. `headers`, which may hold a secret, go to servers that the operator named and
         to no other: a redirect to another scheme, host or port goes on without them, and no error repeats them.
 
         Raises NotAllowed for private, loopback, link-local and other special addresses, and for headers to a server

@@ -1,7 +1,7 @@
 """What the store keeps of receiving and delivering on a platform. Part of a unit of work.
 
 Inbox: which message was taken by which turn, and how far each room was read. Outbox: what an agent owes or sent. Both
-together make a reply happen exactly once (promise 1).
+together make a reply happen exactly once.
 """
 
 from __future__ import annotations

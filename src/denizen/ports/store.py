@@ -217,7 +217,7 @@ class Generations(Protocol):
 
 
 class UserSettings(Protocol):
-    """What a user chose for themselves (inventory V15): never seen by another user's turns."""
+    """What a user chose for themselves: never seen by another user's turns."""
 
     async def get(self, principal: str) -> Mapping[str, Json]:
         """Empty when nothing was set."""

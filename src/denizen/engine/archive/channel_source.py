@@ -1,4 +1,4 @@
-"""A channel of the archive as a source of knowledge (promise 3).
+"""A channel of the archive as a source of knowledge.
 
 A snapshot is read by everybody who talks to an agent. So only a channel is read that everybody of its server may read
 at that moment, with its public threads; what was deleted, forgotten or opted out is no part of it. Whatever cannot be

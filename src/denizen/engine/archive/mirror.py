@@ -1,4 +1,4 @@
-"""Talk is withheld from agents in the same unit of work in which something of it goes (promise 3).
+"""Talk is withheld from agents in the same unit of work in which something of it goes.
 
 A source that reads a channel of which something was deleted, closed or forgotten has nothing that may be published
 until it is read anew, which is due at once (`reader.is_urgent`). So a process that dies right after does not lose that:

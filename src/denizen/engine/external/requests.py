@@ -1,4 +1,4 @@
-"""One tool call that a program asks for itself, outside of any turn (inventory S20): `/api/sandbox/shell` and `/mcp`.
+"""One tool call that a program asks for itself, outside of any turn: `/api/sandbox/shell` and `/mcp`.
 
 It passes the same gate as a model's call, with `Origin.API`, and stands in the audit log. Nobody waits in front of a
 screen here, so a call that people have to decide about is refused; the agent can ask them in a turn.
@@ -34,7 +34,7 @@ from denizen.ports.sandbox import ShellReply
 from denizen.ports.toolset import CallScope
 
 API_PLATFORM, THREAD = "api", "direct calls"
-"""Where such a call is made: a place of the caller's own, which no platform has and no archive knows (promise 3)."""
+"""Where such a call is made: a place of the caller's own, which no platform has and no archive knows."""
 
 _log = logging.getLogger("denizen.direct")
 

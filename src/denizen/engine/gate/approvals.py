@@ -1,4 +1,4 @@
-"""Calls that wait for people (promise 2): asked once, decided once, wherever and in whatever process.
+"""Calls that wait for people: asked once, decided once, wherever and in whatever process.
 
 The door asks from within the call's durable step and waits there. After a restart the step runs again, finds what was
 asked, and goes on waiting or has its answer: the record in the store is what counts, the wait is nothing but looking at

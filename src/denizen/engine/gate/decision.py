@@ -48,7 +48,7 @@ def digest(*facts: object) -> str:
 
 
 class VerdictCache:
-    """Holds what was approved and denied, never what was handed on to people (VW3), and no faults."""
+    """Holds what was approved and denied, never what was handed on to people, and no faults."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -78,7 +78,7 @@ class VerdictCache:
 
 
 MAX_DEPTH = 5
-"""Skill-internal calls may nest this deep (inventory V23)."""
+"""Skill-internal calls may nest this deep."""
 
 OF_PROGRAMS = RateLimit(calls=1200, window_s=60.0)
 """For calls without a tier's own limit that a program makes by itself: a turn has an end, a program need not."""
@@ -97,7 +97,7 @@ class CallObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GateCase:
-    """One call as it is judged. `tier` is the strictest of the call's own and of those on the way to it (VW1)."""
+    """One call as it is judged. `tier` is the strictest of the call's own and of those on the way to it."""
 
     spec: ToolSpec
     asked: ToolCall
@@ -117,7 +117,7 @@ class PolicyEngine:
     async def judge(
         self, spec: ToolSpec, call: ToolCall, scope: CallScope, policy: GatePolicy, *, floor: Tier = Tier.HARMLESS
     ) -> Verdict:
-        """`floor` is the strictest tier of the chain of calls that led here (VW1). Never raises: a fault denies."""
+        """`floor` is the strictest tier of the chain of calls that led here. Never raises: a fault denies."""
         try:
             return await self._judge(GateCase(spec, call, scope, max(policy.tier(spec), floor)), policy)
         except Exception:  # noqa: BLE001 - whatever fails in here denies

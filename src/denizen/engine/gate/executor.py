@@ -1,4 +1,4 @@
-"""What people see of a call that takes long (inventory L6, LW8): after half a minute one line, which then follows what
+"""What people see of a call that takes long: after half a minute one line, which then follows what
 the tool says of its progress. It belongs to the call, so nothing of it comes after the call's end, however that ends.
 
 Run by the door, for every tool of every source. Where it is shown, and that it goes when the call ends, is the business
@@ -152,7 +152,7 @@ MAX_RESULT_CHARS = 200_000
 """Of one result. It is recorded, shown and sent to the model, so no tool may make it as long as it likes."""
 
 TOLD_FROM_MS = 100
-"""A model is told how long a call ran from so much on (inventory T17)."""
+"""A model is told how long a call ran from so much on."""
 
 NOBODY_TO_ASK = "nobody-to-ask"
 """Who decided about a call for which people would have to be asked where nobody can be."""
@@ -318,14 +318,14 @@ class ToolExecutor:
 
 
 def _refusal(approval: Approval) -> str:
-    """Why people's answer is no, for the model (T-approval-rejected)."""
+    """Why people's answer is no, for the model."""
     if approval.status is ApprovalStatus.DENIED and not approval.note:
         return f"{describe_end(approval)}, who gave no reason"
     return describe_end(approval)
 
 
 def _times(took_ms: int, word: str) -> str:
-    """How long a call ran, and how long people took to approve it (inventory T17)."""
+    """How long a call ran, and how long people took to approve it."""
     told = [f"took {_span(took_ms / 1000)}"] if took_ms >= TOLD_FROM_MS else []
     told += [word] if word else []
     return f"\n[{'; '.join(told)}]" if told else ""
@@ -340,7 +340,7 @@ def _span(seconds: float) -> str:
 
 def _recordable(result: ToolResult) -> ToolResult:
     """As it may be recorded, shown and sent to a model: within the bound; without pictures and files in the text, which
-    go to people instead (inventory L7); and without halves of surrogate pairs, which no model accepts, so that a page
+    go to people instead; and without halves of surrogate pairs, which no model accepts, so that a page
     with such a text would end every later turn of the session.
     """
     whole, data = extract_attachments(result.text, result.data)
@@ -353,7 +353,7 @@ def _recordable(result: ToolResult) -> ToolResult:
 async def _run_visibly(
     tool: BoundTool, call: ToolCall, scope: CallScope, after_s: float, pause: TurnPause | None
 ) -> ToolResult:
-    """Whoever watches is told when it takes long, as long as it takes (inventory L6, LW8)."""
+    """Whoever watches is told when it takes long, as long as it takes."""
     if tool.spec.timeout_s <= after_s:
         return await _run_tool(tool, call, scope, pause)
     interim, ran = SlowCallNotice(call.tool, scope.report), list[ToolResult]()

@@ -1,4 +1,4 @@
-"""The observer: a model that looks at calls of tier 2 and 3 before they run (inventory V18 to V22, VW3).
+"""The observer: a model that looks at calls of tier 2 and 3 before they run.
 
 It comes last: rules, roles, rates and taint have had their say. What it is shown is quoted as data; a text in there can
 neither end the quotation nor become an instruction by its form. Whatever goes wrong denies. Whether it is switched on

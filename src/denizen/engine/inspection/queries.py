@@ -1,4 +1,4 @@
-"""Everything that is recorded of a turn, for people who ask why (promise 4). Reads only; called by `queries` and
+"""Everything that is recorded of a turn, for people who ask why. Reads only; called by `queries` and
 `replay`.
 """
 
@@ -186,7 +186,7 @@ class Queries:
             return await work.spending.list_spend(kind, since=since)
 
     async def list_context(self, place: Place, agent: str) -> list[ContextShare]:
-        """How the next prompt's tokens divide among system segments, tools and messages (inventory T35 `/context`)."""
+        """How the next prompt's tokens divide among system segments, tools and messages."""
         current = self._runtime.current
         generation = await self._services.configured(current, current.agent(agent).name)
         found = generation.agent(agent)

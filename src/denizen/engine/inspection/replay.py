@@ -1,4 +1,4 @@
-"""What would be sent for a message, without sending it (C-inspect-payload). Called by `denizen prompt`.
+"""What would be sent for a message, without sending it. Called by `denizen prompt`.
 
 The real steps of a turn are taken up to the first answer that they need, on a model that gives none. Nothing is
 written.

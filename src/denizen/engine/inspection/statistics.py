@@ -1,4 +1,4 @@
-"""Usage: reports of other programs, the sums of days, and overviews of them (inventory 2.1, 2.7).
+"""Usage: reports of other programs, the sums of days, and overviews of them.
 
 The server keeps the sums up (`run`): those of yesterday once a day, of days on which it was down, and anew of those to
 which something came late. Overviews are right without that, but then cost a look at every record. Used by the web, the

@@ -1,8 +1,7 @@
 """Turns of one conversation and agent run one after another; conversations run side by side.
 
-Each lane is bounded. A message that finds its lane full is refused with words, never dropped (inventory C17,
-section 6 "Busy"). A turn that waits for people leaves its seat meanwhile, and is the next to have it when it comes
-back.
+Each lane is bounded. A message that finds its lane full is refused with words, never dropped. A turn that waits for
+people leaves its seat meanwhile, and is the next to have it when it comes back.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from denizen.ports.source import Library, Progress, Report, SourceReader
 from denizen.ports.store import Store, Work
 
 RETRIES = 5
-"""After a failure of what is worth another try (inventory S25)."""
+"""After a failure of what is worth another try."""
 WAIT_S = 2.0
 """Times the number of the attempt."""
 SIDE_BY_SIDE = 4

@@ -1,4 +1,4 @@
-"""Snapshots: what was read of all sources, published for agents, and for how long it is kept (inventory S28, S29).
+"""Snapshots: what was read of all sources, published for agents, and for how long it is kept.
 
 The current snapshot is replaced in one step, and never expires. Called by `sync` and `sources`, and by who asks for
 the status.
@@ -18,7 +18,7 @@ from denizen.ports.source import Library
 from denizen.ports.store import Store
 
 STATUS_S = 60.0
-"""How long a status is told again before it is found out anew (inventory 2.1, snapshot:status-cache)."""
+"""How long a status is told again before it is found out anew."""
 
 _log = logging.getLogger("denizen.knowledge")
 

@@ -1,8 +1,8 @@
 """Model and tools in turns until there is an answer or a limit (native tool calls).
 
-Rules: tools are resolved anew each step, with a passing note when they changed (T8, T9); the last two steps are
-without tools (S9); four tool-only steps in a row from 60 % of the steps on force one without (S10); the third
-identical round ends the calls (T15); a run without an answer gets one more request without tools (S13). One reply
+Rules: tools are resolved anew each step, with a passing note when they changed; the last two steps are
+without tools; four tool-only steps in a row from 60 % of the steps on force one without; the third
+identical round ends the calls; a run without an answer gets one more request without tools. One reply
 cannot start any number of calls: those beyond a bound come back unrun.
 """
 
@@ -69,7 +69,7 @@ async def run_loop(context: TurnContext, steps: TurnSteps, history: Sequence[Pro
 
 
 async def _tools(context: TurnContext, steps: TurnSteps, made: Sequence[ToolCallPart]) -> Toolbox:
-    """Those of the session, and what the calls of this turn have found (VW8)."""
+    """Those of the session, and what the calls of this turn have found."""
     can, session = context.model.capabilities, context.turn.session_id
     if not can.takes_tools:
         return Toolbox({})
@@ -170,7 +170,7 @@ def _nudged(reply: ModelReply, nudge: str) -> list[PromptMessage]:
 
 
 def _nudge_text(custom: str, *, last: bool) -> str:
-    """The configured text is used on the last nudge only (T16)."""
+    """The configured text is used on the last nudge only."""
     return custom if custom and last else _NUDGE
 
 

@@ -1,4 +1,4 @@
-"""Plan-then-act, for models without native tool calls and for small ones (inventory L4 to L8).
+"""Plan-then-act, for models without native tool calls and for small ones.
 
 A small model is asked one thing at a time. One request decides: JSON held to a schema where the server can do that,
 naming one tool or none. The tool runs, and the next request decides whether another is needed; small models, which
@@ -176,7 +176,7 @@ def describe(spec: ToolSpec) -> str:
 
 def parse_plan(text: str) -> list[tuple[str, JsonObject]]:
     """The calls of a plan, lenient about form: code fences, words around it, a single call instead of a list, other
-    common names for the keys, and no reason given (LW9). What cannot be read is an empty plan.
+    common names for the keys, and no reason given. What cannot be read is an empty plan.
     """
     value = _json_in(text)
     if isinstance(value, dict) and isinstance(value.get("calls"), list):

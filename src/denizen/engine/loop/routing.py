@@ -98,7 +98,7 @@ def _tell(question: str, said: str, subject: Subject | None) -> str:
 
 
 def parse_routing_answer(reply: ModelReply) -> Route:
-    """Raises ValueError for whatever is no whole answer within its limits (inventory S2)."""
+    """Raises ValueError for whatever is no whole answer within its limits."""
     if reply.finish_reason != "stop":
         raise ValueError(f"it ended with {reply.finish_reason}")
     text = join_text(reply.parts)

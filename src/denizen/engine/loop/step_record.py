@@ -145,7 +145,7 @@ def make_call_record(call: ToolCallPart, answer: CallAnswer, place: CallPlace, *
 
 
 def inner_records(rows: Sequence[Mapping[str, Any]], place: CallPlace) -> Iterator[CallRecord]:
-    """The calls within the one at that place, behind those of the step (X-internal-calls). `rows` are as
+    """The calls within the one at that place, behind those of the step. `rows` are as
     `step_record.outcome_to_json` writes them.
     """
     for number, row in enumerate(rows[:MAX_INNER]):

@@ -191,10 +191,10 @@ class TurnSteps:
         return round((self._services.clock.monotonic_s() - started_s) * 1000)
 
     async def call(self, calls: Sequence[ToolCallPart], toolbox: Toolbox) -> tuple[ToolResultPart, ...]:
-        """Runs the calls of one step side by side and returns their results in the order asked (inventory T13).
+        """Runs the calls of one step side by side and returns their results in the order asked.
 
         Every call goes through the gate; what does not fit its schema, or names no tool, comes back as an error that
-        teaches. Read-only tools are answered from the turn's cache when the same was asked before (V10, VW4).
+        teaches. Read-only tools are answered from the turn's cache when the same was asked before.
         """
         prepared = [self._prepare(call, toolbox, position) for position, call in enumerate(calls)]
         fresh = {p.key: p for p in reversed(prepared) if p.action is not None and p.key not in self._cache}

@@ -1,6 +1,6 @@
 """What was said before, for agents that search it or read it again: within the conversation that they are in.
 
-Only the conversation of the call is searched: whoever reads the reply could read those messages too (promise 3).
+Only the conversation of the call is searched: whoever reads the reply could read those messages too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What agents keep in mind: writing it down, finding it again, and who may hear of it (promise 3).
+"""What agents keep in mind: writing it down, finding it again, and who may hear of it.
 
 The rule is in `domain/memory`; here it is found out who reads. A place is private when nobody but the one who asks
 reads there: the terminal, the web page, a direct talk. Behind the API may be any number of people, whoever has the key,

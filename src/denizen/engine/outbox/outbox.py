@@ -1,4 +1,4 @@
-"""The outbox: writes down what is owed at the end of a turn, and sends it, each piece once (promise 1).
+"""The outbox: writes down what is owed at the end of a turn, and sends it, each piece once.
 
 A piece is marked before it is tried and after it has arrived. What was tried with an unknown end (a crash, a lost
 connection) is looked for on the platform first, and only then sent again, with the same nonce. Pieces for one place

@@ -47,7 +47,7 @@ _OWN = {
 
 
 def failure_text(turn: Turn, manners: Manners) -> str:
-    """The configured text (inventory L-config-error-message) or the sentence of the family, with the reference."""
+    """The configured text or the sentence of the family, with the reference."""
     if manners.error_message:
         words = manners.error_message
     elif turn.failure_code in _OWN:

@@ -271,7 +271,7 @@ def _sampling_of(agent: Agent, options: Mapping[str, Any]) -> SamplingSettings:
 
 
 async def _plan_room(case: _Case, segments: Sequence[Segment]) -> tuple[int, int]:
-    """The tokens that are left for history when system prompt, tools and the answer have theirs (inventory T11), and
+    """The tokens that are left for history when system prompt, tools and the answer have theirs, and
     those for the answer, which takes at most half of what it shares with the history. Raises NeedsAttention when the
     model cannot even read what stands in every prompt.
     """

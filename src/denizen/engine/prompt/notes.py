@@ -74,7 +74,7 @@ async def load_surroundings(
     store: Store, agent: AgentName, place: Place, question: Message, *, before: str, limit: int
 ) -> list[PromptMessage]:
     """At most `limit` posts from before the post `before`, as one message; none where nothing is archived, and
-    nothing from before the agent was reset there (C19).
+    nothing from before the agent was reset there.
     """
     room = place.thread or place.channel
     lines: list[str] = []

@@ -155,7 +155,7 @@ def _turns_of(lines: Sequence[TranscriptLine], own: str) -> list[tuple[datetime,
 
 
 async def _load_pictures(store: Store, scene: ParticipantTurn, question: str) -> Sequence[ImagePart]:
-    """The last ones that were shown in the room before the question (inventory C25)."""
+    """The last ones that were shown in the room before the question."""
     place = scene.place
     async with store.work(write=False) as work:
         room = place.thread or place.channel

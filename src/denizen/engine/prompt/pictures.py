@@ -1,4 +1,4 @@
-"""The pictures of the history for a model that draws: the last few, its own among them (inventory C25).
+"""The pictures of the history for a model that draws: the last few, its own among them.
 
 Models take pictures in user messages only, so one of the model's own follows its message in a message of its own.
 """

@@ -1,6 +1,6 @@
 """The texts of closed blocks: built from the archive, held against their hash, and remembered while they are true.
 
-What was forgotten leaves its block: that block is rendered anew, once, and the log says what it costs (CW6).
+What was forgotten leaves its block: that block is rendered anew, once, and the log says what it costs.
 """
 
 from __future__ import annotations

@@ -2,14 +2,13 @@
 a restart, so that the prompt keeps its bytes. Pure.
 
 Messages stand in groups: an assistant message with tool calls and their results stay together, so that no result is
-ever without its call (inventory T10). The window is walked from its beginning, and at each question it is decided, as
+ever without its call. The window is walked from its beginning, and at each question it is decided, as
 it was then, what to leave out:
 
 - Over the budget, the oldest groups go, until a part of the budget is left: in a step, not a little at every turn.
-- After a request of very many tokens, the calls and results before the third-last question go, where that saves much
-  (inventory S11).
+- After a request of very many tokens, the calls and results before the third-last question go, where that saves much.
 
-The question itself is always kept (TW12). `session.py` makes prompt messages of stored ones.
+The question itself is always kept. `session.py` makes prompt messages of stored ones.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def assemble_system_prompt(
 def assemble_participant_prompt(
     agent: Agent, *, tool_rules: bool, instructions: str = "", sources: str = ""
 ) -> tuple[Segment, ...]:
-    """Those of an agent that reads the transcript: it needs nobody to tell it who it is (inventory C28), unless it has
+    """Those of an agent that reads the transcript: it needs nobody to tell it who it is, unless it has
     a persona. What it is to know, and what its owner wrote for it, stands there in any case.
     """
     if agent.persona:
@@ -68,7 +68,7 @@ def assemble_participant_prompt(
 
 
 def _context(agent: Agent) -> str:
-    """The context files under their names (inventory T-agent-context)."""
+    """The context files under their names."""
     return "\n\n".join(f"# {heading}\n\n{text}" for heading, text in agent.context_files)
 
 

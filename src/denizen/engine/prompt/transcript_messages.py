@@ -63,7 +63,7 @@ def make_messages(
     manner: TranscriptStyle,
 ) -> list[PromptMessage]:
     """`extras` are pictures and files of the question, which only its own turn shows. With prefill the model goes on
-    from its name; otherwise the name is the last line that it reads (inventory CW2). As turns it needs neither.
+    from its name; otherwise the name is the last line that it reads. As turns it needs neither.
     """
     runs = _runs(tail)
     if manner.layout.turns:

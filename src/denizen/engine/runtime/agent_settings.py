@@ -1,4 +1,4 @@
-"""Settings of assistants in the store, and agents as they are with them (inventory 2.2).
+"""Settings of assistants in the store, and agents as they are with them.
 
 A change holds at once in this process, and everywhere within `KEPT_S`: that long the active set of an agent is
 remembered. Asked by turns through `EngineServices.configured`; changed over HTTP (`web/api/agent_config`) and by

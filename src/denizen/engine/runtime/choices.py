@@ -20,7 +20,7 @@ MODEL, MODE = "model", "mode"
 
 
 class ModelMode(StrEnum):
-    """Presets (inventory V17): each is the model alias of the same name."""
+    """Presets: each is the model alias of the same name."""
 
     FAST = "fast"
     CHEAP = "cheap"
@@ -72,7 +72,7 @@ async def put_reset(work: Work, agent: AgentName, conversation_id: ConversationI
 
 
 async def find_reset_time(work: Work, agent: AgentName, conversation_id: ConversationId) -> datetime | None:
-    """The agent knows nothing of what was said there before that time (inventory C19); None when it was never reset."""
+    """The agent knows nothing of what was said there before that time; None when it was never reset."""
     value = (await work.user_settings.get(f"reset:{conversation_id}")).get(agent)
     return datetime.fromisoformat(str(value)) if value else None
 

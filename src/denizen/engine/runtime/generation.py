@@ -1,7 +1,7 @@
-"""One runtime object with one current generation of the configuration (inventory T1, T2).
+"""One runtime object with one current generation of the configuration.
 
 A generation is immutable and swapped whole. A turn leases the generation that it began with; what an old generation
-holds open is closed when its last lease ends (TW19). Building generations is the business of `app/build`.
+holds open is closed when its last lease ends. Building generations is the business of `app/build`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def no_own_files(agent: AgentName, path: str) -> None:
 class Generation:
     """Everything that one accepted configuration means. `number` rises by one for each accepted change only.
 
-    `requests_per_hour` bounds what one person of a platform or the web may ask (inventory L2); 0 is no limit.
+    `requests_per_hour` bounds what one person of a platform or the web may ask; 0 is no limit.
     """
 
     number: int

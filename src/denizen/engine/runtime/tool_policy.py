@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class ToolMode(StrEnum):
-    """How a tool that no rule decides about comes to run (inventory 4.9). None of them goes around the tiers."""
+    """How a tool that no rule decides about comes to run. None of them goes around the tiers."""
 
     RUN = "run"
     """As its tier demands."""
@@ -70,7 +70,7 @@ class ToolRule:
         return not self.args and not any(limits)
 
     def matches(self, call: ToolCall, scope: CallScope) -> bool:
-        """A missing argument and a bad pattern are no match (inventory 4.9)."""
+        """A missing argument and a bad pattern are no match."""
         return fnmatchcase(call.tool, self.tool) and self._fits(call, scope) and self._finds(call.args)
 
     def _fits(self, call: ToolCall, scope: CallScope) -> bool:

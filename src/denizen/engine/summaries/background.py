@@ -2,7 +2,7 @@
 
 A turn finds out what is overdue when it gathers its history (`prompt/window.plan_range`), and hands that in when it is
 over. The durable run sums up that fixed stretch; the next turns read the summary in its place. Until it is there, and
-when it fails, the history is trimmed without a word, but for a line in the log (inventory T12). Earlier summaries that
+when it fails, the history is trimmed without a word, but for a line in the log. Earlier summaries that
 would take too much of the prompt are merged into the new one.
 """
 

@@ -1,4 +1,4 @@
-"""Compaction: on command, one summary takes the place of everything that was said in a session so far (T38).
+"""Compaction: on command, one summary takes the place of everything that was said in a session so far.
 
 The messages stay in the session, and can be read by the summary's reference. Whatever fails leaves everything as it
 was. Who calls this sees to it that no turn of the session runs meanwhile. The summing up itself is in `summarize.py`.

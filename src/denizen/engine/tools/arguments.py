@@ -1,7 +1,7 @@
 """Arguments of a call against the tool's JSON schema: repaired where that is safe, else refused with an error that
-teaches (inventory T14, S12, L5).
+teaches.
 
-The schema is the tool's own, whatever its source (LW11). That of a server is somebody else's program, though: it is
+The schema is the tool's own, whatever its source. That of a server is somebody else's program, though: it is
 followed only so far, and its regular expressions are left to the server, since some take longer than anybody lives.
 """
 

@@ -1,4 +1,4 @@
-"""Which tools stand in a prompt when an agent has more than fit (VW8). Pure.
+"""Which tools stand in a prompt when an agent has more than fit. Pure.
 
 The rule: pinned ones first, then those that were chosen for this session before, then the best matches of the question,
 in the order in which the agent has them; the last place is `find_tools`, by which a model gets at the others. A session
@@ -30,7 +30,7 @@ from denizen.ports.model import Capabilities
 from denizen.ports.toolset import CallScope, Toolset
 
 SMALL_MODEL_TOOLS = 5
-"""A small model is offered at most this many tools (inventory T19)."""
+"""A small model is offered at most this many tools."""
 FIND_TOOLS = "find_tools"
 FOUND_AT_ONCE = 5
 FOUND_IN_ALL = 10
@@ -199,7 +199,7 @@ async def list_all(toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
 
 
 async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
-    """What the agent may use, in its own order of patterns. A `listed_only` tool must be named in full (TW6)."""
+    """What the agent may use, in its own order of patterns. A `listed_only` tool must be named in full."""
     everything = await list_all(toolsets)
     found: dict[str, BoundTool] = {}
     for pattern in agent.tools:
@@ -224,7 +224,7 @@ class ToolRequest:
 
 async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolRequest | None = None) -> Toolbox:
     """The tools of one prompt: all that the agent may use, or, where these are more than its limit, the choice that
-    `selection.py` makes of them, with those that this turn has found (VW8).
+    `selection.py` makes of them, with those that this turn has found.
     """
     tools, wish = await list_allowed(agent, toolsets), wish or ToolRequest()
     limit = min(agent.limits.max_tools, wish.limit or agent.limits.max_tools)
