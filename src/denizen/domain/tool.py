@@ -97,7 +97,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a call: `text` for the model; `data` for people and machines (embeds, files), never for the model."""
+    """The result of a call: `text` for the model; `data` for people and machines (embeds, files), never for
+    the model.
+    """
 
     text: str
     is_error: bool = False

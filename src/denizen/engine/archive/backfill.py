@@ -61,8 +61,8 @@ _log = logging.getLogger("denizen.archive")
 
 @dataclass(frozen=True, slots=True)
 class BackfillProgress:
-    """Of one account. `posts` were fetched by it since it began, whether they were kept or not. `refused` are rooms
-    that the account may not read; another account may have them.
+    """The progress of one account. `posts` were fetched by it since it began, whether they were kept or not. `refused`
+    are rooms that the account may not read; another account may have them.
     """
 
     rooms_total: int

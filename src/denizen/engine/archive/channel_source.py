@@ -25,7 +25,7 @@ from denizen.ports.store import Store
 PAGE = 500
 CHANGED = "archive_changed"
 MAX_POSTS = 20_000
-"""Of each room, the newest."""
+"""The limit of each room; the newest posts count."""
 
 
 class ChannelSourceReader:

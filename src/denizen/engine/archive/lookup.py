@@ -26,7 +26,7 @@ from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
 
 RANKED = 50
-"""Of each ranking."""
+"""The places of each ranking that are fused."""
 NARROWED = 1000
 """By meaning, where most may be of other authors or times: those are passed over afterwards."""
 
@@ -35,7 +35,7 @@ MAX_AUTHORS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ArchiveQuery:
-    """What was asked for, as it was written."""
+    """A search of the archive, as it was asked for."""
 
     words: str
     room: str
@@ -94,7 +94,7 @@ class ArchiveSearch:
         return await self._meaning.embed_question(words)
 
     async def _find_near(self, work: Work, query: PostQuery, asked: EmbeddedQuestion) -> list[PostHit]:
-        """Of posts as they are now, whatever their vectors are of."""
+        """Finds posts as they are now, even where their embeddings are of an earlier text."""
         is_narrowed = query.author or query.since or query.until
         shelves = [shelf_of(query.platform, room) for room in query.rooms]
         near = await work.vectors.find_nearest(
@@ -203,7 +203,7 @@ class ArchiveLookups:
     async def _fetch_unknown(
         self, view: ArchiveView, room: Room, *, before: str = "", after: str = "", limit: int = FETCHED
     ) -> list[Post]:
-        """What the platform has of a room of which the archive has nothing, oldest first."""
+        """Fetches a room from the platform when the archive has nothing of it, oldest first."""
         async with self._store.work(write=False) as work:
             if await work.archive.list_posts(view.platform, room.id, limit=1):
                 return []

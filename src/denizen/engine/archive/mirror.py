@@ -1,4 +1,4 @@
-"""Talk is withheld from agents in the same unit of work in which something of it goes.
+"""The mirror of a platform's messages, with edits and deletions, and the withholding of talk that was deleted.
 
 A source that reads a channel of which something was deleted, closed or forgotten has nothing that may be published
 until it is read anew, which is due at once (`reader.is_urgent`). So a process that dies right after does not lose that:
@@ -31,8 +31,8 @@ CLOCKS_DIFFER = timedelta(minutes=1)
 
 
 async def withhold_sources(work: Work, platform: str, rooms: Collection[str] = ()) -> bool:
-    """What was read of these channels, or of those that these threads are in; without rooms of all. False when no
-    source reads any of them.
+    """Withholds the sources that read these channels, or the channels of these threads; without rooms, all of them.
+    Returns False when no source reads any of them.
     """
     sources = await _find_sources(work, platform, await _with_channels(work, platform, rooms))
     for source in sources:
@@ -207,7 +207,7 @@ class ArchiveMirror:
                     await work.archive.put_room(room)
 
     async def load_opt_outs(self, platform: str) -> OptOuts:
-        """What people chose, beyond the policy."""
+        """Loads the opt-outs that people chose, beyond the policy."""
         async with self._lock:
             return await self._load_opt_outs(platform)
 
@@ -227,7 +227,9 @@ class ArchiveMirror:
                 yield work
 
     async def set_forgotten(self, work: Work, platform: str, user_id: str) -> None:
-        """What they wrote until now never comes back, whoever brings it. Only within `changing`."""
+        """Marks the user as forgotten: what they wrote until now never comes back, whoever brings it. Only within
+        `changing`.
+        """
         now = self._clock.now()
         await work.user_settings.put(_settings_of(user_id), _forgotten_key(platform), now.isoformat(), now=now)
 

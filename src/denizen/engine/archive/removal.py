@@ -1,4 +1,4 @@
-"""What people and operators take out of the archive: a user's posts, a channel's, from now on or altogether.
+"""Removal from the archive: what people and operators delete or opt out, and what the retention policy ends.
 
 Deletion reaches the posts, their earlier versions, the index, the copies in sessions and the summaries of those; that
 of a user also what agents remember of them, what they told agents for all, their reminders, their questions that no
@@ -70,7 +70,7 @@ class ArchiveRemoval:
         await work.spending.forget_users(_key_of(platform, user_id), now=self._clock.now())
 
     async def opt_in_user(self, platform: str, user_id: str) -> None:
-        """What they write is kept again; what was deleted stays so."""
+        """Keeps what they write again; what was deleted stays deleted."""
         async with self._mirror.changing(platform) as work:
             await work.archive.opt_in(platform, OptOutKind.USER, user_id)
 

@@ -1,4 +1,4 @@
-"""What one asker may see of a platform at the moment of a call: rooms, and the people who wrote in them.
+"""The view of one asker: the rooms of a platform that they may see now, and the people who wrote in them.
 
 Made anew for each call, from the permissions of that moment. Whatever is not in it does not exist for the asker: the
 error is the same. Used by `lookup` alone.

@@ -135,7 +135,7 @@ class Payment:
 
 
 class TurnBudget:
-    """Of one turn."""
+    """The budget of one turn."""
 
     def __init__(self, payer: Payer, store: Store, live: LiveEvents, clock: Clock) -> None:
         self._payer = payer
@@ -254,7 +254,7 @@ class TurnBudget:
         await work.statistics.add_side_request(request)
 
     async def estimate(self, payment: Payment) -> Usage:
-        """What a request cost whose stream was not heard to its end."""
+        """Estimates the cost of a request whose stream was not read to its end."""
         given, heard = count_request_tokens(payment.request), -(-payment.heard_chars // CHARS_PER_TOKEN)
         return Usage(given, heard, cost_usd=await payment.model.estimate_cost_usd(given, heard), requests=1)
 
@@ -305,7 +305,7 @@ def turn_scopes(turn: Turn, place: Place) -> tuple[BudgetScope, ...]:
 
 
 def place_scopes(place: Place, guild: str) -> list[BudgetScope]:
-    """Of a room of a platform; `guild` is empty in a direct talk."""
+    """Returns the budget scopes of a room of a platform; `guild` is empty in a direct talk."""
     channel = BudgetScope(BudgetScopeKind.CHANNEL, f"{place.platform}:{place.channel}")
     return [channel, BudgetScope(BudgetScopeKind.GUILD, f"{place.platform}:{guild}")] if guild else [channel]
 
@@ -316,7 +316,7 @@ def may_see_money(principal: Principal) -> bool:
 
 
 def count_request_tokens(request: ModelRequest) -> int:
-    """Of all that goes in, by the shared estimate."""
+    """Estimates the input tokens of a request."""
     return (
         sum(estimate_tokens(segment.text) for segment in request.segments)
         + sum(map(count_tokens, request.messages))

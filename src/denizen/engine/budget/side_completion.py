@@ -1,4 +1,4 @@
-"""One request to a model beside a turn, paid for like the turn's own: how the gate's observer is asked.
+"""Side completions: one request to a model beside a turn, billed like the turn's own. The observer and skills use them.
 
 It is reserved and counted in the budgets of the call's asker, agent and place, and noted on the call's trail, from
 where it gets into the usage of the turn. No cheaper model stands in for it: the owner chose who watches.

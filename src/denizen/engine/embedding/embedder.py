@@ -1,4 +1,4 @@
-"""Money for vectors: what a provider takes for them counts in the budget of the whole server and in the statistics.
+"""Embeddings of questions and texts by the configured embedder, paid from the budget of the whole server.
 
 They are nobody's in particular: documents and posts are embedded for all, and the few words of a question cost next to
 nothing. Around each request of `meaning`; without money left there are no vectors, and words have to do.
@@ -43,7 +43,7 @@ _log = logging.getLogger("denizen.embedding")
 
 @dataclass(slots=True)
 class EmbeddingBill:
-    """What one request took, as soon as that is known."""
+    """The bill of one request, as soon as its cost is known."""
 
     usage: Usage | None = None
 

@@ -45,8 +45,9 @@ def _tell_nobody(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DirectCall:
-    """What is asked for. An empty `agent` is the default one. `shell_session` names the session of the shell that the
-    caller goes on with; one that is not the caller's own does not count. `report` takes a line on how far the call is.
+    """A tool call that a program asks for. An empty `agent` is the default one. `shell_session` names the session of
+    the shell that the caller goes on with; one that is not the caller's own does not count. `report` takes a line on
+    how far the call is.
     """
 
     principal: Principal
@@ -59,7 +60,9 @@ class DirectCall:
 
 @dataclass(frozen=True, slots=True)
 class DirectCallResult:
-    """What came of a call that was let through. `shell` is what the shell itself answered, when the tool used it."""
+    """The result of a call that the gate let through. `shell` is what the shell itself answered, when the
+    tool used it.
+    """
 
     result: ToolResult
     shell: ShellReply | None = None
@@ -79,7 +82,7 @@ class DirectCalls:
             return [tool.spec for tool in found.values()]
 
     async def make(self, wanted: DirectCall) -> DirectCallResult:
-        """What the tool gave, also where that is an error for whoever called.
+        """Makes the call and returns the tool's result, also where that is an error for whoever called.
 
         Raises NotFound for an agent, or a tool that it may not use, InvalidInput for arguments that do not fit; and
         what the gate refuses as NotAllowed, Exhausted (its rate limit) or NeedsApproval.
@@ -155,7 +158,7 @@ def _refusal(tool: str, verdict: Verdict) -> DenizenError:
 
 MCP_PLATFORM = "mcp"
 OFFERED = ("bash", "bash_batch", "search_docs", "search_archive")
-"""What programs may call by themselves, of what the agent has: looking things up. The rest is the agent's to use."""
+"""The tools of an agent that programs may call by themselves: those that look things up."""
 MAX_QUESTION_CHARS = 100_000
 
 

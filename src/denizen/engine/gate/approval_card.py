@@ -1,4 +1,4 @@
-"""What people are shown of a call that waits for them, and of how that ended. Pure.
+"""Cards that show people a call that waits for them, and how it ended. Pure.
 
 Everything in it comes from elsewhere: a model chose the arguments, a tool describes itself. So all of it stands on
 lines of its own within one code block, which no text can leave, where nobody is pinged and no link is unfolded.
@@ -23,7 +23,7 @@ MAX_ARGS = 12
 MAX_LINE_CHARS = 300
 MAX_PREVIEW_CHARS = 1400
 MAX_MORE_CHARS = 50
-"""Of the line that counts the arguments that are not shown."""
+"""The length of the line that counts the arguments that are not shown."""
 
 _SECRET = re.compile(
     r"pass(?:word|wd|phrase)|secret|token|api.?key|authorization|credential|private.?key|cookie", re.IGNORECASE
@@ -37,8 +37,8 @@ _HEADS = {
 
 
 def describe_call(spec: ToolSpec, args: Mapping[str, Json], *, why: str, taint: Iterable[Taint]) -> str:
-    """What would happen, in lines: what the tool does, with what, why people are asked. However much the arguments
-    say, they never push out the reason, and what of them is not shown is counted.
+    """Describes the call in lines: what the tool does, with which arguments, why people are asked. However much the
+    arguments say, they never push out the reason, and what of them is not shown is counted.
     """
     does = _first_line(spec.description) if spec.description.strip() else "(the tool does not say what it does)"
     head = _cut(one_line(does), MAX_LINE_CHARS)
@@ -82,7 +82,7 @@ def plan_card(approval: Approval) -> MessageContent:
 
 
 def plan_end(approval: Approval) -> MessageContent:
-    """What the card becomes."""
+    """Returns the card of a call that was decided."""
     end = describe_end(approval)
     head = _HEADS.get(approval.status, "")
     lines = [
@@ -94,7 +94,7 @@ def plan_end(approval: Approval) -> MessageContent:
 
 
 def card_action(approval: Approval, choice: ApprovalChoice) -> str:
-    """What a button of the card does, wherever and whenever it is pressed."""
+    """Returns the value of a card's button, which works wherever and whenever it is pressed."""
     return f"{choice.value}:{approval.id}"
 
 

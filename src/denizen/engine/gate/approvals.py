@@ -83,7 +83,7 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalContext:
-    """What approvals stand on at this moment: the policy, and the accounts, by platform and agent."""
+    """The configuration that approvals need now: the policy, and the accounts by platform and agent."""
 
     policy: GatePolicy
     accounts: Sequence[tuple[str, AgentName]]
@@ -113,7 +113,7 @@ class ApprovalQueue:
 
     @property
     def policy(self) -> GatePolicy:
-        """What holds now, which may be another one than when a call was made."""
+        """The policy in force now, which may differ from that when the call was made."""
         return self._ground().policy
 
     # --- asking ------------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class ApprovalQueue:
         return decided
 
     async def find(self, scope: CallScope) -> Approval | None:
-        """What people were asked about this call before, if they were."""
+        """Returns the approval that was asked for this call before, or None."""
         if not scope.idempotency_key:
             return None
         async with self._store.work(write=False) as work:
@@ -349,7 +349,7 @@ class ApprovalQueue:
         )
 
     async def list_pending(self, turn_id: TurnId) -> Sequence[Approval]:
-        """What the turn waits for now."""
+        """Returns the approvals that the turn waits for now."""
         async with self._store.work(write=False) as work:
             return await work.approvals.list_approvals(status=ApprovalStatus.PENDING, turn_id=turn_id)
 
@@ -382,5 +382,5 @@ async def _check_room(work: Work, scope: CallScope) -> None:
 
 
 def _position(approval: Approval) -> int:
-    """Of its card among those of the turn, the same in every process; never 0, which is the answer's."""
+    """Returns the position of the card among the turn's messages, the same in every process; never 0, the answer's."""
     return 2 * int(approval.id[-7:], 16) + 2

@@ -1,6 +1,8 @@
-"""What an observer thinks of a call, and the verdicts about calls of tier 2 that are kept for a while.
+"""The decision about one tool call, and the cache of verdicts about calls of tier 2.
 
-Kept in memory: a restart forgets them, and so does a reload of the configuration, whose number is part of the key.
+The policy engine asks these questions in order; the first "no" decides: depth of nesting, rules of the owner, roles,
+tier, rate limit, taint, observer, people. Cached verdicts are kept in memory: a restart forgets them, and so does a
+reload of the configuration, whose number is part of the key.
 """
 
 from __future__ import annotations
@@ -188,7 +190,7 @@ class PolicyEngine:
 
 
 def _light(case: GateCase, rule: ToolRule | None) -> Verdict | None:
-    """What runs without an observer's look."""
+    """Whether the call runs without the observer."""
     if case.tier is Tier.HARMLESS:
         return Verdict(Decision.APPROVE, case.tier, "harmless", "tier-0")
     if case.tier is Tier.LIMITED:

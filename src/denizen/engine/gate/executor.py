@@ -1,8 +1,7 @@
-"""What people see of a call that takes long: after half a minute one line, which then follows what
-the tool says of its progress. It belongs to the call, so nothing of it comes after the call's end, however that ends.
+"""The tool executor: the one place from which a tool runs. It decides first (`decision.py`) and runs the tool second.
 
-Run by the door, for every tool of every source. Where it is shown, and that it goes when the call ends, is the business
-of those who watch the turn.
+An architecture test holds that nothing else calls `Toolset.call`. Results of read-only tools are cached for a while,
+and people see one line about a call that takes longer than half a minute.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class SlowCallNotice:
         self._news = anyio.Event()
 
     def report(self, progress: str) -> None:
-        """What the tool says of its progress; it is told once the call has taken long."""
+        """Takes a line about the tool's progress, which people see once the call has taken long."""
         if progress and progress != self._progress:
             self._progress = progress
             self._news.set()
@@ -69,7 +68,7 @@ class SlowCallNotice:
 
 SWEEP_S = 300.0
 MAX_CHARS = 32_000_000
-"""Of all that is kept; the oldest goes first."""
+"""The limit of all cached results; the oldest goes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ def _key(spec: ToolSpec, call: ToolCall, scope: CallScope) -> str:
 
 
 MAX_RESULT_CHARS = 200_000
-"""Of one result. It is recorded, shown and sent to the model, so no tool may make it as long as it likes."""
+"""The limit of one result. It is recorded, shown and sent to the model, so no tool may make it as long as it likes."""
 
 TOLD_FROM_MS = 100
 """A model is told how long a call ran from so much on."""
@@ -170,7 +169,7 @@ class BoundTool:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What became of a call. A denied call has an error result that tells the model why. The time in which people were
+    """The outcome of a call. A denied call has an error result that tells the model why. The time in which people were
     waited for is not part of its duration.
     """
 
@@ -241,7 +240,7 @@ class ToolExecutor:
         return CallOutcome(verdict, result, took_ms)
 
     async def _begin(self, call: ToolCall, scope: CallScope, verdict: Verdict) -> Verdict:
-        """What could do harm is written down before it is done, and not done when it cannot be written down."""
+        """Records a call that could do harm before it runs; a call that cannot be recorded does not run."""
         if self._ledger is None or verdict.tier < Tier.SENSITIVE:
             return verdict
         try:
@@ -267,8 +266,8 @@ class ToolExecutor:
                 _log.error("a call is missing in the audit log", extra={"tool": call.tool, "code": error.code})
 
     async def _ask(self, asked: PendingCall, policy: GatePolicy, floor: Tier) -> tuple[Verdict, str]:
-        """What people say, as the verdict that counts, and a word about it for the model. What was changed in the
-        configuration while they were waited for holds for this call too.
+        """Waits for people and returns the verdict that counts, with a word about it for the model. A configuration
+        that was changed meanwhile holds for this call too.
         """
         verdict = asked.verdict
         try:

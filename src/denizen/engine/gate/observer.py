@@ -31,7 +31,7 @@ from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 
 MAX_CASE_CHARS = 24_000
-"""What is longer is for people: a model must not be shown a part and vouch for the whole."""
+"""A longer case goes to people: a model must not be shown a part and vouch for the whole."""
 MAX_QUESTION_CHARS = 4000
 MAX_OUTPUT_TOKENS = 1000
 """Room for a model that thinks first."""
@@ -94,8 +94,8 @@ class Observer:
         self._cache = VerdictCache(clock)
 
     async def review(self, case: GateCase, policy: GatePolicy) -> ObserverOpinion | None:
-        """What the model says, or said before about the same (tier 2). None when none is configured, or it is switched
-        off.
+        """Returns the model's opinion, or its earlier one about the same call of tier 2. None when no observer is
+        configured, or it is switched off.
         """
         if not policy.observer.model:
             return None
@@ -243,6 +243,6 @@ def _key(case: GateCase, policy: GatePolicy, switch: ObserverSwitch) -> str:
 
 
 def _switch(settings: Mapping[str, Json]) -> ObserverSwitch:
-    """What cannot be read is off: people decide then."""
+    """Reads the stored switch. An unreadable one counts as off: people decide then."""
     resets = settings.get(_RESETS, 0)
     return ObserverSwitch(settings.get(_OFF) is None, resets if isinstance(resets, int) else 0)

@@ -1,4 +1,6 @@
-"""Everything that is recorded of a turn, for people who ask why. Reads only; called by `queries` and
+"""Questions about the running system, answered from the store for the web and the command line. Reads only.
+
+The trace of a turn is everything that is recorded of it; also called by
 `replay`.
 """
 
@@ -46,7 +48,7 @@ class TurnTrace:
     memories: Sequence[Memory] = ()
     """Those that came up unasked, as far as they are not forgotten; the prompts have the ids of all."""
     citations: Sequence[Citation] = ()
-    """What the reply cites of documents, and what was taken out of it since it was not proved."""
+    """Citations of the reply, and those that were taken out since they were not proved."""
 
     @property
     def taken(self) -> Sequence[Step]:

@@ -1,7 +1,7 @@
-"""What would be sent for a message, without sending it. Called by `denizen prompt`.
+"""Replays of a turn without side effects, on another model or agent; and the request that a message would send.
 
-The real steps of a turn are taken up to the first answer that they need, on a model that gives none. Nothing is
-written.
+A planned request takes the real steps of a turn up to the first answer that they need, on a model that gives none. A
+replay takes the results of tools from the record. Nothing is written.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ async def _moved(store: Store, inbound: InboundMessage, conversation: Conversati
 
 
 class _NotSent(Unavailable):
-    """What the model that sends nothing raises."""
+    """Raised by the model that sends nothing."""
 
 
 @dataclass(slots=True)
@@ -152,7 +152,7 @@ NEAR = 500
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """What came of it. `unrecorded` are the calls for which there was no result."""
+    """The result of a replay. `unrecorded` are the calls for which there was no result."""
 
     recorded: TurnTrace
     agent: AgentName
@@ -296,8 +296,8 @@ class FreeSteps(TurnSteps):
 
 
 class _Results:
-    """What tools gave when the turn ran. Of several results for the same call the first comes first, and the last
-    stays.
+    """The results that tools gave when the turn ran. Of several results for the same call the first comes first, and
+    the last stays.
     """
 
     def __init__(self, calls: Sequence[CallRecord]) -> None:

@@ -35,7 +35,7 @@ from denizen.ports.store import Store, Work
 
 REPORTS_A_MINUTE = 120
 REPORTS_A_DAY = 5000
-"""Of one key: with the longest texts that are 25 MB."""
+"""The limit of one key: with the longest texts that is 25 MB."""
 
 TOP_USERS = 10
 TOP_NAMES = 100
@@ -147,7 +147,7 @@ class UsageStatistics:
     # --- overviews ---------------------------------------------------------------------------------------------------
 
     async def overview(self, days: int, *, source: str = "", model: str = "") -> UsageOverview:
-        """Of everybody, with those who used most by name."""
+        """Returns the usage of everybody, with those who used most by name."""
         span, chosen = DayRange.last_days(days, now=self._clock.now()), UsageFilter(source=source, model=model)
         async with self._store.work(write=False) as work:
             found = await _overview(work, span, chosen)
@@ -158,13 +158,13 @@ class UsageStatistics:
         return replace(found, users=named, hourly=fill_days(HOURS, hours))
 
     async def get_user_overview(self, user: str, days: int) -> UsageOverview:
-        """Of one user, by their principal's key."""
+        """Returns the usage of one user, by their principal's key."""
         span = DayRange.last_days(days, now=self._clock.now())
         async with self._store.work(write=False) as work:
             return await _overview(work, span, UsageFilter(user=user))
 
     async def sum_up(self, days: int, by: Sequence[UsageGrouping]) -> Mapping[tuple[str, ...], UsageTotals]:
-        """Of everybody, only what there is."""
+        """Sums up the stored usage of everybody."""
         span = DayRange.last_days(days, now=self._clock.now())
         async with self._store.work(write=False) as work:
             return await work.statistics.sum_up(span, by, UsageFilter())

@@ -138,7 +138,9 @@ async def open_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now:
 
 
 async def plan_turn(store: Store, agent: Agent, inbound: InboundMessage, *, now: datetime) -> OpenTurn:
-    """What `open_turn` would open; nothing is written. Where there is no session yet, its id is empty."""
+    """Returns the turn that `open_turn` would open; nothing is written. Where there is no session yet, its
+    id is empty.
+    """
     key, place = inbound_turn_id(agent, inbound), inbound.place
     home = (inbound.session_place or place).conversation_id
     async with store.work(write=False) as work:
@@ -234,7 +236,7 @@ def _kept(agent: Agent, inbound: InboundMessage) -> tuple[Part, ...]:
 
 
 def _options(agent: Agent, inbound: InboundMessage) -> JsonObject:
-    """What the request said beyond its message, as JSON for the turn's record."""
+    """Returns the request's options as JSON for the turn's record."""
     session_at = inbound.session_place
     options: JsonObject = {
         "model": inbound.model,
@@ -254,7 +256,9 @@ def _options(agent: Agent, inbound: InboundMessage) -> JsonObject:
 
 
 def _fingerprint(inbound: InboundMessage) -> str:
-    """Of what the sender said, and where. How it is to be answered may differ when it is sent again."""
+    """Returns a digest of what the sender said, and where. How it is to be answered may differ when it is
+    sent again.
+    """
     supplied = None if inbound.supplied is None else [_row(message) for message in inbound.supplied]
     said = [parts_to_json(inbound.parts), inbound.instructions, supplied, inbound.new_session]
     return derive("said", inbound.place.conversation_id, json.dumps(said, sort_keys=True))

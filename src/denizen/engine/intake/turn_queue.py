@@ -1,7 +1,7 @@
 """Turns of one conversation and agent run one after another; conversations run side by side.
 
-Each lane is bounded. A message that finds its lane full is refused with words, never dropped. A turn that waits for
-people leaves its seat meanwhile, and is the next to have it when it comes back.
+Each queue is bounded. A message that finds its queue full is refused with words, never dropped. A turn that waits for
+people gives its slot to others meanwhile, and is the next to run when it comes back.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class TurnQueues:
 
 
 class TurnPause:
-    """Of one turn."""
+    """The pause of one turn: it waits for people, leaves its queue to others, and its clock stands still."""
 
     def __init__(self, seat: QueueSlot) -> None:
         self._seat = seat
@@ -192,7 +192,7 @@ class TurnPause:
 
 
 class TurnPauses:
-    """Of the turns that run in this process."""
+    """The pauses of all turns of this process."""
 
     def __init__(self) -> None:
         self._by_turn: dict[TurnId, TurnPause] = {}

@@ -24,18 +24,18 @@ from denizen.engine.runtime.generation import ReadOwn
 from denizen.ports.source import DocumentText, Library
 
 MAX_CITED_LINES = 300
-"""Of one place."""
+"""The limit of one cited place."""
 MAX_LOOKED_AT = 2000
 MIN_TELLING_CHARS = 10
 """Lines of a document that is cited as a whole: one of them must have been read."""
 SEEN_SHARE = 0.5
-"""Of the cited lines that say something, so many must have been read: tools cut what they show."""
+"""The share of the cited lines that must have been read: tools cut their output."""
 
 MAX_PATTERNS = 500
-"""Of paths in calls; the newest count."""
+"""The limit of path patterns in calls; the newest count."""
 MAX_PATTERN_CHARS = 300
 MAX_CLAIMS = 200
-"""Of what one result says that it stands in a document, so much is looked up there."""
+"""The number of lines of one result that are looked up in a document."""
 
 _WORD = re.compile(r"[^\s\"'\\]+")
 _WILD = frozenset("*?[")
@@ -47,8 +47,8 @@ _LISTED = re.compile(r"\S*|\$ .*|</?untrusted\b[^>]*>|\[exit code \d+\]")
 
 @dataclass(frozen=True)
 class ReadPlaces:
-    """What an agent has read in its turn, and before in the talk that it remembers: what tools gave, and what they were
-    called with.
+    """Everything that an agent has read in its turn and in the talk that it remembers: calls of tools and their
+    results.
     """
 
     results: Sequence[str]
@@ -93,9 +93,7 @@ class ReadPlaces:
 
 
 class CitationProver:
-    """What one agent names while it has read the same. Each place is looked up once, so it is shown alike wherever it
-    stands.
-    """
+    """Proves the citations of one agent. Each place is looked up once, so it is shown alike wherever it stands."""
 
     def __init__(self, library: Library, agent: AgentName, read_own: ReadOwn, seen: ReadPlaces) -> None:
         self._library = library
@@ -148,7 +146,7 @@ class _Document:
 
 
 class _Result:
-    """What a tool gave."""
+    """The result of one tool call."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -196,7 +194,7 @@ def _flat(text: str) -> str:
 
 
 def _claims(told: Sequence[str], path: str) -> Iterator[str]:
-    """What stands in that document as the lines of a result have it: below the head of a search, where they are
+    """Lists the lines that a result claims to be of that document: below the head of a search, where they are
     numbered; or behind the path as `grep` prints it, perhaps with a number, which may be another by now.
     """
     for line, below in zip_longest(told, told[1:], fillvalue=""):
@@ -213,7 +211,7 @@ def _claims(told: Sequence[str], path: str) -> Iterator[str]:
 
 @dataclass(slots=True)
 class TurnEvidence:
-    """What the tools of a turn were asked and gave. `searches` counts those of documents, `found` their passages.
+    """The calls and results of a turn's tools. `searches` counts those of documents, `found` their passages.
     `history` is what was said before it, as far as the agent still has it before it.
     """
 

@@ -41,8 +41,8 @@ MAX_GAPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class CoverageReport:
-    """Of a number of days, the newest `MAX_GAPS`; with `is_cut` there are older ones. What was asked most comes first;
-    `hidden` of the `total` were asked in private and are not in `groups`.
+    """The gaps of a number of days, the newest `MAX_GAPS`; with `is_cut` there are older ones. What was asked most
+    comes first; `hidden` of the `total` were asked in private and are not in `groups`.
     """
 
     groups: Sequence[GapGroup]
@@ -102,7 +102,7 @@ _ALL = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ProposalReview:
-    """What accepting the proposal writes: the exact content of the file, and what that changes."""
+    """The effect of accepting a proposal: the exact content of the file, and its diff."""
 
     proposal: Proposal
     file: str
@@ -132,7 +132,7 @@ class ProposalReviews:
         self._lock = anyio.Lock()
 
     async def list_reviews(self, by: Principal) -> Sequence[ProposalReview]:
-        """Of all proposals that nobody has decided about, the newest first."""
+        """Lists the reviews of all undecided proposals, the newest first."""
         async with self._store.work(write=False) as work:
             found = await work.proposals.list_proposals(ProposalStatus.OPEN)
         return [await self._review(proposal, by) for proposal in found]

@@ -77,7 +77,7 @@ class DocumentIndexer:
         self._published = anyio.Event()
         self._is_kept = False
         self.progress: Progress | None = None
-        """Of what is being indexed in this process; None when nothing is."""
+        """The progress of the index run of this process; None when none runs."""
 
     def hurry(self) -> None:
         """Something was published: `keep_indexed`, if it runs here, begins at once."""
@@ -188,7 +188,7 @@ class DocumentIndexer:
         report(progress)
 
     async def _index(self, snapshot: Snapshot | None, spared: Sequence[Source], report: Report) -> None:
-        """What is indexed of the spared sources stays as it is."""
+        """Indexes the snapshot; the index of spared sources stays as it is."""
         ids, folders = {each.id for each in spared}, tuple(f"{each.folder}/" for each in spared)
         wanted = {path: file for path, file in (await self._list_wanted(snapshot)).items() if file.source_id not in ids}
         async with self._store.work(write=False) as work:
@@ -247,7 +247,7 @@ def _batches(files: Sequence[_Wanted]) -> Iterator[Sequence[_Wanted]]:
 
 
 RANKED = 50
-"""Of each ranking."""
+"""The places of each ranking that are fused."""
 PER_DOCUMENT = 3
 """A long document must not fill the answer."""
 

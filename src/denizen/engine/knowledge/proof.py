@@ -19,7 +19,7 @@ from denizen.engine.runtime.generation import ReadOwn, no_own_files
 from denizen.ports.source import Library
 
 MAX_CITED = 50
-"""Of one answer; further ones are not looked up, and so not proved."""
+"""The limit of one answer; further citations are not looked up, and so not proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,16 @@ class TextProof(Protocol):
     """One text on its way to people, in pieces."""
 
     async def feed(self, text: str) -> str:
-        """What may be shown now."""
+        """Takes a piece of the text and returns what may be shown now."""
         ...
 
     async def finish(self) -> str:
-        """What is left."""
+        """Returns the rest of the text."""
         ...
 
 
 class TurnProofs:
-    """Of one turn. Without a library nothing is proved."""
+    """The proofs of one turn's texts. Without a library nothing is proved."""
 
     def __init__(self, evidence: TurnEvidence) -> None:
         self.evidence = evidence

@@ -34,8 +34,8 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ReadingOutcome:
-    """What an attempt came to. `error` is empty when the source was read, or need not be; `skipped` means that it says
-    why the source was left as it is.
+    """The outcome of reading a source. `error` is empty when the source was read, or need not be; `skipped` means that
+    it says why the source was left as it is.
     """
 
     source_id: str
@@ -176,6 +176,6 @@ async def _find_state(work: Work, source_id: str) -> SourceState:
 
 
 def _in_full(error: DenizenError) -> str:
-    """What, why and how to fix it, in one line: whoever reads a list of sources sees nothing else of the error."""
+    """Returns the whole error in one line: whoever reads a list of sources sees nothing else of it."""
     parts = (part.strip() for part in (error.message, error.why, error.fix))
     return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)

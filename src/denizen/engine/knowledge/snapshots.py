@@ -56,8 +56,8 @@ class SnapshotPublisher:
         return snapshot
 
     async def withdraw(self, platform: str) -> bool:
-        """What was said on the platform is in no snapshot any more, until its sources are read anew: that is due at
-        once. For when something of it was forgotten. False when no source reads anything of it.
+        """Takes the platform's talk out of all snapshots until its sources are read anew, which is due at once. For
+        when something of it was forgotten. Returns False when no source reads anything of it.
         """
         async with self._store.work() as work:
             is_withheld = await withhold_sources(work, platform)
@@ -116,7 +116,7 @@ class SnapshotPublisher:
         return await self._library.list_snapshots()
 
     async def verify(self, snapshot_id: str = "") -> Sequence[str]:
-        """What is wrong with it (the current one without an id), a sentence each. Raises NotFound."""
+        """Lists what is wrong with a snapshot (the current one without an id), a sentence each. Raises NotFound."""
         current = await self._library.current()
         return await self._library.verify(snapshot_id or (current.id if current else ""))
 

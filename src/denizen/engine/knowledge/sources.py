@@ -20,7 +20,7 @@ _NO_ID = re.compile(r"[^a-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceChange:
-    """What somebody wants of a source; None leaves a value as it is, or at its default."""
+    """A change that somebody asks for; None leaves a value as it is, or at its default."""
 
     location: str | None = None
     kind: SourceKind | None = None
@@ -86,8 +86,8 @@ class SourceCatalog:
         return source
 
     async def edit(self, source_id: str, change: SourceChange) -> Source:
-        """What was read stays in the snapshot until the next sync, but no talk of a channel that it is not any more.
-        Raises NotFound, and as `add`.
+        """Changes a source. Its documents stay in the snapshot until the next sync, except for talk of a channel that
+        it no longer reads. Raises NotFound, and as `add`.
         """
         async with self._store.work() as work:
             known = await work.sources.find(source_id)

@@ -1,4 +1,7 @@
-"""Pushing the current snapshot to the remote of the configuration, where one is set. Called by `sync`."""
+"""A sync: a durable run that reads sources side by side, publishes a snapshot, and pushes it where a remote is set.
+
+`follow_sync` tells how far a run is until it has ended and its documents are indexed.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,9 @@ class SnapshotPush:
         self._sleep = sleep
 
     async def push(self) -> str:
-        """What went wrong, in a sentence; empty when nothing did, or there is nothing to do."""
+        """Pushes the snapshot. Returns what went wrong, in a sentence; empty when nothing did, or there is nothing to
+        do.
+        """
         remote = self._remote()
         if not remote.location:
             return ""
@@ -76,7 +81,7 @@ REMOTE = "(remote)"
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What was asked for, as it is in the durable log."""
+    """The order for a sync, as it stands in the durable log."""
 
     id: str
     sources: tuple[str, ...]
@@ -105,7 +110,7 @@ class _Order:
 
 @dataclass(frozen=True, slots=True)
 class SyncDeps:
-    """What a sync does, in this order."""
+    """The parts of a sync, in the order in which they work."""
 
     reading: SourceReadings
     snapshots: SnapshotPublisher
@@ -197,7 +202,7 @@ class KnowledgeSync:
         return found
 
     def progress(self, run_id: str) -> Mapping[str, Progress]:
-        """Of each source that this process has begun to read for the run."""
+        """Returns the progress of each source that this process reads for the run."""
         return dict(self._progress.get(run_id, {}))
 
     async def list_runs(self, *, limit: int = 20) -> Sequence[SyncRun]:
@@ -303,7 +308,7 @@ def _run_of_json(run: SyncRun, result: Json) -> SyncRun:
 LOOK_EVERY_S = 0.25
 
 FindProgress = Callable[[], Progress | None]
-"""Of the index; None while nothing is indexed."""
+"""Returns the progress of the index; None while nothing is indexed."""
 
 
 @dataclass(frozen=True, slots=True)

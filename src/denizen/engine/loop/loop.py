@@ -116,7 +116,7 @@ async def _ask(
 def _laid(
     context: TurnContext, messages: Sequence[PromptMessage], notes: Iterable[PromptMessage]
 ) -> list[PromptMessage]:
-    """What a participant does with tools is in no later prompt of it."""
+    """Places the calls of a participant: no later prompt shows them."""
     promise = Stability.SESSION if context.voice is None else Stability.TURN
     return append_notes(messages, [*context.notes, *notes], promise)
 

@@ -1,5 +1,7 @@
-"""What becomes of the texts of a turn: what they cite is proved (`knowledge/proof`), and a question that the documents
-did not answer is kept as a gap. Called by `turn`.
+"""The outcome of a turn: its answer with proved citations, or its failure; the event for watchers and the line in the
+log.
+
+A question that the documents did not answer is stored as a gap. Called by `turn`.
 """
 
 from __future__ import annotations
@@ -80,13 +82,13 @@ class TurnOutcome:
     failure_family: str = ""
     failure_fix: str = ""
     answer: ProvedAnswer | None = None
-    """What the reply was made of, with what it cites."""
+    """The answer that the reply was made of, with its citations."""
     error: DenizenError | None = None
     """For the log."""
 
 
 def describe_failure(error: DenizenError | TimeoutError) -> TurnOutcome:
-    """What an error means for the turn that it ended."""
+    """Returns the outcome of a turn that an error ended."""
     if isinstance(error, TimeoutError):
         error = Unavailable("This took too long, so I stopped.", code="turn_timeout")
     text = error.message if not error.why else f"{error.message} ({error.why})"

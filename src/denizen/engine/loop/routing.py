@@ -1,4 +1,4 @@
-"""What the router is asked, and how its answer is read. Called by `engine/loop/routing.py`."""
+"""Step 3 of a turn: a cheap model sorts the question, which sets the model and the number of steps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from denizen.ports.model import Model, ModelReply, ModelRequest, Models
 MAX_QUESTION_CHARS = 2000
 MAX_OUTPUT_TOKENS = 300
 MAX_TITLE_CHARS = 300
-"""Of a label too."""
+"""The limit of a title, and of a label."""
 MAX_LABELS = 20
 
 _RULES = """You sort questions to an assistant by the work that they take. Do only that: answer nothing, and do \
@@ -115,7 +115,7 @@ TIMEOUT_S = 5.0
 CHEAP = "cheap"
 """The alias of the model that sorts, where it is configured; else the weakest of those to choose from."""
 MAX_BEFORE_CHARS = 300
-"""Of the end of the answer before: "yes" is about that."""
+"""The length of the previous answer's end that is shown: a "yes" is about that."""
 NEAR = 8
 """Among so many of the newest messages of a session its last answer is looked for."""
 
@@ -169,7 +169,7 @@ class ModelRouter:
         return RoutingResult(route_from_json(row), self._step(opened, row["asked"]) if row["asked"] else None)
 
     async def plan_request(self, opened: OpenTurn, generation: Generation) -> tuple[Model, ModelRequest] | None:
-        """What would be asked; None when nobody would be."""
+        """Returns the request to the router; None when it is not asked."""
         choice = plan_choice(generation.models) if opened.turn.options.get(ROUTED) else None
         question = join_text(opened.trigger.parts).strip()
         earlier, said = await self._load_earlier(opened)
@@ -230,7 +230,7 @@ class ModelRouter:
         return Step(opened.turn.id, 0, row["model"], PURPOSE, row["finish_reason"], usage, row["duration_ms"], at)
 
     async def _load_earlier(self, opened: OpenTurn) -> tuple[PreviousRoute | None, str]:
-        """What the turn before in this session was routed to, and how its answer ended."""
+        """Loads the route of the turn before in this session, and the end of its answer."""
         turn, trigger = opened.turn, opened.trigger
         if not turn.session_id or trigger.sequence == 1:
             return None, ""

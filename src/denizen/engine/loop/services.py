@@ -1,4 +1,4 @@
-"""What the engine is built from, and what one turn works with: records that are made once and handed on."""
+"""The services of the engine, made once and handed on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from denizen.ports.store import Store
 
 @dataclass(frozen=True, slots=True)
 class EngineServices:
-    """What the engine is built from; the same for every turn."""
+    """The services that every turn uses."""
 
     store: Store
     durable: Durable
@@ -33,7 +33,7 @@ class EngineServices:
     memories: MemoryKeeper | None = None
     observer: Observer | None = None
     prover: AnswerProver | None = None
-    """Of what answers cite; None where there are no documents."""
+    """Proves citations; None where there are no documents."""
     assistant: AgentSettingsOverlay | None = None
 
     async def configured(self, generation: Generation, agent: AgentName) -> Generation:

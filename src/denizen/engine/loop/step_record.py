@@ -1,4 +1,4 @@
-"""What a durable step leaves behind, as JSON: a model's reply, and what became of a call with the calls within it.
+"""The record of a durable step as JSON: a model's reply, or the outcome of a call with the calls within it.
 
 Written by `steps.py` once, read by it in the same run and when a run is taken up again. Keys that are added later have
 to be optional: records of an earlier version may still be read.
@@ -29,7 +29,7 @@ from denizen.ports.toolset import InnerCall, Trail
 
 @dataclass(frozen=True, slots=True)
 class CallAnswer:
-    """What the model is told of a call."""
+    """The answer to a call that the model reads."""
 
     text: str
     is_error: bool
@@ -38,7 +38,7 @@ class CallAnswer:
 
 
 def refusal_answer(text: str) -> CallAnswer:
-    """Of a call that never reached the gate, because there was nothing valid to decide about."""
+    """Returns the answer to a call that never reached the gate, because its arguments were not valid."""
     verdict = Verdict(Decision.DENY, Tier.HARMLESS, "not a valid call", "arguments")
     return CallAnswer(text, is_error=True, verdict=verdict, duration_ms=0)
 
@@ -59,7 +59,7 @@ def outcome_to_json(outcome: CallOutcome, reads: frozenset[Taint], trail: Trail)
 
 
 def answer_from_json(row: Mapping[str, Any]) -> CallAnswer:
-    """Of an outcome, or of a call within one."""
+    """Reads the answer from an outcome, or from a call within one."""
     return CallAnswer(row["text"], row["is_error"], verdict_from_json(row), row["duration_ms"])
 
 
@@ -207,7 +207,7 @@ def find_reply_extras(parts: Iterable[Part], *, with_reasoning: bool) -> ReplyEx
 
 
 async def load_reply_extras(store: Store, turn: Turn, generation: Generation) -> ReplyExtras:
-    """Of a turn that has ended, from its messages."""
+    """Loads the extras of a turn that has ended, from its messages."""
     agent = generation.agents.get(turn.agent)
     async with store.work(write=False) as work:
         messages = await work.messages.list_tail(turn.session_id, limit=LATEST)

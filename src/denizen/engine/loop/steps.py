@@ -84,11 +84,11 @@ class TurnSteps:
         self.usage = Usage()
         self.answered_by = ""
         self.taint = context.scope.taint
-        """What foreign text the turn has read so far."""
+        """The kinds of foreign text that the turn has read so far."""
         self.shown: list[Mapping[str, Any]] = []
-        """What results show to people, in the order of the calls (`domain/extras`)."""
+        """Attachments of results for people, in the order of the calls (`domain/attachments`)."""
         self.beside = ReplyExtras()
-        """What the model gave besides text."""
+        """The reply's pictures and reasoning."""
         self._proofs = proofs or TurnProofs(TurnEvidence())
         self.evidence = self._proofs.evidence
 
@@ -285,7 +285,7 @@ class TurnSteps:
         )
 
     def _meta_of(self, role: Role, parts: Sequence[Part]) -> dict[str, Json]:
-        """What later turns and readers of the store want to know of a message besides its parts."""
+        """Returns the meta of a message: facts besides its parts that later turns and readers of the store need."""
         if role is Role.ASSISTANT:
             return self._meta_of_answer()
         results = [part.call_id for part in parts if isinstance(part, ToolResultPart)]
@@ -342,7 +342,7 @@ class TurnSteps:
                 await self._budgets.settle(work, step)
 
     def retract(self) -> None:
-        """What was streamed so far was not the answer."""
+        """Takes back the streamed text: it was not the answer."""
         self._services.live.publish(self._context.turn.id, TextAdded("", retract=True))
 
     def _place(self, prepared: _Prepared) -> CallPlace:

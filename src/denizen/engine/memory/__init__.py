@@ -1,1 +1,1 @@
-"""What agents remember: identity, core and user memory, and the search in earlier talk."""
+"""Memory of agents: identity, core and user memory, and the search in earlier talk."""

@@ -1,4 +1,4 @@
-"""What was said before, for agents that search it or read it again: within the conversation that they are in.
+"""Search in earlier messages of a conversation, for agents that take part in it.
 
 Only the conversation of the call is searched: whoever reads the reply could read those messages too.
 """

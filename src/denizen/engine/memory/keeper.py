@@ -1,4 +1,4 @@
-"""What agents keep in mind: writing it down, finding it again, and who may hear of it.
+"""The memory keeper: writes memories down, finds them again, and limits them to those who may hear of them.
 
 The rule is in `domain/memory`; here it is found out who reads. A place is private when nobody but the one who asks
 reads there: the terminal, the web page, a direct talk. Behind the API may be any number of people, whoever has the key,
@@ -60,15 +60,15 @@ class MemoryKeeper:
     meaning: BudgetedEmbedder = field(default_factory=BudgetedEmbedder)
     policy: Callable[[], RecallPolicy] = field(default=RecallPolicy)
     written: Callable[[AgentName, str], Awaitable[str]] | None = None
-    """What people have written about a principal, by its key, for an agent."""
+    """Loads what people wrote about a principal, by its key, for an agent."""
 
     def open(self, scope: CallScope) -> MemoryAccess:
         """The memory as this call may see and change it. Nothing is asked yet."""
         return _ScopedMemory(self, scope)
 
     def open_deeds(self, scope: CallScope) -> Deeds:
-        """What the agent did, as this call may see it: in rooms that all readers see, and in private all that was done
-        for the same person.
+        """Opens the agent's own actions, as this call may see them: in rooms that all readers see, and in private all
+        that was done for the same person.
         """
         return _ScopedMemory(self, scope)
 
@@ -79,8 +79,8 @@ class MemoryKeeper:
     async def recall(
         self, scope: CallScope, question: str, *, limit: int, before: datetime | None = None
     ) -> list[Memory]:
-        """What fits the question and may come up where it was asked, the best first. What came later than `before` is
-        left out: a turn that runs again finds what it found.
+        """Returns the memories that fit the question and may come up where it was asked, the best first. Memories later
+        than `before` are left out, so that a turn that runs again finds what it found.
         """
         known = await self.list_known(scope)
         known = [memory for memory in known if before is None or memory.created_at <= before]
@@ -185,7 +185,7 @@ class MemoryKeeper:
 
 
 def vector_collection(agent: AgentName, owner: str) -> str:
-    """What is searched at once: what one agent keeps of one owner."""
+    """Returns the name of the vector collection that is searched at once: one agent's memories of one owner."""
     return derive("shelf", agent, owner)
 
 

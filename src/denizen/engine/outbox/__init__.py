@@ -1,1 +1,1 @@
-"""What agents owe on platforms: planned when a turn ends, sent once each."""
+"""The outbox: deliveries that agents owe on platforms, planned when a turn ends, and sent once each."""

@@ -45,7 +45,7 @@ LOOK_AT = 100
 """How many of the oldest pieces are looked at first."""
 
 _AUDITED = frozenset({DeliveryKind.ANSWER, DeliveryKind.NOTICE, DeliveryKind.CARD})
-"""What stays posted; previews and signs are passing."""
+"""Deliveries that stay posted; previews and signs do not."""
 _OVER = frozenset({DeliveryState.WITHDRAWN, DeliveryState.FAILED})
 _ON_OTHERS = (DeliveryKind.REACTION, DeliveryKind.CARD_END)
 """They change a message that is there; to do it twice is to do it once."""
@@ -77,7 +77,7 @@ class DeliveryOutbox:
     # --- planning ----------------------------------------------------------------------------------------------------
 
     async def plan(self, opened: OpenTurn, shown: Sequence[Mapping[str, Any]] = ()) -> list[Delivery]:
-        """What the closed turn owes; nothing when its reply is not for a platform."""
+        """Plans the deliveries of the closed turn; none when its reply is not for a platform."""
         owed = opened.owed
         if owed is None:
             return []
@@ -228,7 +228,7 @@ class DeliveryOutbox:
         return begun if is_wanted else None
 
     async def _give_up(self, channel: Channel, delivery: Delivery, error: DenizenError) -> None:
-        """What is refused may be so for its cards, files or buttons; its words are what counts, and go out alone."""
+        """Sends the words alone: a message may be refused for its cards, files or buttons."""
         extra = {"agent": channel.agent, "turn": delivery.turn_id, "code": error.code, "why": error.explain()}
         content = delivery.content
         text = content.text or (NOT_SHOWN if delivery.position == 0 else "")

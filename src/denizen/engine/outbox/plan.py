@@ -1,6 +1,7 @@
-"""What people on a platform read about a turn that failed: one table from the family of the error to a sentence.
+"""Plans of platform messages: an answer cut to fit with pings, cards and files; a failure in a sentence; an
+announcement.
 
-Nothing of the inside is told; the reference finds the turn in the trace (`denizen trace`).
+Pure. A failure is told by the family of its error, without internals; its reference finds the turn in `denizen trace`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from denizen.ports.channel import Channel
 from denizen.ports.store import Store
 
 _FORM = re.compile(r"<(?:@[!&]?|#|a?:|t:|/)[^<>\n]+>")
-"""What reads differently when it comes back: a mention as a name, an emoji, a time."""
+"""Text that reads differently when it comes back: a mention as a name, an emoji, a time."""
 _CARD = "[embed:"
 _PAGE = 100
 _MAX_PAGES = 20

@@ -1,3 +1,11 @@
-"""What the model sees: `assemble.py` the system segments, `window.py` the history that fits, `notes.py` what only one
-turn shows and where it stands, `rhythm.py` for how long a provider is to keep it.
+"""The prompt of a turn: `gather.py` puts it together (step 4).
+
+system_prompt        the system prompt as segments, most stable first
+session_history      an assistant's own messages that fit the budget
+participant_prompt   a participant's prompt: the room as it was said
+room_transcript      closed blocks and tail of a room
+transcript_messages  a transcript as messages of a model
+notes                what only this turn shows: memories, talk around it, the subject
+caching              how long a provider's cache is worth keeping
+pictures             the pictures of the history
 """

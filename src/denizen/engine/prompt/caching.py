@@ -33,7 +33,7 @@ from denizen.ports.model import ModelRequest
 SHORT_S = 300.0
 LONG_S = 3600.0
 COLD_MEMORY, COLD_SHARE = 3, 0.65
-"""Of so many pauses so large a part has to be of some minutes, when all has to be written once more."""
+"""The number of pauses, and the share of them that must last minutes, when all has to be written once more."""
 
 
 def plan_keep_s(pauses_s: Sequence[float]) -> float:

@@ -1,6 +1,6 @@
-"""What foreign text a turn begins with: in its question, in the talk before it, in what is told around it.
+"""Step 4 of a turn: its prompt is put together from the agent as configured now, the talk before, and the question.
 
-What it reads later, `steps.py` adds. Which of it matters the gate decides. Called by `gather.py`.
+The taint that the turn begins with is found here too; `steps.py` adds what it reads later.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ SILENCE_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class TurnContext:
-    """What a turn works with, fixed when it begins: one generation, one agent, one model."""
+    """The context of a turn, fixed when it begins: one generation, one agent, one model."""
 
     turn: Turn
     generation: Generation
@@ -114,9 +114,9 @@ class TurnContext:
     max_output_tokens: int
     sampling: SamplingSettings
     voice: SpeakerNames | None = None
-    """Of a participant; it is kept from speaking for others."""
+    """Set for a participant, which is kept from speaking for others."""
     notes: tuple[PromptMessage, ...] = ()
-    """What only this turn shows (`prompt/notes`); those of a participant stand in its transcript already."""
+    """Notes that only this turn shows (`prompt/notes`); those of a participant stand in its transcript already."""
     keep_s: float = SHORT_S
     """How long its conversation is worth keeping in a provider's cache (`prompt/rhythm`)."""
     overdue: tuple[int, int] | None = None
@@ -127,7 +127,9 @@ class TurnContext:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What is known before anything is read. `is_supplied`: the client sent the history along, so none is kept here."""
+    """The facts known before anything is loaded. `is_supplied`: the client sent the history along, so none is kept
+    here.
+    """
 
     opened: OpenTurn
     generation: Generation
@@ -158,7 +160,7 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What was said before, then the message to answer; `notes` stand behind it for this turn alone."""
+    """The messages before, then the message to answer; `notes` stand behind it for this turn alone."""
 
     messages: list[PromptMessage]
     notes: list[PromptMessage]
@@ -176,7 +178,7 @@ async def gather_context(
     texts: BlockTextCache | None = None,
     keeper: MemoryKeeper | None = None,
 ) -> tuple[TurnContext, list[PromptMessage]]:
-    """What the turn works with, and its messages, of which the last is the one to answer. `texts` are the blocks of
+    """Gathers the turn's context and its messages, of which the last is the one to answer. `texts` are the blocks of
     transcripts that were read before; `keeper` is asked for what is remembered.
     """
     turn = opened.turn
@@ -344,7 +346,7 @@ async def _read_session(
 
 
 async def _load_around(store: Store, opened: OpenTurn, agent: Agent) -> list[PromptMessage]:
-    """What others said just before, for an agent that was not in it."""
+    """Loads what others said just before, for an agent that was not in the talk."""
     owed, trigger = opened.owed, opened.trigger
     if owed is None or not (owed.reply_to and trigger.meta.get("speaker") and agent.recent_messages):
         return []

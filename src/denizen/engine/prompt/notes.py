@@ -64,7 +64,7 @@ def insert_notes_before_cue(history: Sequence[PromptMessage], notes: Sequence[Pr
 
 
 MAX_CHARS = 300
-"""Of one message."""
+"""The limit of one message."""
 
 _ANSWERS = "What other agents have answered to this already; they are others, not you:"
 _SURROUNDINGS_HEAD = "What was said here just before the question, for your information:"
@@ -95,7 +95,7 @@ async def load_surroundings(
 
 
 async def load_answers(store: Store, owed: ReplyTarget, place: Place, *, limit: int) -> list[PromptMessage]:
-    """What other agents have answered to the same message already, as one message; at most `limit` posts."""
+    """Loads what other agents answered to the same message already, as one message; at most `limit` posts."""
     async with store.work(write=False) as work:
         room = place.thread or place.channel
         posts = await work.archive.list_posts(place.platform, room, after=owed.reply_to, limit=limit)

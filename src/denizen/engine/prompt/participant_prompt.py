@@ -169,7 +169,7 @@ def _asked_with(platform_id: str) -> str:
 
 
 def _within(budget: TranscriptBudget, room_tokens: int) -> TranscriptBudget:
-    """What the model cannot read is of no use."""
+    """Keeps the parts that the model can read."""
     room = max(room_tokens, 0)
     return replace(budget, total=min(budget.total, room), tail=min(budget.tail, room))
 
@@ -180,7 +180,7 @@ def _largest(agents: Iterable[Agent], own: TranscriptBudget) -> TranscriptBudget
 
 
 async def _unsaid(store: Store, scene: ParticipantTurn) -> frozenset[str]:
-    """What this turn, or the one that it supersedes, has posted already."""
+    """Finds posts of this turn, or of the one that it supersedes."""
     turns = [scene.turn.id]
     if scene.owed is not None and scene.owed.supersedes:
         turns.append(scene.owed.supersedes)

@@ -157,8 +157,8 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class TranscriptRequest:
-    """What is wanted of a room. `shared` is the largest budget of those who share its blocks, `own` that of the agent;
-    `question` is the post to answer, empty when it is none; `unsaid` are posts that count as not there.
+    """A request for a room's transcript. `shared` is the largest budget of those who share its blocks, `own` that of
+    the agent; `question` is the post to answer, empty when it is none; `unsaid` are posts that count as not there.
     """
 
     place: Place
@@ -174,7 +174,7 @@ class TranscriptRequest:
 
 @dataclass(frozen=True, slots=True)
 class RoomTranscript:
-    """What the agent sees: blocks of the parent, of the room itself, and the tail in order."""
+    """The transcript that an agent sees: blocks of the parent, of the room itself, and the tail in order."""
 
     parent: Sequence[ClosedBlock]
     blocks: Sequence[ClosedBlock]
@@ -229,7 +229,7 @@ async def measure_room_transcript(store: Store, asked: TranscriptRequest) -> tup
 
 
 async def load_past_transcript(store: Store, asked: TranscriptRequest) -> RoomTranscript:
-    """What was said up to the question, without blocks: for a turn that is looked at again."""
+    """Loads the talk up to the question, without blocks: for a turn that is looked at again."""
     async with store.work(write=False) as work:
         platform, room = asked.place.platform, asked.room
         posts, _ = await _page_back(work, platform, room, asked.own.total, before=asked.question)
@@ -262,7 +262,7 @@ def _split(lines: list[TranscriptLine], question: str) -> tuple[list[TranscriptL
 
 
 async def _posts_since(work: Work, asked: TranscriptRequest, after: str) -> tuple[Sequence[Post], bool]:
-    """What was said since the last block; True when that is more than the budget, and what is given only the newest."""
+    """Loads the posts since the last block; True when they are more than the budget, and only the newest are given."""
     posts: list[Post] = []
     left, start = asked.shared.total, after
     while start and left >= 0:
@@ -297,7 +297,7 @@ async def _page_back(
 
 
 async def _news(work: Work, asked: TranscriptRequest, own: Sequence[TranscriptBlock]) -> list[TranscriptLine]:
-    """What happened to posts in closed blocks since."""
+    """Loads the changes to posts of closed blocks since."""
     if not own:
         return []
     stretch = Stretch(asked.place.platform, asked.room, own[0].first, own[-1].last)

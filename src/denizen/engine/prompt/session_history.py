@@ -30,7 +30,7 @@ from denizen.engine.intake.opening import OpenTurn
 from denizen.ports.store import Store
 
 KEPT_SHARE = 0.5
-"""Of the budget, when the oldest groups go."""
+"""The share of the budget that stays filled when the oldest groups go."""
 
 LARGE_REQUEST_TOKENS = 40_000
 WORTH_TOKENS = 20_000
@@ -222,7 +222,7 @@ def _close(group: _Group) -> None:
 
 
 def _without_tools(messages: Iterable[PromptMessage]) -> list[PromptMessage]:
-    """Of a message that called, only its words; what it thought belongs to its calls."""
+    """Leaves only the words of a message with calls; its reasoning belongs to the calls."""
     kept: list[PromptMessage] = []
     for message in messages:
         if not any(isinstance(part, ToolCallPart | ToolResultPart) for part in message.parts):

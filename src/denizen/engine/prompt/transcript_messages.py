@@ -51,7 +51,7 @@ class TranscriptStyle:
 
 
 def line_words(line: TranscriptLine) -> str:
-    """What was said, without who said it."""
+    """Returns the words of a line without its speaker."""
     return line.text.removeprefix(f"{line.name}: ")
 
 
@@ -100,7 +100,7 @@ def _as_turns(
     own: str,
     manner: TranscriptStyle,
 ) -> list[PromptMessage]:
-    """What the agent said itself without its name, as its own; it never ends with that."""
+    """Puts the agent's own lines into messages of its own, without its name; the list never ends with one."""
     messages = [each for lines in blocks for each in _turns(lines, own, manner, "block", Stability.FOREVER)]
     for place, run in enumerate(runs):
         messages += _turns(run, own, manner, "tail", Stability.SESSION if place == len(runs) - 1 else Stability.TURN)

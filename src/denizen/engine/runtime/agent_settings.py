@@ -33,7 +33,7 @@ from denizen.ports.model import Models
 from denizen.ports.store import Store, Work
 
 KEPT_S = 60.0
-"""Inventory 2.1, `agent-config:active`."""
+"""The key of the active set in the store."""
 
 _log = logging.getLogger("denizen.assistant")
 

@@ -40,7 +40,7 @@ PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What verifying found: where the log ends, and what is wrong with it, in one sentence, or nothing."""
+    """The result of verifying the log: where the log ends, and what is wrong with it, in one sentence, or nothing."""
 
     head: AuditHead
     fault: str = ""
@@ -162,7 +162,7 @@ def approval_event(approval: Approval, now: datetime) -> AuditEvent:
 
 
 def review_event(proposal: Proposal, content: str, by: Principal, now: datetime) -> AuditEvent:
-    """What somebody decided about a proposed answer; `content` is the file that it became."""
+    """Returns the event of a decision about a proposed answer; `content` is the file that it became."""
     details: dict[str, Json] = {
         "status": proposal.status.value,
         "author": proposal.author,

@@ -1,5 +1,5 @@
-"""What people chose with commands, and what holds because of it: who answers in a conversation, with which model, and
-from when on an agent knows it. Kept among the user settings of the store.
+"""Choices that people made with commands: who answers in a conversation, with which model, and from when on the agent
+knows it. Stored among the user settings.
 
 Set by `engine/commands`; read where turns are opened and where earlier talk is loaded.
 """

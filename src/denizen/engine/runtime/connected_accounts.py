@@ -1,4 +1,4 @@
-"""The accounts that are connected now, for whoever has to act through one.
+"""The accounts that are connected now, and actions on a platform through one of them, in the name of an asker.
 
 The one who runs an account adds it when it is ready and removes it when it is gone; nothing here waits or connects.
 """

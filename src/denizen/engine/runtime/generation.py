@@ -60,7 +60,7 @@ class Generation:
     archive: ArchivePolicy = field(default_factory=ArchivePolicy)
     commands: tuple[CustomCommand, ...] = ()
     programs: Toolset | None = None
-    """What configured commands run; none of `toolsets`, so that no model can ask for it."""
+    """The programs of configured commands; none of `toolsets`, so that no model can call them."""
     budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
     recall: RecallPolicy = field(default_factory=RecallPolicy)
     embedder: Embedder | None = None

@@ -1,5 +1,6 @@
-"""What the owner configured about tools: tiers, rules, modes, roles, rate limits, destinations, taint and the observer.
-Data and matching only.
+"""The owner's policy about tools: tiers, rules, modes, roles, rate limits, destinations, taint and the observer.
+
+Data and matching only; `explain_policy` says in words how a tool comes to run. `gate/decision.py` decides by it.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class GatePolicy:
         return next((rule for rule in self.rules if rule.matches(call, scope)), None)
 
     def find_roles(self, tool: str) -> frozenset[str]:
-        """Of which the asker must have one; empty for a tool that demands none."""
+        """Returns the roles of which the asker must have one; empty for a tool that demands none."""
         return _first(self.roles, tool) or frozenset()
 
     def find_rate_limit(self, tool: str) -> RateLimit | None:

@@ -77,7 +77,7 @@ class BackgroundSummaries:
             _log.warning("summary not begun: %s", error.message, extra={"session": session})
 
     def _may_write(self, agent: Agent) -> bool:
-        """What nobody has asked for is not asked of a small model: it takes minutes, and the next answer waits."""
+        """Whether this model may write a summary unasked: a small one takes minutes, while the next answer waits."""
         if agent.summaries.enabled is not None:
             return agent.summaries.enabled
         return not choose_summary_model(self._runtime.current.models, agent).capabilities.small

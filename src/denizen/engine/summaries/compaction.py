@@ -37,7 +37,7 @@ from denizen.ports.model import Model
 from denizen.ports.store import Work
 
 MIN_MESSAGES = 4
-"""Of people and the agent, behind the last summary; less is not worth it."""
+"""The fewest messages behind the last summary that are worth compacting."""
 
 OPEN_TURNS = 10_000
 
@@ -46,8 +46,8 @@ _log = logging.getLogger("denizen.compaction")
 
 @dataclass(frozen=True, slots=True)
 class CompactionReport:
-    """What was done. `messages_before` counts those with words, of people and the agent; of these `left_out`, the
-    oldest, are not in the summary. Tokens are estimates of what a model is sent.
+    """The result of a compaction. `messages_before` counts those with words, of people and the agent; of these
+    `left_out`, the oldest, are not in the summary. Tokens are estimates of what a model is sent.
     """
 
     summary: Summary

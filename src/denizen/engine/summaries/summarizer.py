@@ -33,10 +33,10 @@ MAX_MESSAGES = 2000
 """Only the newest ones of a stretch are read."""
 
 MAX_OUTPUT_TOKENS = 1500
-"""Of one request: room for a model that thinks first."""
+"""The limit of one request, with room for a model that thinks first."""
 MAX_PIECE_TOKENS = 24_000
 MAX_PIECES = 8
-"""What would take more requests is left out, oldest first."""
+"""The most requests of one summary; further messages are left out, oldest first."""
 
 SHARE_OF_WINDOW = 0.7
 """Tokens are estimated, and for code and many languages the estimate is low."""
@@ -71,15 +71,15 @@ class SummaryWriter:
 
     @property
     def limit_chars(self) -> int:
-        """Of a summary."""
+        """The limit of a summary's text."""
         tokens = min(self.agent.limits.max_history_tokens, self.model.capabilities.context_tokens)
         return min(max(tokens * CHARS_PER_TOKEN // SHARE_OF_HISTORY, MIN_CHARS), MAX_CHARS)
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRange:
-    """What is summed up: the messages from sequence `first` to `last` as they were read, together with the earlier
-    summaries `merged`. `known` are all that the session has.
+    """A range of a session to sum up: the messages from sequence `first` to `last` as they were read, together with the
+    earlier summaries `merged`. `known` are all that the session has.
     """
 
     session: Session

@@ -1,4 +1,4 @@
-"""Which tools stand in a prompt when an agent has more than fit. Pure.
+"""The tools in effect for a step: those the agent may use, and the choice of them when it has more than fit.
 
 The rule: pinned ones first, then those that were chosen for this session before, then the best matches of the question,
 in the order in which the agent has them; the last place is `find_tools`, by which a model gets at the others. A session
@@ -99,8 +99,8 @@ def select_tools(
 def list_found_tools(
     specs: Sequence[ToolSpec], calls: Iterable[ToolCallPart], offered: Collection[str]
 ) -> tuple[str, ...]:
-    """What the calls of `find_tools` in a turn have brought, the newest FOUND_IN_ALL, oldest first. Told from the calls
-    alone, so that a turn which is taken up again finds the same.
+    """Lists the tools that the calls of `find_tools` in a turn found, the newest FOUND_IN_ALL, oldest first. Told from
+    the calls alone, so that a turn which is taken up again finds the same.
     """
     found: dict[str, None] = {}
     for call in calls:
@@ -146,7 +146,7 @@ class FindTools:
 
 
 class SessionSelections:
-    """What was chosen for each session, for as long as the process lives: the provider's cache lives shorter."""
+    """The tools chosen for each session, for as long as the process lives: the provider's cache lives shorter."""
 
     def __init__(self) -> None:
         self._of_sessions: dict[SessionId, tuple[str, ...]] = {}
@@ -199,7 +199,9 @@ async def list_all(toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
 
 
 async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, BoundTool]:
-    """What the agent may use, in its own order of patterns. A `listed_only` tool must be named in full."""
+    """Lists the tools that the agent may use, in the order of its patterns. A `listed_only` tool must be
+    named in full.
+    """
     everything = await list_all(toolsets)
     found: dict[str, BoundTool] = {}
     for pattern in agent.tools:
@@ -211,7 +213,7 @@ async def list_allowed(agent: Agent, toolsets: Iterable[Toolset]) -> dict[str, B
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """What a turn needs of the tools: `words` are what is asked, `kept` what its session was offered before, `calls`
+    """A turn's request for tools: `words` are what is asked, `kept` what its session was offered before, `calls`
     the calls of this turn so far. `limit` 0 is that of the agent. Without `finder` the others cannot be looked up.
     """
 
@@ -246,7 +248,7 @@ async def resolve_tools(agent: Agent, toolsets: Iterable[Toolset], wish: ToolReq
 
 
 async def count_most_tokens(agent: Agent, toolsets: Iterable[Toolset]) -> int:
-    """What the tools take of a prompt at most, whichever are chosen; by the shared estimate."""
+    """Estimates the most tokens that tools take of a prompt, whichever are chosen."""
     sizes = sorted(
         (count_tool_tokens(tool.spec) for tool in (await list_allowed(agent, toolsets)).values()), reverse=True
     )
@@ -255,7 +257,7 @@ async def count_most_tokens(agent: Agent, toolsets: Iterable[Toolset]) -> int:
 
 class NestedCalls:
     """Calls that a skill makes from within a skill: of the agent's own tools only, through the same gate, with the
-    strictest tier of the chain and what was read on the way (VW1, inventory V23).
+    strictest tier of the chain and what was read on the way.
     """
 
     def __init__(self, runtime: Runtime, gate: ToolExecutor) -> None:
@@ -286,7 +288,9 @@ class NestedCalls:
 
 
 def chain_taint(chain: Sequence[str], tools: Mapping[str, BoundTool]) -> frozenset[Taint]:
-    """What the tools of the chain may have read before they called; one that has vanished since may be anything."""
+    """Returns the taint of what the tools of the chain may have read before they called; one that has vanished since
+    may be anything.
+    """
     return frozenset(label for name in chain for label in (tools[name].spec.reads if name in tools else [Taint.TOOL]))
 
 
