@@ -26,8 +26,8 @@ MAX_NESTING = 4
 
 BOUNDARIES: Mapping[str, str] = MappingProxyType(
     {
-        "src/denizen/engine/turn.py::Turns._live": "turn: an unknown fault fails this turn, not its lane",
-        "src/denizen/engine/turn.py::Turns._close_somehow": "turn: it ends even when its steps cannot be written",
+        "src/denizen/engine/turn.py::TurnRunner._live": "turn: an unknown fault fails this turn, not its lane",
+        "src/denizen/engine/turn.py::TurnRunner._close_somehow": "turn: it ends even when its steps cannot be written",
         "src/denizen/app/reload.py::Reloader.reload_and_tell": "job: a fault in a reload must not end the server",
         "src/denizen/engine/gate/decision.py::PolicyEngine.judge": "gate: whatever fails inside denies (inventory V20)",
         "src/denizen/engine/gate/executor.py::_run_tool": "skill call: a fault in a tool is a result with a reference",
@@ -42,7 +42,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType(
         "src/denizen/engine/resident/typed.py::TypedCommands._run": "command: a fault is a reply with a reference",
         "src/denizen/engine/resident/resident.py::Resident._answer": "message: a fault is a reply with a reference",
         "src/denizen/engine/resident/errands.py::run_errand": "job: a fault in it ends neither account nor neighbours",
-        "src/denizen/engine/outbox/outbox.py::Outbox._send": "delivery: a fault fails this piece only",
+        "src/denizen/engine/outbox/outbox.py::DeliveryOutbox._send": "delivery: a fault fails this piece only",
         "src/denizen/app/skills/shelf.py::load_skill": "skill: a fault in its code leaves out this skill only",
         "src/denizen/app/accounts.py::Accounts._live": "account: a fault ends its connection only",
         "src/denizen/adapters/mcp/server.py::McpServer._live": "server: a fault ends its connection only",

@@ -67,7 +67,7 @@ def test_help_imports_no_command() -> None:
     assert {name for name in modules if name.startswith("denizen.cli.")} == {
         "denizen.cli.main",
         "denizen.cli.exit_codes",
-        "denizen.cli.screen",
+        "denizen.cli.terminal",
     }
 
 

@@ -8,8 +8,8 @@ from base64 import b64encode
 import pytest
 from rich.console import Console
 
-from denizen.cli.ask import Printer
-from denizen.cli.chat import View
+from denizen.cli.ask import AnswerPrinter
+from denizen.cli.chat import TurnView
 from denizen.domain.events import ReasoningAdded, TextAdded, TurnFinished
 from denizen.domain.ids import TurnId
 from denizen.domain.turn import TurnStatus
@@ -22,7 +22,7 @@ END = TurnFinished(TurnId("t"), TurnStatus.DONE, "A rose.", "", "", Usage(), ima
 @pytest.mark.proves("C25-reasoning", "C25")
 def test_a_chat_shows_reasoning_dimmed_on_lines_of_its_own_and_tells_of_pictures() -> None:
     out = io.StringIO()
-    view = View(Console(file=out, force_terminal=True, highlight=False, width=80))
+    view = TurnView(Console(file=out, force_terminal=True, highlight=False, width=80))
     for event in (ReasoningAdded("Ana "), ReasoningAdded("asks.\x1b[2J"), TextAdded("A rose."), END):
         view.show(event)
     text = out.getvalue()
@@ -32,7 +32,7 @@ def test_a_chat_shows_reasoning_dimmed_on_lines_of_its_own_and_tells_of_pictures
 
 @pytest.mark.proves("C25-reasoning")
 def test_ask_prints_reasoning_beside_the_answer_never_in_it(capsys: pytest.CaptureFixture[str]) -> None:
-    printer = Printer(live=True, as_json=False)
+    printer = AnswerPrinter(live=True, as_json=False)
     for event in (ReasoningAdded("Ana asks."), TextAdded("A rose.")):
         printer.show(event)
     assert printer.finish(END) == 0

@@ -8,7 +8,7 @@ import signal
 import anyio
 import pytest
 
-from denizen.cli.interrupt import stoppable
+from denizen.cli.terminal import stoppable
 from denizen.domain.errors import Unavailable
 
 pytestmark = pytest.mark.anyio

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from denizen.app.build import LOCAL, Opening, open_denizen
-from denizen.cli.ask import Printer
-from denizen.cli.chat import View
+from denizen.cli.ask import AnswerPrinter
+from denizen.cli.chat import TurnView
 from denizen.cli.main import run
-from denizen.cli.screen import printable, printable_json
+from denizen.cli.terminal import printable, printable_json
 from denizen.cli.trace import command as trace
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
@@ -65,7 +65,7 @@ def test_json_for_a_terminal_reads_back_as_it_was() -> None:
 def test_ask_prints_no_control_sequences(
     capsys: pytest.CaptureFixture[str], end: TurnFinished, live: bool, as_json: bool
 ) -> None:
-    printer = Printer(live=live, as_json=as_json)
+    printer = AnswerPrinter(live=live, as_json=as_json)
     for event in EVENTS:
         printer.show(event)
     printer.finish(end)
@@ -77,7 +77,7 @@ def test_ask_prints_no_control_sequences(
 
 def test_an_answer_that_was_changed_by_checking_it_is_shown_once_more(capsys: pytest.CaptureFixture[str]) -> None:
     for text, again in (("So it is [docs/a.md:1].", True), ("So it is.", False)):
-        printer = Printer(live=True, as_json=False)
+        printer = AnswerPrinter(live=True, as_json=False)
         printer.show(TextAdded("Let me look."))
         printer.show(TextAdded("", retract=True))
         printer.show(TextAdded(text))
@@ -88,7 +88,7 @@ def test_an_answer_that_was_changed_by_checking_it_is_shown_once_more(capsys: py
 @pytest.mark.parametrize("end", [DONE, FAILED])
 def test_chat_prints_no_control_sequences(end: TurnFinished) -> None:
     screen = io.StringIO()
-    view = View(Console(file=screen, force_terminal=False, width=200))
+    view = TurnView(Console(file=screen, force_terminal=False, width=200))
     for event in (*EVENTS, end):
         view.show(event)
     assert is_tame(screen.getvalue())

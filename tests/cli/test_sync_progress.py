@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from denizen.cli.sync_progress import Lines
+from denizen.cli.sync_progress import ProgressLines
 from denizen.ports.source import Progress
 
 
 def test_what_takes_long_is_told_by_tenths_and_what_is_quick_not_at_all() -> None:
     said: list[str] = []
-    lines = Lines(said.append)
+    lines = ProgressLines(said.append)
     for done in range(0, 2000, 50):
         lines.draw({"big": Progress("keeping files", done, 2000)})
     lines.draw({"big": Progress("read", 2000, 2000), "small": Progress("read", 3, 3)})
@@ -17,7 +17,7 @@ def test_what_takes_long_is_told_by_tenths_and_what_is_quick_not_at_all() -> Non
 
 def test_each_stage_and_each_source_counts_by_itself_and_percents_are_told_as_such() -> None:
     said: list[str] = []
-    lines = Lines(said.append)
+    lines = ProgressLines(said.append)
     for stage in ("receiving objects", "keeping files"):
         for percent in (0, 35, 39, 71):
             lines.draw({"a": Progress(stage, percent, 100), "b": Progress("looking")})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 from denizen.domain.agent_settings import FIELDS
 from denizen.domain.errors import InvalidInput
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from denizen.domain.json import Json
 
 AS_CONFIGURED = ""
-"""What is written for a value to have the configured one back."""
+"""The value that sets a field back to the configured one."""
 
 
 @click.group(invoke_without_command=True)
@@ -128,18 +128,18 @@ async def _show(denizen: Denizen, name: str, *, as_json: bool) -> None:
     active = await denizen.assistant.load_active(whose)
     config = asdict(config_to_wire(agent, active, in_full=True))
     if as_json:
-        say(printable_json(config))
+        echo(printable_json(config))
         return
     sets = await denizen.assistant.list_sets(whose)
     said = f"the set {active.name} lies over the configuration" if active and active.chosen.names else "as configured"
-    say(f"{name}: {said}")
+    echo(f"{name}: {said}")
     for field in FIELDS:
         value = config[field]
         told = "-" if value is None else value if isinstance(value, str) else json.dumps(value)
-        say(f"  {field:<21} {told}{'  (set)' if field in config['changed'] else ''}")
+        echo(f"  {field:<21} {told}{'  (set)' if field in config['changed'] else ''}")
     others = [each.name for each in sets if not each.is_active]
     if others:
-        say(f"other sets: {', '.join(others)}; --use lets one hold")
+        echo(f"other sets: {', '.join(others)}; --use lets one hold")
 
 
 def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 from denizen.domain.approval import (
     Approval,
     ApprovalChoice,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def command() -> None:
-    """What waits for somebody's word: list it, approve it, deny it. Whoever has a shell here may decide everything."""
+    """Calls that wait for a decision: list, approve or deny them. Whoever has a shell here may decide everything."""
 
 
 @command.command("list")
@@ -34,7 +34,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as GET /api/approvals gives them.")
 @click.pass_obj
 def list_command(home: Path, *, everything: bool, as_json: bool) -> None:
-    """What waits, the newest first."""
+    """List the calls that wait, the newest first."""
     anyio.run(_list, home, everything, as_json)
 
 
@@ -68,9 +68,9 @@ async def _list(home: Path, everything: bool, as_json: bool) -> None:  # noqa: F
             click.echo(printable_json(asdict(approval_to_wire(approval, LOCAL))))
         return
     if not found:
-        say("Nothing waits for approval." if not everything else "Nothing has waited for approval yet.")
+        echo("Nothing waits for approval." if not everything else "Nothing has waited for approval yet.")
     for approval in found:
-        say("\n".join(_lines(approval)))
+        echo("\n".join(_lines(approval)))
 
 
 def _lines(approval: Approval) -> list[str]:
@@ -94,7 +94,7 @@ async def _decide(home: Path, name: str, choice: ApprovalChoice, reason: str) ->
     wished = ApprovalStatus.DENIED if choice is ApprovalChoice.DENY else ApprovalStatus.APPROVED
     if ruling.outcome is VoteOutcome.OVER and ruling.approval.status is not wished:
         raise Conflict(ruling.text, code="approval_over", fix="A decision is not changed; ask the agent again.")
-    say(ruling.text)
+    echo(ruling.text)
 
 
 async def _find(denizen: Denizen, name: str) -> str:

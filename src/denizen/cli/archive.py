@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
@@ -49,7 +49,7 @@ def forget(home: Path, user: str) -> None:
 
     async def act(denizen: Denizen) -> None:
         privacy = denizen.community.household.privacy
-        say(f"Forgotten: {(await privacy.forget(PLATFORM, _id(user))).posts} posts.")
+        echo(f"Forgotten: {(await privacy.forget(PLATFORM, _id(user))).posts} posts.")
 
     anyio.run(_with, home, act)
 
@@ -75,7 +75,7 @@ def opt_out(home: Path, kind: str, key: str) -> None:
             case _:
                 await privacy.opt_out_role(PLATFORM, _id(key))
                 gone = 0
-        say(f"Opted out. Deleted: {gone} posts.")
+        echo(f"Opted out. Deleted: {gone} posts.")
 
     anyio.run(_with, home, act)
 
@@ -91,7 +91,7 @@ def opt_in(home: Path, kind: str, key: str) -> None:
         privacy = denizen.community.privacy
         ways = {"user": privacy.opt_in_user, "channel": privacy.opt_in_channel, "role": privacy.opt_in_role}
         await ways[kind](PLATFORM, _id(key))
-        say("Opted in.")
+        echo("Opted in.")
 
     anyio.run(_with, home, act)
 
@@ -115,18 +115,18 @@ async def _status(denizen: Denizen) -> None:
     community = denizen.community
     found = await load_status(denizen.services.store, community.mirror, community.meaning, PLATFORM)
     if not found.is_enabled:
-        say("The archive is switched off (archive.enabled).")
+        echo("The archive is switched off (archive.enabled).")
     done = sum(room.is_complete for room in found.rooms)
-    say(f"{found.posts} posts in {len(found.rooms)} rooms; {done} rooms are fetched to their beginning or limit")
-    say(f"{found.meant} posts are found by meaning too")
+    echo(f"{found.posts} posts in {len(found.rooms)} rooms; {done} rooms are fetched to their beginning or limit")
+    echo(f"{found.meant} posts are found by meaning too")
     for room in found.rooms[:SHOWN_ROOMS]:
-        say(f"  #{room.name}: {room.fetched} older posts fetched{'' if room.is_complete else ', not complete'}")
+        echo(f"  #{room.name}: {room.fetched} older posts fetched{'' if room.is_complete else ', not complete'}")
     if len(found.rooms) > SHOWN_ROOMS:
-        say(f"  and {len(found.rooms) - SHOWN_ROOMS} more")
+        echo(f"  and {len(found.rooms) - SHOWN_ROOMS} more")
     out = found.opt_outs
-    say(f"opted out: {len(out.users)} users, {len(out.channels)} channels, {len(out.roles)} roles")
+    echo(f"opted out: {len(out.users)} users, {len(out.channels)} channels, {len(out.roles)} roles")
 
 
 async def _rebuild(denizen: Denizen) -> None:
     await denizen.community.backfiller.restart(PLATFORM)
-    say("Everything is fetched anew at the next start of `denizen run`.")
+    echo("Everything is fetched anew at the next start of `denizen run`.")

@@ -13,11 +13,10 @@ import anyio
 import click
 
 from denizen.app.choice import ModelChoice
-from denizen.cli.asking import Asking, asking, can_ask
+from denizen.cli.approval_prompt import ApprovalPrompt, can_prompt, prompt_for_approvals
 from denizen.cli.exit_codes import DONE, INTERRUPTED, exit_code
-from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
-from denizen.cli.screen import IN_THE_END, describe_picture, printable, printable_json, say
+from denizen.cli.terminal import IN_THE_END, describe_picture, echo, printable, printable_json, stoppable
 from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput
@@ -54,16 +53,16 @@ def command(
     git diff | denizen ask "Summarise this change"
     denizen ask --base-url http://127.0.0.1:9100/v1 --model tiny "hello"
     """
-    question = read_question(text)
+    question = read_ask_request(text)
     live = False if as_json else sys.stdout.isatty() if stream is None else stream
-    request = Question(question, agent, session, choice)
+    request = AskRequest(question, agent, session, choice)
     # Without uvloop: one turn is not worth importing it.
-    return anyio.run(_ask, home, request, Printer(live=live, as_json=as_json))
+    return anyio.run(_ask, home, request, AnswerPrinter(live=live, as_json=as_json))
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What was asked, of whom, on which model."""
+class AskRequest:
+    """A question to an agent, and the model for it."""
 
     text: str
     agent: str
@@ -79,11 +78,11 @@ class Question:
             author=Author(principal.id, principal.name),
             parts=(TextPart(self.text),),
             platform_id=fresh("ask"),
-            reach=AskerReach.WATCHER if can_ask() else AskerReach.NOBODY,
+            reach=AskerReach.WATCHER if can_prompt() else AskerReach.NOBODY,
         )
 
 
-def read_question(words: tuple[str, ...]) -> str:
+def read_ask_request(words: tuple[str, ...]) -> str:
     """The words of the command line, and standard input where they ask for it. Raises InvalidInput for none."""
     parts = [" ".join(word for word in words if word != "-")]
     if not sys.stdin.isatty() and (not words or "-" in words):
@@ -94,21 +93,21 @@ def read_question(words: tuple[str, ...]) -> str:
     return question
 
 
-async def _ask(home: Path, question: Question, printer: Printer) -> int:
+async def _ask(home: Path, question: AskRequest, printer: AnswerPrinter) -> int:
     from denizen.app.build import LOCAL, Opening, open_denizen
-    from denizen.cli.progress import show_progress
+    from denizen.cli.terminal import show_weights_progress
 
-    async with open_denizen(home, Opening(question.choice, report=show_progress)) as denizen:
+    async with open_denizen(home, Opening(question.choice, report=show_weights_progress)) as denizen:
         denizen.require_terminal()
         inbound = question.inbound(LOCAL)
         turns = denizen.turns
-        async with asking(turns.approvals, LOCAL) as people:
+        async with prompt_for_approvals(turns.approvals, LOCAL) as people:
             return await stoppable(
                 lambda: _show(turns.stream(inbound), printer, people), lambda: turns.cancel_message(inbound)
             )
 
 
-async def _show(events: AsyncGenerator[TurnEvent], printer: Printer, people: Asking) -> int:
+async def _show(events: AsyncGenerator[TurnEvent], printer: AnswerPrinter, people: ApprovalPrompt) -> int:
     async with aclosing(events):
         async for event in events:
             people.take(event)
@@ -118,7 +117,7 @@ async def _show(events: AsyncGenerator[TurnEvent], printer: Printer, people: Ask
     return INTERRUPTED
 
 
-class Printer:
+class AnswerPrinter:
     """The answer to standard output, what the agent does to standard error.
 
     `live` prints text as it grows; words before a tool call are then printed too, on lines of their own.
@@ -136,7 +135,7 @@ class Printer:
         match event:
             case TextAdded() if self._live and event.text:
                 self._end_reasoning()
-                say(event.text, nl=False)
+                echo(event.text, nl=False)
                 self._said += event.text
                 self._line_open = not event.text.endswith("\n")
             case TextAdded(retract=True):
@@ -163,17 +162,17 @@ class Printer:
         if self._as_json:
             click.echo(printable_json(_as_json(event)))
         elif event.reply and not self._live:
-            say(event.reply)
+            echo(event.reply)
         elif event.reply and self._said.strip() not in ("", event.reply):
-            say(f"\n{IN_THE_END}\n{event.reply}")
+            echo(f"\n{IN_THE_END}\n{event.reply}")
         if event.status is TurnStatus.DONE:
             return DONE
         if event.status is TurnStatus.CANCELLED:
-            say(event.failure, err=True)
+            echo(event.failure, err=True)
             return INTERRUPTED
-        say(f"error: {event.failure}", err=True)
+        echo(f"error: {event.failure}", err=True)
         if event.failure_fix:
-            say(f"fix: {event.failure_fix}", err=True)
+            echo(f"fix: {event.failure_fix}", err=True)
         return exit_code(event.failure_family)
 
     def _end_reasoning(self) -> None:
@@ -184,7 +183,7 @@ class Printer:
     def _aside(self, text: str) -> None:
         self._end_reasoning()
         self._end_line()
-        say(f"[{text}]", err=True)
+        echo(f"[{text}]", err=True)
 
     def _end_line(self) -> None:
         if self._line_open:

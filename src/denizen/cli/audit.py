@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import anyio
 import click
 
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 from denizen.domain.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def show(home: Path, count: int) -> None:
             head = await work.audit.head()
             entries = await work.audit.list_entries(after=max(head.number - count, 0), limit=count)
         for entry in entries:
-            say(_line(entry))
+            echo(_line(entry))
         if not entries:
-            say("The audit log is empty.")
+            echo("The audit log is empty.")
 
     anyio.run(_with, home, act)
 
@@ -66,7 +66,7 @@ def verify(home: Path, noted: str) -> None:
         found = await verify_log(denizen.services.store, noted=noted)
         if found.fault:
             raise click.ClickException(f"The audit log is not what was written. {found.fault}")
-        say(f"{found.head.number} entries, nothing was changed. The newest digest: {found.head.digest}")
+        echo(f"{found.head.number} entries, nothing was changed. The newest digest: {found.head.digest}")
 
     anyio.run(_with, home, act)
 

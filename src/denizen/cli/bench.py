@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import anyio
 import click
 
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
     from denizen.testing.security.dojo_bench import DojoBench
@@ -51,7 +51,7 @@ class _Progress:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """What the gate warns of is what is being tried."""
+    """Silences the gate's warnings: the benchmark provokes them."""
     log = logging.getLogger("denizen.gate")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -100,7 +100,7 @@ def security(
     if as_json:
         click.echo(json.dumps(to_json(report)))
     else:
-        say(to_markdown(report) if markdown else to_text(report), nl=not markdown)
+        echo(to_markdown(report) if markdown else to_text(report), nl=not markdown)
     if not report.is_held:
         context.exit(NOT_HELD)
 
@@ -134,6 +134,6 @@ def _open_dojo(suites: tuple[str, ...], every: int, *, is_needed: bool) -> DojoB
     except NeedsAttention as missing:
         if is_needed:
             raise
-        say(f"Without AgentDojo: {missing.explain()}", err=True)
+        echo(f"Without AgentDojo: {missing.explain()}", err=True)
         return None
     return DojoBench(dojo, Plan(suites, every=every))

@@ -13,11 +13,10 @@ import anyio
 import click
 
 from denizen.app.choice import ModelChoice
-from denizen.cli.asking import asking, can_ask
+from denizen.cli.approval_prompt import can_prompt, prompt_for_approvals
 from denizen.cli.exit_codes import DONE
-from denizen.cli.interrupt import stoppable
 from denizen.cli.options import model_options
-from denizen.cli.screen import IN_THE_END, describe_picture, printable
+from denizen.cli.terminal import IN_THE_END, describe_picture, printable, stoppable
 from denizen.domain.approval import AskerReach
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
@@ -64,12 +63,12 @@ async def _chat(home: Path, agent: str, session: str, choice: ModelChoice) -> in
     from rich.console import Console
 
     from denizen.app.build import Opening, open_denizen
-    from denizen.cli.progress import show_progress
+    from denizen.cli.terminal import show_weights_progress
 
     console = Console(highlight=False)
-    async with open_denizen(home, Opening(choice, report=show_progress)) as denizen:
+    async with open_denizen(home, Opening(choice, report=show_weights_progress)) as denizen:
         denizen.require_terminal()
-        chat = Chat(denizen, console, agent=denizen.queries.get_agent(agent).name, session=session)
+        chat = TerminalChat(denizen, console, agent=denizen.queries.get_agent(agent).name, session=session)
         console.print(f"[bold]{chat.agent}[/] on {chat.describe_model()}. /help lists the commands.")
         read = _reader(home, console)
         while (line := await read()) is not None:
@@ -98,7 +97,7 @@ def _reader(home: Path, console: Console) -> Read:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import FileHistory
 
-    prompt: PromptSession[str] = PromptSession(history=FileHistory(str(own_file(home / "chat_history"))))
+    prompt: PromptSession[str] = PromptSession(history=FileHistory(str(private_file(home / "chat_history"))))
 
     async def read_terminal() -> str | None:
         try:
@@ -111,14 +110,14 @@ def _reader(home: Path, console: Console) -> Read:
     return read_terminal
 
 
-def own_file(file: Path) -> Path:
+def private_file(file: Path) -> Path:
     """The file, made when it is not there; what somebody typed is for nobody else to read."""
     file.touch(mode=0o600)
     file.chmod(0o600)
     return file
 
 
-class Chat:
+class TerminalChat:
     """One conversation in the terminal and its few commands."""
 
     def __init__(self, denizen: Denizen, console: Console, *, agent: str, session: str) -> None:
@@ -231,21 +230,24 @@ class Chat:
             platform_id=fresh("chat"),
             model=self._model,
             new_session=self._fresh,
-            reach=AskerReach.WATCHER if can_ask() else AskerReach.NOBODY,
+            reach=AskerReach.WATCHER if can_prompt() else AskerReach.NOBODY,
         )
         self._fresh = False
         await stoppable(lambda: self._show(inbound), lambda: self._denizen.turns.cancel_message(inbound))
 
     async def _show(self, inbound: InboundMessage) -> None:
-        view = View(self._console)
+        view = TurnView(self._console)
         turns = self._denizen.turns
-        async with asking(turns.approvals, inbound.principal) as people, aclosing(turns.stream(inbound)) as events:
+        async with (
+            prompt_for_approvals(turns.approvals, inbound.principal) as people,
+            aclosing(turns.stream(inbound)) as events,
+        ):
             async for event in events:
                 view.show(event)
                 people.take(event)
 
 
-class View:
+class TurnView:
     """A turn on the screen: text as it comes, tool calls as dim lines, the end."""
 
     def __init__(self, console: Console) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
@@ -33,15 +33,15 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each passage, a line each.")
 @click.pass_obj
 def search(home: Path, query: str, sources: tuple[str, ...], limit: int, *, as_json: bool) -> None:
-    """What agents find for a question: passages with path and lines, the best first."""
+    """Search the documents as agents do: passages with path and lines, the best first."""
 
     async def act(denizen: Denizen) -> None:
         await index_documents(denizen)
         found = await denizen.knowledge.search(query, sources=sources, limit=limit)
         for each in found:
-            say(printable_json(_fields(each)) if as_json else _shown(each))
+            echo(printable_json(_fields(each)) if as_json else _shown(each))
         if not found and not as_json:
-            say("Nothing was found." if (await denizen.knowledge.indexing.size()).passages else NOTHING_READ)
+            echo("Nothing was found." if (await denizen.knowledge.indexing.size()).passages else NOTHING_READ)
 
     _run(home, act)
 
@@ -62,30 +62,30 @@ NOTHING_READ = "Nothing was read yet. `denizen sources add` and `denizen sources
 
 async def index_documents(denizen: Denizen) -> None:
     """The words of what is new in the snapshot, with a bar."""
-    from denizen.cli.sync_progress import show_progress
+    from denizen.cli.sync_progress import show_sync_progress
     from denizen.engine.knowledge.index import INDEX
 
     told: dict[str, Progress] = {}
-    async with show_progress(lambda: told):
+    async with show_sync_progress(lambda: told):
         await denizen.knowledge.indexing.catch_up(lambda progress: told.update({INDEX: progress}))
 
 
 async def _index(denizen: Denizen, *, words_only: bool) -> None:
     from denizen.app.embeddings import describe_embeddings
-    from denizen.cli.sync_progress import show_progress
+    from denizen.cli.sync_progress import show_sync_progress
     from denizen.engine.knowledge.index import INDEX
 
     await index_documents(denizen)
     indexing, told = denizen.knowledge.indexing, dict[str, "Progress"]()
     if not words_only:
-        async with show_progress(lambda: told):
+        async with show_sync_progress(lambda: told):
             await indexing.embed_all(lambda progress: told.update({INDEX: progress}))
     size = await indexing.size()
     missing = await indexing.count_without_meaning()
-    say(f"{size.documents} documents with {size.passages} passages are indexed." if size.documents else NOTHING_READ)
-    say(describe_embeddings(denizen.settings, denizen.runtime.current.embedder).capitalize() + ".")
+    echo(f"{size.documents} documents with {size.passages} passages are indexed." if size.documents else NOTHING_READ)
+    echo(describe_embeddings(denizen.settings, denizen.runtime.current.embedder).capitalize() + ".")
     if missing:
-        say(f"{missing} passages have no meaning yet; `denizen run` sees to it, or `denizen docs index` again.")
+        echo(f"{missing} passages have no meaning yet; `denizen run` sees to it, or `denizen docs index` again.")
 
 
 def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:

@@ -14,7 +14,7 @@ import click
 
 from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.log import leave_to_command
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.routing import MODELS
 from denizen.domain.tool import Tier
@@ -46,7 +46,7 @@ def command(home: Path, *, offline: bool) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """One thing that has to work; returns what to say when it does, raises what is wrong."""
 
     name: str
@@ -56,15 +56,15 @@ class Check:
 async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.run passes positions only
     from denizen.app.build import Opening, open_denizen
     from denizen.app.generation import REMARKS_LOG, SHELL_LOG
-    from denizen.cli.progress import show_progress
+    from denizen.cli.terminal import show_weights_progress
 
     leave_to_command("denizen.mcp", "denizen.skills", SHELL_LOG, REMARKS_LOG)
-    first = await _report(Check("python and disk", lambda: _machine(home)))
+    first = await _report(HealthCheck("python and disk", lambda: _machine(home)))
     try:
-        async with open_denizen(home, Opening(report=show_progress)) as denizen:
+        async with open_denizen(home, Opening(report=show_weights_progress)) as denizen:
             click.echo("ok    configuration, store, durable log")
             for warning in denizen.settings.warnings:
-                say(f"warn  {warning}\n{_indent(f'fix: {warning.fix}')}")
+                echo(f"warn  {warning}\n{_indent(f'fix: {warning.fix}')}")
             for check in (*_checks(denizen, offline=offline), *_servers(denizen)):
                 code = await _report(check)
                 first = first or code
@@ -75,36 +75,39 @@ async def _examine(home: Path, offline: bool) -> int:  # noqa: FBT001 - anyio.ru
                 code = await _examine_github(login, denizen.services.clock)
                 first = first or code
     except DenizenError as error:
-        say(f"FAIL  start\n{_indent(error.explain())}")
+        echo(f"FAIL  start\n{_indent(error.explain())}")
         first = first or exit_code(error.family)
     return first
 
 
-async def _report(check: Check) -> int:
+async def _report(check: HealthCheck) -> int:
     try:
         said = await check.look()
     except DenizenError as error:
-        say(f"FAIL  {check.name}\n{_indent(error.explain())}")
+        echo(f"FAIL  {check.name}\n{_indent(error.explain())}")
         return exit_code(error.family)
-    say(f"ok    {check.name}: {said}")
+    echo(f"ok    {check.name}: {said}")
     return DONE
 
 
-def _checks(denizen: Denizen, *, offline: bool) -> list[Check]:
-    checks = [Check("tools", lambda: _tools(denizen)), Check("memory", lambda: _memory(denizen, offline=offline))]
-    checks.append(Check("skills", lambda: _skills(denizen)))
-    checks.append(Check("read-only shell", lambda: _shell(denizen)))
+def _checks(denizen: Denizen, *, offline: bool) -> list[HealthCheck]:
+    checks = [
+        HealthCheck("tools", lambda: _tools(denizen)),
+        HealthCheck("memory", lambda: _memory(denizen, offline=offline)),
+    ]
+    checks.append(HealthCheck("skills", lambda: _skills(denizen)))
+    checks.append(HealthCheck("read-only shell", lambda: _shell(denizen)))
     if not offline:
         agents = denizen.queries.list_agents()
         names = sorted({name for agent in agents for name in (MODELS if agent.is_routed else (agent.model,))})
-        checks += [Check(f"model {name}", lambda name=name: _model(denizen, name)) for name in names]
+        checks += [HealthCheck(f"model {name}", lambda name=name: _model(denizen, name)) for name in names]
     return checks
 
 
-def _servers(denizen: Denizen) -> list[Check]:
+def _servers(denizen: Denizen) -> list[HealthCheck]:
     """The MCP servers; what they may reach is theirs, so they are asked offline too."""
     return [
-        Check(f"mcp server {toolset.server.spec.name}", lambda toolset=toolset: _server(denizen, toolset))
+        HealthCheck(f"mcp server {toolset.server.spec.name}", lambda toolset=toolset: _server(denizen, toolset))
         for toolset in denizen.mcp_toolsets
     ]
 
@@ -118,7 +121,7 @@ async def _server(denizen: Denizen, toolset: McpToolset) -> str:
 
 
 async def _examine_account(login: DiscordLogin, endpoints: DiscordEndpoints) -> int:
-    """What Discord itself says about one account: its token, its intents, its permissions in every channel."""
+    """Asks Discord about one account: its token, its intents, its permissions in every channel."""
     from denizen.adapters.discord.check import check_account
     from denizen.adapters.discord.settings import AccountSettings
 
@@ -126,13 +129,13 @@ async def _examine_account(login: DiscordLogin, endpoints: DiscordEndpoints) -> 
     try:
         findings = await check_account(settings)
     except DenizenError as error:
-        say(f"FAIL  discord {login.agent}\n{_indent(error.explain())}")
+        echo(f"FAIL  discord {login.agent}\n{_indent(error.explain())}")
         return exit_code(error.family)
     return _tell(f"discord {login.agent}", findings)
 
 
 async def _examine_github(login: GitHubLogin, clock: Clock) -> int:
-    """What GitHub itself says about one account: its credentials, its webhook, its permissions."""
+    """Asks GitHub about one account: its credentials, its webhook, its permissions."""
     from denizen.adapters.github.check import check_account
 
     return _tell(f"github {login.agent}", await check_account(login.account, clock))
@@ -140,12 +143,12 @@ async def _examine_github(login: GitHubLogin, clock: Clock) -> int:
 
 def _tell(who: str, findings: Sequence[Diagnosis]) -> int:
     for finding in findings:
-        say(_told(who, finding))
+        echo(_format_findings(who, finding))
     failed = any(finding.severity == "error" for finding in findings)
     return exit_code(NeedsAttention.__name__) if failed else DONE
 
 
-def _told(who: str, finding: Diagnosis) -> str:
+def _format_findings(who: str, finding: Diagnosis) -> str:
     mark = _MARKS[finding.severity]
     fix = f"\n{_indent(f'fix: {finding.fix}')}" if finding.fix else ""
     return f"{mark:<5} {who}: {finding.what}{fix}"
@@ -175,10 +178,10 @@ async def _tools(denizen: Denizen) -> str:
             "Each of their calls needs the observer or people. Under gate, write rules, modes or roles for them; or "
             "lower their tier, there or below mcp.servers.NAME.tiers; or take them from the agents."
         )
-        say(f"warn  tools of tier 3 without a rule: {', '.join(bare)}\n{_indent(f'fix: {fix}')}")
+        echo(f"warn  tools of tier 3 without a rule: {', '.join(bare)}\n{_indent(f'fix: {fix}')}")
     if not denizen.foundations.shelf.misses_some(denizen.settings.skills):
         for each in find_unmatched(denizen.settings, [tool.spec.name for tool in tools]):
-            say(f"warn  {each.key}: no tool matches '{each.pattern}'\n{_indent(f'fix: {FIX}')}")
+            echo(f"warn  {each.key}: no tool matches '{each.pattern}'\n{_indent(f'fix: {FIX}')}")
     return f"{len(tools)} known"
 
 
@@ -214,7 +217,7 @@ async def _shell(denizen: Denizen) -> str:
     try:
         return await denizen.foundations.sandbox.check()
     except Unavailable as error:
-        say(f"warn  read-only shell\n{_indent(error.explain())}")
+        echo(f"warn  read-only shell\n{_indent(error.explain())}")
         return "its tools are off"
 
 

@@ -25,5 +25,5 @@ EXIT_CODES: dict[str, int] = {
 
 
 def exit_code(family: str) -> int:
-    """Of an error family's name; an unknown one is a bug."""
+    """Returns the exit code of an error family; an unknown one counts as a bug."""
     return EXIT_CODES.get(family, BUG)

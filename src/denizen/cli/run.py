@@ -32,31 +32,31 @@ def command(home: Path, host: str | None, port: int | None, simulate: bool) -> N
     from denizen.app.memory import share_heap
 
     share_heap()
-    restart = anyio.run(_run, _Wishes(home, host, port, simulate), backend_options={"use_uvloop": True})
+    restart = anyio.run(_run, _RunOptions(home, host, port, simulate), backend_options={"use_uvloop": True})
     if restart:
         click.echo("Restarting.", err=True)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very command once more
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes:
+class _RunOptions:
     home: Path
     host: str | None
     port: int | None
     simulate: bool
 
 
-async def _run(wishes: _Wishes) -> bool:
+async def _run(wishes: _RunOptions) -> bool:
     """Whether everything is to begin anew."""
     from denizen.app.build import Opening, open_denizen
     from denizen.app.logging import configure_logging
     from denizen.app.serve import serve
     from denizen.cli.log import choose_level
-    from denizen.cli.progress import show_progress
+    from denizen.cli.terminal import show_weights_progress
 
     async with AsyncExitStack() as stack:
         simulation = await _simulate(wishes.home, stack) if wishes.simulate else None
-        opening = Opening(rescue=True, report=show_progress, simulation=simulation)
+        opening = Opening(rescue=True, report=show_weights_progress, simulation=simulation)
         denizen = await stack.enter_async_context(open_denizen(wishes.home, opening))
         settings = denizen.settings
         configure_logging(

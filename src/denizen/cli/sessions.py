@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
     from denizen.ports.store import RecentSession
@@ -39,9 +39,9 @@ async def _list(home: Path, agent: str, platform: str, limit: int, as_json: bool
             click.echo(printable_json(_fields(row)))
         else:
             messages = "1 message" if row.messages == 1 else f"{row.messages} messages"
-            say(f"{row.last_at:%Y-%m-%d %H:%M}  {row.session.agent}  {_where(row)}  {messages}")
+            echo(f"{row.last_at:%Y-%m-%d %H:%M}  {row.session.agent}  {_where(row)}  {messages}")
     if not rows and not as_json:
-        say("There are no sessions.")
+        echo("There are no sessions.")
 
 
 def _where(row: RecentSession) -> str:

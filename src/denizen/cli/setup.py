@@ -15,7 +15,7 @@ import click
 from denizen.app.choice import KINDS, ModelChoice
 from denizen.cli.exit_codes import DONE, exit_code
 from denizen.cli.options import model_options
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 from denizen.domain.errors import DenizenError, InvalidInput
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ Afterwards `denizen doctor` shows the link that invites it, and what it is still
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """What the options say about the model, and the variable of a Discord token; empty when they say nothing."""
+class _SetupOptions:
+    """The options about the model, and the variable of a Discord token; empty where none is given."""
 
     choice: ModelChoice
     discord_token_env: str
@@ -63,7 +63,7 @@ def _given_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @model_options
     @functools.wraps(command)
     def with_given(*args: object, choice: ModelChoice, discord_token_env: str, **kwargs: object) -> object:
-        return command(*args, given=_Given(choice, discord_token_env), **kwargs)
+        return command(*args, given=_SetupOptions(choice, discord_token_env), **kwargs)
 
     return with_given
 
@@ -75,7 +75,9 @@ def _given_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--no-verify", is_flag=True, help="Do not ask the model for a completion.")
 @_given_options
 @click.pass_obj
-def command(home: Path, given: _Given, *, non_interactive: bool, if_missing: bool, force: bool, no_verify: bool) -> int:
+def command(
+    home: Path, given: _SetupOptions, *, non_interactive: bool, if_missing: bool, force: bool, no_verify: bool
+) -> int:
     """Create the home folder and connect a model; the model is asked for a real completion before this is done.
 
     \b
@@ -166,15 +168,15 @@ async def _verify(home: Path) -> int:
     """The files stay when the model does not answer: what is wrong is said, and can be put right there."""
     from denizen.app.build import Opening, open_denizen
     from denizen.app.verify import verify_model
-    from denizen.cli.progress import show_progress
+    from denizen.cli.terminal import show_weights_progress
 
     try:
-        async with open_denizen(home, Opening(durable=False, report=show_progress)) as denizen:
+        async with open_denizen(home, Opening(durable=False, report=show_weights_progress)) as denizen:
             agent = denizen.queries.get_agent("")
             answered = await verify_model(denizen.runtime.current.models, agent.model)
     except DenizenError as error:
-        say(f"The files are written, but the model does not answer.\nerror: {error.explain()}", err=True)
+        echo(f"The files are written, but the model does not answer.\nerror: {error.explain()}", err=True)
         return exit_code(error.family)
-    say(f"{answered.model} answers ({answered.duration_s:.1f} s).", err=True)
+    echo(f"{answered.model} answers ({answered.duration_s:.1f} s).", err=True)
     click.echo("Next: denizen chat, or denizen run for the page and the API.", err=True)
     return DONE

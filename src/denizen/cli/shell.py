@@ -43,18 +43,18 @@ def command(home: Path, command_line: str, root: Path | None, agent: str, *, jso
     """
     if jsonl and command_line:
         raise InvalidInput("--jsonl reads commands from standard input.", fix='Write {"cmd": ...} lines there.')
-    return anyio.run(_main, home, _Wish(command_line, root, agent, jsonl))
+    return anyio.run(_main, home, _ShellRequest(command_line, root, agent, jsonl))
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _ShellRequest:
     command: str
     root: Path | None
     agent: str
     jsonl: bool
 
 
-async def _main(home: Path, wish: _Wish) -> int:
+async def _main(home: Path, wish: _ShellRequest) -> int:
     async with _open(home, wish) as (sandbox, view):
 
         async def run(line: str) -> ShellResult:
@@ -74,7 +74,7 @@ async def _main(home: Path, wish: _Wish) -> int:
 
 
 @asynccontextmanager
-async def _open(home: Path, wish: _Wish) -> AsyncGenerator[tuple[SandboxPool, ShellView]]:
+async def _open(home: Path, wish: _ShellRequest) -> AsyncGenerator[tuple[SandboxPool, ShellView]]:
     """Without store and models: a shell needs none."""
     from denizen.app.environment import read_environment
     from denizen.app.knowledge import open_library

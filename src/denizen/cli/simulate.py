@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 import click
 
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
     from denizen.testing.discord import DiscordServer
@@ -80,15 +80,17 @@ def discord(
     denizen simulate discord --agent ada --agent ben --guild Workshop
     """
     names = list(dict.fromkeys(agents or _configured(home)))
-    plan = _Plan(port, names, guild, _say_json if as_json else _say_text)
+    plan = _SimulationPlan(port, names, guild, _say_json if as_json else _say_text)
     anyio.run(_serve, plan, until_stdin_closes)
     if not as_json:
         click.echo("Stopped.", err=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """What is said of a simulation that runs. `tokens` go by agent, `owner_id` is the id of who owns the guild."""
+class SimulationInfo:
+    """The addresses of a running simulation, as they are printed. `tokens` go by agent, `owner_id` is the id of who
+    owns the guild.
+    """
 
     page: str
     api_url: str
@@ -100,11 +102,11 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _SimulationPlan:
     port: int | None
     agents: Sequence[str]
     guild: str
-    tell: Callable[[Opened], None]
+    tell: Callable[[SimulationInfo], None]
 
 
 def _configured(home: Path) -> Sequence[str]:
@@ -114,7 +116,7 @@ def _configured(home: Path) -> Sequence[str]:
     return list(load_settings(home, read_environment()).agents)
 
 
-async def _serve(plan: _Plan, until_stdin_closes: bool) -> None:  # noqa: FBT001 - anyio.run passes by position
+async def _serve(plan: _SimulationPlan, until_stdin_closes: bool) -> None:  # noqa: FBT001 - anyio.run passes by position
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with _open(plan.port) as server, anyio.create_task_group() as group:
             plan.tell(_furnish(server, plan))
@@ -152,12 +154,12 @@ async def _open(port: int | None) -> AsyncGenerator[DiscordServer]:
         yield server
 
 
-def _furnish(server: DiscordServer, plan: _Plan) -> Opened:
+def _furnish(server: DiscordServer, plan: _SimulationPlan) -> SimulationInfo:
     from denizen.testing.discord.small_world import build_small_world
 
     small = build_small_world(server.world, plan.agents, plan.guild)
     tokens = {agent: each.token for agent, each in zip(plan.agents, small.applications, strict=True)}
-    return Opened(
+    return SimulationInfo(
         f"{server.url}/",
         server.api_url,
         server.gateway_url,
@@ -168,7 +170,7 @@ def _furnish(server: DiscordServer, plan: _Plan) -> Opened:
     )
 
 
-def _say_json(opened: Opened) -> None:
+def _say_json(opened: SimulationInfo) -> None:
     said = {
         "page": opened.page,
         "api_url": opened.api_url,
@@ -179,7 +181,7 @@ def _say_json(opened: Opened) -> None:
     click.echo(json.dumps(said))
 
 
-def _say_text(opened: Opened) -> None:
+def _say_text(opened: SimulationInfo) -> None:
     from denizen.app.environment import DISCORD_API_VARIABLE, DISCORD_GATEWAY_VARIABLE
     from denizen.app.settings.explain import discord_variable
 
@@ -190,7 +192,7 @@ def _say_text(opened: Opened) -> None:
     }
     account = ["channels:", "  discord:", f'    owners: ["{opened.owner_id}"]', "    accounts:"]
     account += [f"      {agent}: ${{{discord_variable(agent)}}}" for agent in opened.tokens]
-    say(
+    echo(
         _TEXT.format(
             page=opened.page,
             guild=opened.guild,

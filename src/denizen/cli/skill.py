@@ -10,7 +10,7 @@ import click
 
 from denizen.cli.exit_codes import DONE, INVALID
 from denizen.cli.log import leave_to_command
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 
@@ -44,9 +44,9 @@ def new(home: Path, name: str, *, markdown: bool) -> None:
         raise InvalidInput(f"'{name}' cannot be a Python skill's name.", fix="Write _ in place of -.")
     files = markdown_example(name) if markdown else python_example(name)
     anyio.run(SkillWorkshop(home, {}).create, name, files)
-    say(f"Wrote {', '.join(files)} into {home / SKILLS_FOLDER / name}.")
+    echo(f"Wrote {', '.join(files)} into {home / SKILLS_FOLDER / name}.")
     look = "check" if markdown else "test"
-    say(f"Next: change it, then denizen skill {look} {name}, then denizen skill enable {name}")
+    echo(f"Next: change it, then denizen skill {look} {name}, then denizen skill enable {name}")
 
 
 @command.command()
@@ -99,7 +99,7 @@ def enable(home: Path, name: str, *, yes: bool) -> int:
     known = _load(home).skills
     is_off = name in known and not known[name].enabled
     _write(home, name, {"sha256": folder.sha256, **({"enabled": True} if is_off else {})})
-    say(f"Enabled {name} (sha256 {folder.sha256[:12]}).")
+    echo(f"Enabled {name} (sha256 {folder.sha256[:12]}).")
     return DONE
 
 
@@ -109,10 +109,10 @@ def enable(home: Path, name: str, *, yes: bool) -> int:
 def disable(home: Path, name: str) -> None:
     """Load NAME no more; its files and settings stay."""
     if name not in _load(home).skills:
-        say(f"{name} is not enabled.")
+        echo(f"{name} is not enabled.")
         return
     _write(home, name, {"enabled": False})
-    say(f"Disabled {name}.")
+    echo(f"Disabled {name}.")
 
 
 def _check(home: Path, name: str, *, with_examples: bool) -> Report:
@@ -128,11 +128,11 @@ def _check(home: Path, name: str, *, with_examples: bool) -> Report:
 
 def _told(report: Report, name: str, more: str) -> int:
     for problem in report.problems:
-        say(f"FAIL  {problem}", err=True)
+        echo(f"FAIL  {problem}", err=True)
     if report.problems:
         return INVALID
     tools = ", ".join(f"{tool} (tier {tier})" for tool, tier in report.tools)
-    say(f"ok    {name}{f': {tools}' if tools else ''}{more}")
+    echo(f"ok    {name}{f': {tools}' if tools else ''}{more}")
     return DONE
 
 
@@ -144,32 +144,32 @@ async def _list(home: Path) -> None:
     async with open_denizen(home, Opening(durable=False)) as denizen:
         entries = denizen.foundations.shelf.entries
     if not entries:
-        say(f"There are no skills in {home / SKILLS_FOLDER}. Begin one: denizen skill new NAME")
+        echo(f"There are no skills in {home / SKILLS_FOLDER}. Begin one: denizen skill new NAME")
     for entry in entries:
         tier = f"tier {int(entry.manifest.tier)}" if entry.manifest else "tier ?"
         about = entry.manifest.description if entry.manifest else ""
-        say(f"{entry.name:<24} {entry.state:<9} {tier}  {entry.kind:<9} {about}".rstrip())
+        echo(f"{entry.name:<24} {entry.state:<9} {tier}  {entry.kind:<9} {about}".rstrip())
         if entry.tools:
-            say(f"    tools: {', '.join(entry.tools)}")
+            echo(f"    tools: {', '.join(entry.tools)}")
         if entry.why:
-            say(f"    why: {entry.why}")
+            echo(f"    why: {entry.why}")
         if entry.fix:
-            say(f"    fix: {entry.fix}")
+            echo(f"    fix: {entry.fix}")
 
 
 def _show(folder: SkillFolder, manifest: Manifest) -> None:
     from denizen.skill.permission import MEANINGS
 
     kind = "a Markdown skill" if folder.is_markdown else "a Python skill; it runs inside Denizen"
-    say(f"{manifest.name} {manifest.version}".rstrip() + f": {manifest.description}")
-    say(f"  kind: {kind}")
+    echo(f"{manifest.name} {manifest.version}".rstrip() + f": {manifest.description}")
+    echo(f"  kind: {kind}")
     if not folder.is_markdown:
-        say(f"  tier: no tool of it is below {int(manifest.tier)}")
+        echo(f"  tier: no tool of it is below {int(manifest.tier)}")
         granted = [f"{each} ({MEANINGS[each]})" for each in sorted(manifest.permissions)]
-        say(f"  permissions: {', '.join(granted) or 'none'}")
+        echo(f"  permissions: {', '.join(granted) or 'none'}")
     for file, data in sorted(folder.files.items()):
-        say(f"  {len(data):>9,} bytes  {folder.path / file}")
-    say(f"  sha256: {folder.sha256}")
+        echo(f"  {len(data):>9,} bytes  {folder.path / file}")
+    echo(f"  sha256: {folder.sha256}")
 
 
 def _load(home: Path) -> Settings:

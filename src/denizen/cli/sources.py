@@ -1,9 +1,11 @@
-"""`denizen sources`: what agents look things up in: repositories, folders, web sites, channels; and reading them."""
+"""`denizen sources`: repositories, folders, web sites and channels with documents; syncs and webhooks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +14,13 @@ import anyio
 import click
 
 from denizen.cli.exit_codes import exit_code
-from denizen.cli.screen import printable_json, say
-from denizen.cli.source_webhook import webhook
+from denizen.cli.terminal import echo, printable_json
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from denizen.app.build import Denizen
+    from denizen.app.secrets import SecretRef
     from denizen.domain.source import SyncRun
     from denizen.engine.knowledge.sources import SourceChange, SourceListing
 
@@ -27,13 +29,11 @@ UNAVAILABLE = "Unavailable"
 
 @click.group()
 def command() -> None:
-    """What agents look things up in: add repositories, folders, web sites and channels, and read them into a snapshot.
+    """Sources of documents: add repositories, folders, web sites and channels, and read them into a snapshot.
 
     Everything here may be used while Denizen runs.
     """
 
-
-command.add_command(webhook)
 
 _KIND = click.option(
     "--kind", type=click.Choice(["git", "folder", "sitemap", "youtube", "archive"]), help="Unless the location tells."
@@ -77,8 +77,8 @@ def add(home: Path, location: str, source_id: str, **given: str | int | None) ->
 
     async def act(denizen: Denizen) -> None:
         source = await denizen.knowledge.catalog.add(_full(location), _change(given), source_id=source_id)
-        say(f"Added {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
-        say("`denizen sources sync` reads it.")
+        echo(f"Added {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
+        echo("`denizen sources sync` reads it.")
 
     _run(home, act)
 
@@ -92,9 +92,9 @@ def list_command(home: Path, *, as_json: bool) -> None:
     async def act(denizen: Denizen) -> None:
         found = await denizen.knowledge.catalog.list_known()
         for known in found:
-            say(printable_json(_fields(known)) if as_json else _line(known))
+            echo(printable_json(_fields(known)) if as_json else _line(known))
         if not found and not as_json:
-            say("There are no sources. `denizen sources add owner/repo` adds one.")
+            echo("There are no sources. `denizen sources add owner/repo` adds one.")
 
     _run(home, act)
 
@@ -107,7 +107,7 @@ def show(home: Path, source_id: str) -> None:
 
     async def act(denizen: Denizen) -> None:
         for name, value in _fields(await denizen.knowledge.catalog.get(source_id)).items():
-            say(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
+            echo(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
 
     _run(home, act)
 
@@ -130,7 +130,7 @@ def edit(home: Path, source_id: str, location: str | None, **given: str | int | 
     async def act(denizen: Denizen) -> None:
         change = _change(given, None if location is None else _full(location))
         source = await denizen.knowledge.catalog.edit(source_id, change)
-        say(f"Changed {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
+        echo(f"Changed {source.id}: {source.kind} {source.location}, to be found in {source.folder}/.")
 
     _run(home, act)
 
@@ -143,7 +143,7 @@ def remove(home: Path, source_id: str) -> None:
 
     async def act(denizen: Denizen) -> None:
         await denizen.knowledge.catalog.remove(source_id)
-        say(f"Removed {source_id}.")
+        echo(f"Removed {source_id}.")
 
     _run(home, act)
 
@@ -162,7 +162,7 @@ def sync(ctx: click.Context, source_ids: tuple[str, ...], *, reset: bool, push: 
     try:
         ended = anyio.run(partial(_sync, home, source_ids, reset=reset, push=push))
     except KeyboardInterrupt:
-        say("Sources that were read stay so; `denizen sources sync` goes on with the others.", err=True)
+        echo("Sources that were read stay so; `denizen sources sync` goes on with the others.", err=True)
         raise
     ctx.exit(ended)
 
@@ -189,21 +189,21 @@ def _run(home: Path, act: Callable[[Denizen], Awaitable[None]]) -> None:
 async def _sync(home: Path, source_ids: tuple[str, ...], *, reset: bool, push: bool) -> int:
     from denizen.app.build import Opening, open_denizen
     from denizen.cli.docs import index_documents
-    from denizen.cli.sync_progress import show_progress
+    from denizen.cli.sync_progress import show_sync_progress
 
     async with open_denizen(home, Opening()) as denizen:
         sync = denizen.knowledge.sync
         run = await sync.start(source_ids, reset=reset, push=push)
-        async with show_progress(lambda: sync.progress(run.id)):
+        async with show_sync_progress(lambda: sync.progress(run.id)):
             ended = await sync.wait(run)
         await index_documents(denizen)
         known = {each.source.id: each for each in await denizen.knowledge.catalog.list_known()}
-    for line in _told(ended, known):
-        say(line)
+    for line in _format_outcome(ended, known):
+        echo(line)
     return exit_code(UNAVAILABLE) if ended.failed else 0
 
 
-def _told(run: SyncRun, known: dict[str, SourceListing]) -> list[str]:
+def _format_outcome(run: SyncRun, known: dict[str, SourceListing]) -> list[str]:
     from denizen.engine.knowledge.sync import REMOTE
 
     lines = [f"{each}: {'not pushed' if each == REMOTE else 'not read'}. {why}" for each, why in run.failed.items()]
@@ -232,14 +232,14 @@ async def _status(denizen: Denizen, *, verify: bool, as_json: bool) -> None:
             "why": found.why,
             **({"faults": list(faults)} if verify else {}),
         }
-        say(printable_json(told))
+        echo(printable_json(told))
         return
-    say(f"current snapshot: {found.current or 'none'}")
-    say(f"latest snapshot: {found.latest or 'none'}{f', made {_time(found.latest_at)}' if found.latest_at else ''}")
-    say(f"last sync: {_time(found.last_sync_at) if found.last_sync_at else 'never'}")
-    say(f"a sync is needed: {f'yes. {found.why}' if found.needs_sync else 'no'}")
+    echo(f"current snapshot: {found.current or 'none'}")
+    echo(f"latest snapshot: {found.latest or 'none'}{f', made {_time(found.latest_at)}' if found.latest_at else ''}")
+    echo(f"last sync: {_time(found.last_sync_at) if found.last_sync_at else 'never'}")
+    echo(f"a sync is needed: {f'yes. {found.why}' if found.needs_sync else 'no'}")
     if verify and found.current:
-        say("\n".join(faults) if faults else "every file is as it was read")
+        echo("\n".join(faults) if faults else "every file is as it was read")
 
 
 def _full(location: str) -> str:
@@ -352,3 +352,62 @@ def _fields(known: SourceListing) -> dict[str, str | int | bool | list[str] | No
         "left_out": list(taken.left_out) if taken else [],
         "error": state.error if state else "",
     }
+
+
+@command.command()
+@click.argument("source_id", metavar="ID")
+@click.option("--remove", is_flag=True, help="Take it away: nobody may have the source read that way any more.")
+@click.pass_obj
+def webhook(home: Path, source_id: str, *, remove: bool) -> None:
+    """Make a secret with which a push has this source read, in place of an earlier one, and show it.
+
+    It is kept in secrets.env, and knowledge.webhooks in denizen.yaml refers to it. A Denizen that runs takes it over.
+    """
+    anyio.run(_check_webhook, home, source_id)
+    if remove:
+        _remove_webhook(home, source_id)
+        echo(f"{source_id} has no webhook any more.")
+        return
+    secret = secrets.token_urlsafe(32)
+    _put_webhook(home, source_id, secret)
+    echo(f"POST /api/sync/webhook/{source_id} has it read. Give this secret to the other side; it is not shown again:")
+    echo(f"  {secret}")
+    echo("On GitHub: Settings, Webhooks, content type application/json. Elsewhere: as `Authorization: Bearer SECRET`.")
+
+
+async def _check_webhook(home: Path, source_id: str) -> None:
+    """Raises NotFound."""
+    from denizen.app.build import Opening, open_denizen
+
+    async with open_denizen(home, Opening(durable=False)) as denizen:
+        await denizen.knowledge.catalog.get(source_id)
+
+
+def _put_webhook(home: Path, source_id: str, secret: str) -> None:
+    from denizen.app.environment import read_environment
+    from denizen.app.settings import load_settings, set_secret
+    from denizen.skills import BUILTIN
+
+    environment = read_environment()
+    known = load_settings(home, environment, known_tools=BUILTIN).config.knowledge.webhooks
+    path = ("knowledge", "webhooks", source_id)
+    set_secret(home, environment, path, (_webhook_variable(source_id, known), secret), known_tools=BUILTIN)
+
+
+def _remove_webhook(home: Path, source_id: str) -> None:
+    from denizen.app.environment import read_environment
+    from denizen.app.settings import remove_value
+    from denizen.skills import BUILTIN
+
+    remove_value(home, read_environment(), ("knowledge", "webhooks", source_id), known_tools=BUILTIN)
+
+
+def _webhook_variable(source_id: str, known: Mapping[str, SecretRef | None]) -> str:
+    """That of its secret now, or one that no other source has."""
+    mine = known.get(source_id)
+    if mine is not None:
+        return mine.name
+    taken = {each.name for each in known.values() if each is not None}
+    plain = f"SYNC_SECRET_{re.sub(r'[^A-Z0-9]+', '_', source_id.upper())}"
+    names = (plain, *(f"{plain}_{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in names if name not in taken)

@@ -11,7 +11,7 @@ import anyio
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 
 if TYPE_CHECKING:
     from denizen.ports.source import Progress as Told
@@ -23,12 +23,12 @@ PARTS = 10
 Look = Callable[[], "Mapping[str, Told]"]
 
 
-class _Shown(Protocol):
+class _ProgressView(Protocol):
     def draw(self, seen: Mapping[str, Told]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Bars:
+class _ProgressBars:
     bars: Progress
     tasks: dict[str, TaskID] = field(default_factory=dict[str, TaskID])
 
@@ -42,8 +42,8 @@ class _Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
-    """Of what goes on for a while: its first look says nothing."""
+class ProgressLines:
+    """Progress as lines, for work that takes a while: the first look prints nothing."""
 
     write: Callable[[str], None]
     seen: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
@@ -58,7 +58,7 @@ class Lines:
 
 
 @asynccontextmanager
-async def show_progress(look: Look) -> AsyncGenerator[None]:
+async def show_sync_progress(look: Look) -> AsyncGenerator[None]:
     """Until the block ends."""
     console = Console(stderr=True)
     columns = (
@@ -67,7 +67,7 @@ async def show_progress(look: Look) -> AsyncGenerator[None]:
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        shown: _Shown = Lines(lambda line: say(line, err=True)) if bars.disable else _Bars(bars)
+        shown: _ProgressView = ProgressLines(lambda line: echo(line, err=True)) if bars.disable else _ProgressBars(bars)
         async with anyio.create_task_group() as group:
             group.start_soon(_follow, look, shown)
             yield
@@ -75,7 +75,7 @@ async def show_progress(look: Look) -> AsyncGenerator[None]:
         shown.draw(look())
 
 
-async def _follow(look: Look, shown: _Shown) -> None:
+async def _follow(look: Look, shown: _ProgressView) -> None:
     while True:
         shown.draw(look())
         await anyio.sleep(LOOK_EVERY_S)

@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import click
 
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 
 
 @click.command()
@@ -28,7 +28,7 @@ async def _list(home: Path, agent: str, schema: bool) -> None:  # noqa: FBT001 -
         sources = max((len(tool.spec.source) for tool in tools), default=0)
         for tool in tools:
             spec, what = tool.spec, (tool.spec.description.splitlines() or [""])[0]
-            say(f"{spec.name:<{names}}  tier {int(tool.tier)}  {spec.source:<{sources}}  {what}")
-            say(f"    {tool.outlook.mode}: {tool.outlook.why}")
+            echo(f"{spec.name:<{names}}  tier {int(tool.tier)}  {spec.source:<{sources}}  {what}")
+            echo(f"    {tool.outlook.mode}: {tool.outlook.why}")
             if schema:
-                say(f"    {printable_json(dict(spec.parameters))}")
+                echo(f"    {printable_json(dict(spec.parameters))}")

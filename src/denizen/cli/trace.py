@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli.screen import printable_json, say
+from denizen.cli.terminal import echo, printable_json
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import TurnId
 from denizen.domain.routing import describe_route
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SEARCHED = 1000
 """Among so many of the newest turns the beginning of an id is looked for."""
 RESULT_CHARS = 100
-"""Of a tool's result; all of it is in the JSON."""
+"""The characters of a tool's result that are shown; the JSON has all of it."""
 
 
 @click.command()
@@ -58,7 +58,7 @@ async def _show(home: Path, name: str, agent: str, texts: bool, as_json: bool) -
         click.echo(printable_json(asdict(turn_to_wire(trace, in_full=True))))
         return
     for line in _lines(trace, texts=texts):
-        say(line)
+        echo(line)
 
 
 async def find_turn(queries: Queries, name: str, agent: str = "") -> TurnId:

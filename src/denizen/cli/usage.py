@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from denizen.cli.screen import say
+from denizen.cli.terminal import echo
 from denizen.domain.usage import Usage
 
 if TYPE_CHECKING:
@@ -58,8 +58,12 @@ async def _show(home: Path, days: int, by: str, as_json: bool) -> None:  # noqa:
     newest_first = sorted(sums.items(), reverse=True)
     dearest_first = sorted(sums.items(), key=lambda item: (-(item[1].cost_usd or 0), item[0]))
     for key, usage in newest_first if by == DAY else dearest_first:
-        say(f"{key}: {_told(usage)}")
-    say(f"in all: {_told(sum(sums.values(), Usage()))}" if sums else f"Nothing was used in the last {days} days.")
+        echo(f"{key}: {_format_usage(usage)}")
+    echo(
+        f"in all: {_format_usage(sum(sums.values(), Usage()))}"
+        if sums
+        else f"Nothing was used in the last {days} days."
+    )
 
 
 async def _load(denizen: Denizen, by: str, days: int, *, since: datetime) -> list[_Row]:
@@ -70,7 +74,7 @@ async def _load(denizen: Denizen, by: str, days: int, *, since: datetime) -> lis
     queries = denizen.queries
     if by == MODEL:
         used = await queries.list_usage(since=since)
-        return list(_of_models(_Row(row.day, row.model, row.usage) for row in used))
+        return list(_by_model(_Row(row.day, row.model, row.usage) for row in used))
     return [
         _Row(row.day, row.scope.key, row.usage) for row in await queries.list_spend(BudgetScopeKind(by), since=since)
     ]
@@ -86,7 +90,7 @@ async def _load_sums(denizen: Denizen, by: str, days: int) -> list[_Row]:
     return [_Row(key[0], key[-1], used.usage) for key, used in sorted(found.items(), reverse=True)]
 
 
-def _of_models(rows: Iterable[_Row]) -> Iterator[_Row]:
+def _by_model(rows: Iterable[_Row]) -> Iterator[_Row]:
     """One row a day and model, whichever agents used it."""
     sums: dict[tuple[str, str], Usage] = {}
     for row in rows:
@@ -111,7 +115,7 @@ def _fields(usage: Usage) -> dict[str, object]:
     }
 
 
-def _told(usage: Usage) -> str:
+def _format_usage(usage: Usage) -> str:
     cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     return (
         f"{usage.requests:,} requests, {usage.input_tokens:,} tokens in ({usage.cache_read_tokens:,} cached), "

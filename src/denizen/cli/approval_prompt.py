@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
-from denizen.cli.screen import printable, say
+from denizen.cli.terminal import echo, printable
 from denizen.domain.approval import Approval, ApprovalChoice, describe_end
 from denizen.domain.errors import DenizenError
 from denizen.domain.events import ApprovalDecided, ApprovalRequested, TurnEvent
@@ -27,7 +27,7 @@ QUESTION = "Allow it? [y]es, for an [h]our, [N]o, or a reason why not: "
 Read = Callable[[str], Awaitable[str]]
 
 
-def can_ask() -> bool:
+def can_prompt() -> bool:
     """Whether somebody sits there and sees what is written to standard error."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
@@ -45,7 +45,7 @@ async def read_line(question: str) -> str:
 
 
 def read_answer(line: str) -> tuple[ApprovalChoice, str]:
-    """What a line means; whatever is no clear yes is a no, and all else but a no its reason."""
+    """Reads the typed decision. Any text but a clear yes is a no, with the text as its reason."""
     said = line.strip()
     match said.lower():
         case "y" | "yes":
@@ -58,7 +58,7 @@ def read_answer(line: str) -> tuple[ApprovalChoice, str]:
             return ApprovalChoice.DENY, said
 
 
-class Asking:
+class ApprovalPrompt:
     """For one turn: one question after another."""
 
     def __init__(self, group: TaskGroup, approvals: ApprovalQueue, voter: Principal, read: Read = read_line) -> None:
@@ -74,7 +74,7 @@ class Asking:
         match event:
             case ApprovalRequested() if event.approval.id not in self._open:
                 scope = self._open[event.approval.id] = anyio.CancelScope()
-                if can_ask():
+                if can_prompt():
                     self._group.start_soon(self._ask, event.approval, scope)
                 else:
                     _tell_elsewhere(event.approval)
@@ -82,34 +82,34 @@ class Asking:
                 scope = self._open.get(event.approval.id)
                 if scope is not None:
                     scope.cancel()
-                say(f"[{event.approval.tool}: {describe_end(event.approval)}]", err=True)
+                echo(f"[{event.approval.tool}: {describe_end(event.approval)}]", err=True)
             case _:
                 pass
 
     async def _ask(self, approval: Approval, scope: anyio.CancelScope) -> None:
         with scope:
             async with self._one:
-                say(f"\nApproval needed: {approval.tool}\n{approval.preview}", err=True)
+                echo(f"\nApproval needed: {approval.tool}\n{approval.preview}", err=True)
                 choice, note = read_answer(await self._read(QUESTION))
             try:
                 await self._approvals.decide(approval.id, self._voter, choice, note=printable(note))
             except DenizenError as error:
-                say(error.explain(), err=True)
+                echo(error.explain(), err=True)
 
 
 def _tell_elsewhere(approval: Approval) -> None:
     """For one who decides elsewhere, since nobody sits here."""
     how = f"denizen approvals approve {approval.id}, or deny {approval.id}"
-    say(f"\nApproval needed: {approval.tool}\n{approval.preview}\nIt waits. In another terminal: {how}", err=True)
+    echo(f"\nApproval needed: {approval.tool}\n{approval.preview}\nIt waits. In another terminal: {how}", err=True)
 
 
 @asynccontextmanager
-async def asking(approvals: ApprovalQueue, voter: Principal) -> AsyncGenerator[Asking]:
+async def prompt_for_approvals(approvals: ApprovalQueue, voter: Principal) -> AsyncGenerator[ApprovalPrompt]:
     """Until the block ends. Raises what the block raises."""
     failure: DenizenError | None = None
     async with anyio.create_task_group() as group:
         try:
-            yield Asking(group, approvals, voter)
+            yield ApprovalPrompt(group, approvals, voter)
         except DenizenError as error:  # not from within the group, which would wrap it
             failure = error
         group.cancel_scope.cancel()

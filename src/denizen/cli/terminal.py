@@ -1,0 +1,100 @@
+"""Output to a terminal: printable text, progress lines, and Ctrl-C.
+
+Text of models, tools, pages and other people could hold control sequences that hide text, rename the window or type
+into the shell; it passes through here before it is printed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import anyio
+import click
+
+from denizen.adapters.models.embedded.progress import Progress
+from denizen.domain.errors import DenizenError
+
+_KEPT = frozenset("\n\t")
+_UNFIT = (*range(32), *range(0x7F, 0xA0), *range(0xD800, 0xE000))
+_SHOWN = {code: "\ufffd" for code in _UNFIT if chr(code) not in _KEPT} | {ord("\r"): None}
+"""Carriage returns go, since they write over what stands there; other control characters, and halves of surrogate
+pairs, which cannot be written at all, leave a mark.
+"""
+_BARE_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")
+
+IN_THE_END = "As it stands in the end:"
+"""Before a reply that is not what was streamed."""
+
+
+def printable(text: str) -> str:
+    """The text with no control characters but line breaks and tabs."""
+    return text.translate(_SHOWN)
+
+
+def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """`click.echo` for text from outside."""
+    click.echo(printable(text), nl=nl, err=err)
+
+
+def describe_picture(url: str) -> str:
+    """A picture of an answer, given as a data URI, which a terminal cannot show."""
+    media_type, _, body = url.removeprefix("data:").partition(";base64,")
+    return f"[a picture: {media_type}, {len(body) * 3 // 4 // 1024 + 1} KiB]"
+
+
+def printable_json(value: object) -> str:
+    """One line of JSON that reads back as the same value, with every control character escaped."""
+    return _BARE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def show_weights_progress(progress: Progress) -> None:
+    """On a terminal the line is rewritten; elsewhere each new activity is one line."""
+    if progress.total_bytes:
+        share = 100 * progress.done_bytes // progress.total_bytes
+        size = progress.total_bytes / 1_000_000
+        if sys.stderr.isatty():
+            ending = "\n" if progress.done_bytes >= progress.total_bytes else ""
+            sys.stderr.write(f"\r[{progress.doing}: {share} % of {size:.0f} MB]{ending}")
+            sys.stderr.flush()
+        elif progress.done_bytes in (0, progress.total_bytes):
+            sys.stderr.write(f"[{progress.doing}: {share} % of {size:.0f} MB]\n")
+    else:
+        sys.stderr.write(f"[{progress.doing}]\n")
+
+
+T = TypeVar("T")
+
+
+async def stoppable(work: Callable[[], Awaitable[T]], stop: Callable[[], object]) -> T:
+    """Runs `work` and returns its result. Ctrl-C meanwhile calls `stop`, by which it should come to its end; a second
+    one does not wait for that and raises KeyboardInterrupt.
+    """
+    done: list[T] = []
+    failure: DenizenError | None = None
+    with anyio.open_signal_receiver(signal.SIGINT) as signals:
+        async with anyio.create_task_group() as group:
+
+            async def listen() -> None:
+                async for _ in signals:
+                    stop()
+                    break
+                async for _ in signals:
+                    break
+                group.cancel_scope.cancel()
+
+            group.start_soon(listen)
+            try:
+                done.append(await work())
+            except DenizenError as error:
+                failure = error  # raised here, it would leave in a group
+            group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    if not done:
+        raise KeyboardInterrupt
+    return done[0]
