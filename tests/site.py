@@ -44,6 +44,7 @@ from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey
 from denizen.web.dependencies import Exposure, GapParts, KnowledgeParts, Timing, WebDependencies
+from tests.timing import HANG_LIMIT_S
 
 MakeKnowledge = Callable[[MemoryStore, MemoryDurable, "HandClock"], KnowledgeParts]
 MakeGaps = Callable[[MemoryStore, MemoryDurable, "HandClock"], GapParts]
@@ -135,7 +136,7 @@ class Site:
 
     async def ended(self, status: TurnStatus) -> Turn:
         """The only turn, once it has that status; a test that waits in vain runs into its deadline."""
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             while True:
                 turns = await self.turns()
                 if turns and turns[0].status is status:

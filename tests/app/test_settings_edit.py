@@ -18,6 +18,7 @@ from denizen.app.settings.splice import splice_out, splice_value, with_value, wi
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.domain.json import Json
 from tests.app.home_folder import Home
+from tests.timing import HANG_LIMIT_S
 
 COMMENTED = """\
 # about this file
@@ -248,9 +249,9 @@ def test_edits_wait_for_each_other(home: Home):
     with edit_lock(home.path):
         other = threading.Thread(target=edit)
         other.start()
-        assert started.wait(10)
+        assert started.wait(HANG_LIMIT_S)
         home.write("logging: {level: debug}\n")
-    other.join(10)
+    other.join(HANG_LIMIT_S)
     assert home.config.read_text(encoding="utf-8") == "logging: {level: debug}\nserver:\n  port: 1\n"
 
 

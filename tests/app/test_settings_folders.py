@@ -18,6 +18,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.prompt import Stability
 from denizen.engine.prompt.assemble import assemble, assemble_participant
 from tests.app.home_folder import Home
+from tests.timing import HANG_LIMIT_S
 
 DENIZEN = AgentName("denizen")
 
@@ -135,7 +136,7 @@ async def test_a_change_in_a_context_folder_is_noticed_wherever_it_lies(home: Ho
     async with anyio.create_task_group() as group:
         paths = [home.path, lambda: [away]]
         group.start_soon(partial(watch, paths, on_change, debounce_s=0.01, poll_s=30.0, notices=silent))
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await told.wait()
         group.cancel_scope.cancel()
 

@@ -34,9 +34,7 @@ from denizen.testing.model_server import Answer, Entry
 from tests.e2e.home import Home, Server
 from tests.e2e.process import Finished
 from tests.e2e.provider import Held, Provider, Requests
-
-PATIENCE_S = 90.0
-"""Less than that of the processes, so that the one who waits tells what happened."""
+from tests.timing import HANG_LIMIT_S
 
 CONFIG = """\
 models:
@@ -199,7 +197,7 @@ class Harbour:
     def said(self, where: Channel | None = None, *, by: Application | None = None) -> list[str]:
         return [message.content for message in self.posts(where, by=by)]
 
-    async def until(self, predicate: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+    async def until(self, predicate: Callable[[], object], *, timeout_s: float = HANG_LIMIT_S) -> None:
         """Waits for it. Raises NotReachedError, with what everybody said."""
         try:
             await self.discord.until(predicate, timeout_s)

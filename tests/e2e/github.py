@@ -27,9 +27,10 @@ from denizen.domain.clock import SystemClock
 from denizen.testing.github import App, GitHubServer, Issue, NotReachedError, Repository, User, World, open_github
 from denizen.testing.github.state import Talk
 from denizen.testing.model_server import Answer, Entry
-from tests.e2e.discord import PATIENCE_S, Denizen
+from tests.e2e.discord import Denizen
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider, Requests
+from tests.timing import HANG_LIMIT_S
 
 SECRET = "a-secret-of-the-webhook"
 SETTLED = "That was all."
@@ -128,7 +129,7 @@ class Yard:
         assert last == SETTLED
         return earlier
 
-    async def until(self, predicate: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> None:
+    async def until(self, predicate: Callable[[], object], *, timeout_s: float = HANG_LIMIT_S) -> None:
         """Waits for it. Raises NotReachedError, with what everybody said."""
         try:
             await self.github.until(predicate, timeout_s)

@@ -33,8 +33,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Never
 
-PATIENCE_S = 180.0
-"""So long may it take to import everything, once, and to fork."""
+from tests.timing import HANG_LIMIT_S
 
 _MOST_BYTES = 1_000_000
 _ANSWER = struct.Struct("i")
@@ -125,9 +124,9 @@ class Nursery:
             except OSError as error:
                 raise NurseryGoneError("the nursery ended") from error
             theirs.close()
-            if not _is_ready(answers, PATIENCE_S):
+            if not _is_ready(answers, HANG_LIMIT_S):
                 self._process.kill()
-                raise NurseryGoneError(f"the nursery said nothing for {PATIENCE_S:.0f} s, and was killed")
+                raise NurseryGoneError(f"the nursery said nothing for {HANG_LIMIT_S:.0f} s, and was killed")
             pid = _receive(answers)
             if pid < 0:
                 raise OSError(-pid, f"the nursery could not fork: {os.strerror(-pid)}")

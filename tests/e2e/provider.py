@@ -11,7 +11,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from denizen.testing.model_server import Answer, Entry, ModelServer, Recorded, Wait, model_server
-from tests.e2e.process import PATIENCE_S
+from tests.timing import HANG_LIMIT_S
 
 
 class Requests(list[Recorded]):
@@ -28,7 +28,7 @@ class Requests(list[Recorded]):
 
     def await_count(self, count: int) -> None:
         with self._changed:
-            arrived = self._changed.wait_for(lambda: len(self) >= count, PATIENCE_S)
+            arrived = self._changed.wait_for(lambda: len(self) >= count, HANG_LIMIT_S)
         assert arrived, f"{len(self)} requests, not {count}"
 
 

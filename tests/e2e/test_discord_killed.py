@@ -13,7 +13,8 @@ import pytest
 from denizen.testing.discord import Message
 from denizen.testing.discord.requests import Fault, When
 from denizen.testing.model_server import Answer, Call, Hang
-from tests.e2e.discord import PATIENCE_S, Harbour
+from tests.e2e.discord import Harbour
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P1")]
 
@@ -23,7 +24,7 @@ LONG = "\n".join(PIECES)
 
 
 async def reached(fault: Fault) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         await fault.wait_reached()
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from denizen.testing.discord.requests import Fault
 from denizen.testing.model_server import Answer, Call, Hang
-from tests.e2e.discord import PATIENCE_S
 from tests.e2e.github import Yard
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P1")]
 
@@ -21,7 +21,7 @@ SHORT = ["message_limit: 1000"]
 
 
 async def reached(fault: Fault) -> None:
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         await fault.wait_reached()
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.home import Home
-from tests.e2e.nursery import PATIENCE_S, Child, Nursery, NurseryGoneError, nursery
+from tests.e2e.nursery import Child, Nursery, NurseryGoneError, nursery
 from tests.e2e.process import eventually
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.e2e
 
@@ -57,7 +58,7 @@ def close(child: Child) -> None:
 
 def await_end(child: Child) -> None:
     """Nothing else has its standard output."""
-    assert select.select([child.stdout], [], [], PATIENCE_S)[0]
+    assert select.select([child.stdout], [], [], HANG_LIMIT_S)[0]
     assert os.read(child.stdout, 1) == b""
 
 
@@ -103,7 +104,7 @@ def test_when_it_cannot_fork_that_is_told_and_when_it_ends_its_children_do(full:
         await_end(child)
         for _ in range(2):
             with pytest.raises(NurseryGoneError):
-                child.wait(PATIENCE_S)
+                child.wait(HANG_LIMIT_S)
             child.kill()
         close(child)
     with pytest.raises(NurseryGoneError):

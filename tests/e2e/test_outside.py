@@ -12,6 +12,7 @@ from denizen.testing.model_server import Answer, Call
 from denizen_sdk import ApiError, DenizenClient
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
@@ -62,7 +63,7 @@ async def test_a_client_of_mcp_asks_and_looks_up(town: Home, provider: Provider)
 
     with town.serve(token=KEY) as server:
         async with (
-            httpx2.AsyncClient(headers={"authorization": f"Bearer {KEY}"}) as http,
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {KEY}"}, timeout=HANG_LIMIT_S) as http,
             Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,
         ):
             names = {tool.name for tool in (await client.list_tools()).tools}

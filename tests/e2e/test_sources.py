@@ -16,6 +16,7 @@ from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
 from tests.repository import Repository, create_repository
+from tests.timing import HANG_LIMIT_S
 from tests.youtube import KEY, open_youtube
 
 pytestmark = pytest.mark.e2e
@@ -98,7 +99,7 @@ class SlowServer:
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/x.git"
 
     def await_question(self) -> None:
-        assert self._asked.wait(60)
+        assert self._asked.wait(HANG_LIMIT_S)
 
     def answer(self) -> None:
         self._answers.set()
@@ -106,7 +107,7 @@ class SlowServer:
     def close(self) -> None:
         self._answers.set()
         self._listener.shutdown(socket.SHUT_RDWR)
-        self._thread.join(10)
+        self._thread.join(HANG_LIMIT_S)
         self._listener.close()
 
     def _run(self) -> None:
@@ -116,7 +117,7 @@ class SlowServer:
                 with connection, suppress(ConnectionError):
                     connection.recv(4096)
                     self._asked.set()
-                    self._answers.wait(60)
+                    self._answers.wait(HANG_LIMIT_S)
                     connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
@@ -182,7 +183,7 @@ def test_a_sync_of_a_youtube_channel_that_was_killed_goes_on_with_the_videos_it_
         assert home.do("sources", "add", "@harbour", "--max-videos", "3").code == 0
         youtube.hanging.add("v2")
         with home.start("sources", "sync") as first:
-            assert youtube.reached.wait(60)
+            assert youtube.reached.wait(HANG_LIMIT_S)
             assert first.kill().code == -signal.SIGKILL
         assert youtube.fetched() == ["v3", "v2"]
         youtube.hanging.clear()

@@ -35,7 +35,7 @@ def test_a_trace_tells_prompt_steps_calls_verdicts_cache_and_cost(home: Home, pr
         r"  tools +[\d,]+ +[\d.]+%  .*calculator",
         r"  question +\d+ +[\d.]+%  1 message",
         r"step 1 act on \S+: 12 tokens in, 7 out, cost unknown, [\d,]+ ms",
-        r'calculator {"expression": "6 \* 7"}: approve by \S+, tier 0 \(.+\), ran, \d+ ms: 42$',
+        r'calculator {"expression": "6 \* 7"}: approve by \S+, tier 0 \(.+\), ran, [\d,]+ ms: 42$',
     ):
         assert re.search(words, shown, re.MULTILINE), (words, shown)
     assert "  | Answer briefly" not in shown

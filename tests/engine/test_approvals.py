@@ -27,6 +27,7 @@ from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import LOOK, NAME, PLACE, WRITE, House, Tools, generation, message, open_house
+from tests.timing import HANG_LIMIT_S, controlled_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +53,7 @@ def told(model: ScriptedModel) -> str:
 
 
 async def pending(store: Store, *, count: int = 1) -> list[Approval]:
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANG_LIMIT_S):
         while True:
             async with store.work(write=False) as work:
                 found = list(await work.approvals.list_approvals(status=ApprovalStatus.PENDING))
@@ -73,7 +74,7 @@ async def decided(house: House, voter: Principal, choice: Choice, *, note: str =
     async def run() -> None:
         events.extend(await ask(house))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(run)
             [approval] = await pending(house.store)
@@ -117,7 +118,7 @@ async def test_a_no_and_its_reason_are_the_result_of_the_call() -> None:
 @pytest.mark.proves("TW1", "X-approval-absent")
 async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() -> None:
     async with open_house(script(), policy=asking()) as house:
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await ask(house, watched=False)
         assert not house.tools.calls
         assert told(house.model) == (
@@ -132,7 +133,7 @@ async def test_what_nobody_can_be_asked_about_is_denied_at_once_and_says_so() ->
 async def test_who_does_not_watch_cannot_be_asked() -> None:
     async with open_house(script(), policy=asking()) as house:
         turn = await house.turns.submit(message("go", principal=ANA, reach=Reach.WATCHER))
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
         assert not house.tools.calls
 
@@ -145,7 +146,7 @@ async def test_others_who_are_configured_can_be_asked_although_nobody_watches() 
         with pytest.raises(NotAllowed, match="people with the role 'judge'"):
             await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
         assert (await house.turns.approvals.decide(approval.id, BEN, Choice.ONCE)).outcome is Outcome.DECIDED
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
         assert len(house.tools.calls) == 1
 
@@ -161,7 +162,7 @@ async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> 
         assert not house.tools.calls
         assert (await say(approval.id, CLO, Choice.ONCE)).outcome is Outcome.DECIDED
         assert (await say(approval.id, BEN, Choice.DENY)).text == "This was decided already: approved by Clo."
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
         assert len(house.tools.calls) == 1
 
@@ -171,7 +172,7 @@ async def test_a_quorum_waits_for_the_second_voice_and_counts_nobody_twice() -> 
 async def test_what_nobody_decides_in_time_is_denied_or_granted_as_configured(grants: bool) -> None:
     rule = ApprovalRule(timeout_s=0.01, grant_on_timeout=grants)
     async with open_house(script(), policy=asking(rule)) as house:
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await ask(house)
         assert len(house.tools.calls) == int(grants)
         expected = "since nobody decided in time" if grants else "Denied: nobody approved it in time."
@@ -194,7 +195,7 @@ async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -
     )  # fmt: skip
     async with open_house(model, policy=asking()) as house:
         await decided(house, ANA, Choice.HOUR)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await ask(house, watched=False)
         assert [made.args["q"] for made in house.tools.calls] == ["milk", "bread"]
         assert told(model).endswith("[approved for a while by Ana]")
@@ -207,7 +208,7 @@ async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only
     tools = Tools([LOOK, replace(WRITE, destructive=True)])
     async with open_house(model, tools, policy=asking()) as house:
         await decided(house, ANA, Choice.HOUR)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await ask(house, watched=False)
             await ask(house, watched=False)
         assert [made.args["q"] for made in tools.calls] == ["milk", "milk"]
@@ -234,7 +235,7 @@ async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_t
         [approval] = await pending(house.store)
         await house.turns.approvals.decide(approval.id, BEN, Choice.ONCE)
         ruling = await house.turns.approvals.decide(approval.id, CLO, Choice.HOUR)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
         assert (ruling.outcome, ruling.text) == (Outcome.DECIDED, "Approved.")
         await decided(house, BEN, Choice.DENY)
@@ -252,7 +253,7 @@ async def test_an_approval_is_for_the_very_call_that_people_were_shown() -> None
         async with open_house(script(), policy=asking()) as house:
             async with house.store.work() as work:
                 await work.approvals.add(known)
-            with anyio.fail_after(5):
+            with anyio.fail_after(HANG_LIMIT_S):
                 await house.say("go", principal=ANA, platform_id="other")
             assert len(house.tools.calls) == ran
 
@@ -281,7 +282,7 @@ async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() 
             assert isinstance(last, TurnFinished)
             finished.append(last.reply)
 
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(first)
                 [approval] = await pending(house.store)
@@ -292,18 +293,19 @@ async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() 
 
 
 async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> None:
-    agent = Agent(NAME, limits=Limits(turn_timeout_s=1.0))
+    agent = Agent(NAME, limits=Limits(turn_timeout_s=HANG_LIMIT_S))
     async with open_house(script(), agent=agent, policy=asking()) as house:
         finished: list[TurnEvent] = []
 
         async def run() -> None:
             finished.extend(await ask(house))
 
-        with anyio.fail_after(5):
+        with controlled_clock() as clock:
             async with anyio.create_task_group() as group:
                 group.start_soon(run)
                 [approval] = await pending(house.store)
-                await anyio.sleep(1.1)
+                clock.advance(2 * HANG_LIMIT_S)
+                await anyio.wait_all_tasks_blocked()
                 await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
         assert isinstance(finished[-1], TurnFinished)
         assert finished[-1].status is TurnStatus.DONE
@@ -312,7 +314,7 @@ async def test_the_time_in_which_people_are_waited_for_is_not_the_turns() -> Non
 async def test_a_rule_that_forbids_it_meanwhile_holds_for_the_waiting_call() -> None:
     async with open_house(script(), policy=asking()) as house:
         forbid = GatePolicy(rules=(Rule("write", Decision.DENY, reason="not any more"),), generation=2)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, house)
                 [approval] = await pending(house.store)
@@ -331,7 +333,7 @@ async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
     async with open_house(model, store=store, log=log, policy=asking()) as again:
         assert await pending(store) == [approval]
         await again.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await again.durable.wait(approval.turn_id)
         assert len(again.tools.calls) == 1
         assert not house.tools.calls
@@ -345,7 +347,7 @@ async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -
     async with open_house(ScriptedModel(), store=store, policy=asking()) as other:  # another process with its own runs
         await other.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
     async with open_house(ScriptedModel(Say("Done.")), store=store, log=log, policy=asking()) as again:
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await again.durable.wait(approval.turn_id)
         assert len(again.tools.calls) == 1
 
@@ -355,7 +357,7 @@ async def test_a_decision_of_another_process_is_noticed() -> None:
     async with open_house(script(), store=store, policy=asking()) as here:
         here.turns.approvals.poll_s = 0.005
         async with open_house(ScriptedModel(), store=store, policy=asking()) as there:
-            with anyio.fail_after(5):
+            with anyio.fail_after(HANG_LIMIT_S):
                 async with anyio.create_task_group() as group:
                     group.start_soon(ask, here)
                     [approval] = await pending(store)
@@ -366,7 +368,7 @@ async def test_a_decision_of_another_process_is_noticed() -> None:
 async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
     async with open_house(script(), policy=asking()) as house:
         found: list[Approval] = []
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, house)
                 found += await pending(house.store)
@@ -389,7 +391,7 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
         return ToolResult("ok")
 
     async with open_house(model, Tools(run=run), policy=asking()) as house:
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, house)
                 first, second = await pending(house.store, count=2)
@@ -412,7 +414,7 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
 
 async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_running_out_of_time() -> None:
     model = ScriptedModel(Say(calls=(call("outer", q="milk"),)), Say("Done."))
-    tools = Tools([LOOK, WRITE, replace(LOOK, name="outer", timeout_s=1.0)])
+    tools = Tools([LOOK, WRITE, replace(LOOK, name="outer", timeout_s=HANG_LIMIT_S)])
     async with open_house(model, tools, policy=asking()) as house:
         nested = NestedCalls(house.runtime, house.services.gate)
 
@@ -423,12 +425,13 @@ async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_run
             return ToolResult(f"inner said: {inner.text}")
 
         tools.run = run
-        with anyio.fail_after(5):
+        with controlled_clock() as clock:
             async with anyio.create_task_group() as group:
                 group.start_soon(ask, house)
                 [approval] = await pending(house.store)
                 async with house.turns.hold(NAME, PLACE.conversation_id):  # the lane is free meanwhile
-                    await anyio.sleep(1.1)
+                    clock.advance(2 * HANG_LIMIT_S)
+                    await anyio.wait_all_tasks_blocked()
                 await house.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
         assert [made.tool for made in tools.calls] == ["outer", "write"]
         assert told(model).startswith("inner said: written")

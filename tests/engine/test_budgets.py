@@ -29,6 +29,7 @@ from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
 from tests.engine.house import NAME, House, Tools, message, open_house
 from tests.engine.town import ADA, World, open_town
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -129,7 +130,7 @@ async def test_two_turns_at_once_cannot_both_spend_the_last_money() -> None:
     model = priced(says("first", gate=gate), says("third"))
     async with open_limited(model, policy("0.15")) as house:
         first = await house.turns.submit(message("one", place=Place("terminal", "a")))
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
         second = await house.say("two", place=Place("terminal", "b"))
         assert second.failure_code == "budget_exhausted"
@@ -225,13 +226,13 @@ async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
     ) as house:
         await limit(house, policy("5"))
         await house.turns.submit(inbound)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await reached.wait()
         await house.durable.crash()
     async with open_house(priced(says("done")), store=store, log=log) as house:
         await limit(house, policy("5"))
         await house.turns.resume()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             assert (await house.turns.ask(inbound)).reply == "done"
         found = await standing(store, house)
     assert found == Standing(Decimal("0.04"), Decimal("0.04"), day_requests=2, month_requests=2)
@@ -244,7 +245,7 @@ async def test_a_request_that_is_stopped_counts_with_its_input_and_what_was_hear
     async with open_house(model, agent=SHORT) as house:
         await limit(house, policy("5") if limited else BudgetPolicy())
         turn = await house.turns.submit(message("one"))
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
             assert house.turns.cancel(turn.id)
             await house.durable.wait(turn.id)
@@ -265,7 +266,7 @@ async def test_a_turn_that_is_stopped_while_a_tool_runs_has_cost_its_requests() 
 
     async with open_house(priced(says("", calls=[call("look", q="x")])), Tools(run=hang)) as house:
         turn = await house.turns.submit(message("one"))
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await reached.wait()
             assert house.turns.cancel(turn.id)
             await house.durable.wait(turn.id)

@@ -14,6 +14,7 @@ from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.house import LOOK, NAME, WRITE, Tools, open_house
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +51,7 @@ async def test_calls_of_one_step_run_side_by_side_and_are_recorded_in_the_order_
 
     model = ScriptedModel(Say(calls=[call("look", q="first"), call("look", q="second")]), Say("ok"))
     async with open_house(model, Tools(run=run)) as house:
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             done = await house.say("both")
         texts = [part.text for part in model.requests[1].messages[-1].parts if isinstance(part, ToolResultPart)]
         assert texts == ["first done", "second done"]

@@ -37,6 +37,7 @@ from denizen.testing.memory_channel import MemoryChannel, Sent
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from tests.engine.town import ADA, World
 from tests.skill_services import Surroundings
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -75,7 +76,7 @@ class Desk:
         """What the account has sent, once everything that is due by then was said."""
         self.world.clock.at += after
         await self.reminders.say_due()
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             while await self.owed():  # noqa: ASYNC110 - the store has no event for it
                 await anyio.sleep(0.001)
         return self.account.sent
@@ -215,7 +216,7 @@ async def test_the_loop_sleeps_until_the_next_is_due_and_is_woken_by_a_new_one(t
             await anyio.wait_all_tasks_blocked()
             desk.world.clock.at += timedelta(seconds=10)
             await desk.remind("in 20 minutes", "wakes it", key="k2")
-            with anyio.fail_after(10):
+            with anyio.fail_after(HANG_LIMIT_S):
                 while not desk.account.sent:
                     await anyio.lowlevel.checkpoint()
             group.cancel_scope.cancel()
@@ -231,7 +232,7 @@ async def test_an_account_that_comes_back_wakes_the_loop(tmp_path: Path) -> None
         await anyio.wait_all_tasks_blocked()
         group.start_soon(desk.outbox.run, desk.account)
         desk.channels.add(desk.account)
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             while not desk.account.sent:
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()

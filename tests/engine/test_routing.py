@@ -35,6 +35,7 @@ from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from tests.engine.house import NAME, House, Tools, generation, message, open_house
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -188,13 +189,13 @@ async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
     inbound = message("Why does it crash?")
     async with open_routed(models, store=store, log=log) as house:
         await house.turns.submit(inbound)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
         await house.durable.crash()
     again = Models.answering()
     async with open_routed(again, store=store, log=log) as house:
         await house.turns.resume()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             done = await house.turns.ask(inbound)
         assert done.reply == "said by quality"
         trace = await trace_of(house, done.turn_id)
@@ -211,13 +212,13 @@ async def test_a_change_of_the_configuration_between_does_not_change_what_was_be
     inbound = message("hello")
     async with open_routed(models, Agent(NAME), store=store, log=log) as house:
         await house.turns.submit(inbound)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
         await house.durable.crash()
     again = Models.answering()
     async with open_routed(again, AUTO, store=store, log=log) as house:
         await house.turns.resume()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             assert (await house.turns.ask(inbound)).status is TurnStatus.DONE
     assert not again.router.requests
 

@@ -26,6 +26,7 @@ from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from tests.engine.house import NAME, PLACE, Tools, generation, message, open_house
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -56,7 +57,7 @@ async def test_a_turn_that_is_killed_is_finished_after_a_restart_without_repeati
     inbound = message("do both")
     async with open_house(model, before, store=store, log=log) as house:
         turn = await house.turns.submit(inbound)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await reached.wait()
         await house.durable.crash()
 
@@ -64,7 +65,7 @@ async def test_a_turn_that_is_killed_is_finished_after_a_restart_without_repeati
     model = ScriptedModel(Say("both done"))
     async with open_house(model, after, store=store, log=log) as house:
         await house.turns.resume()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             done = await house.turns.ask(inbound)
         assert (done.turn_id, done.reply) == (turn.id, "both done")
         assert [c.args["q"] for c in after.calls] == ["two"], "the finished call is not repeated"
@@ -82,7 +83,7 @@ async def test_a_turn_that_was_opened_but_never_started_is_taken_up_after_a_rest
         await house.durable.crash()
     async with open_house(ScriptedModel(Say("hello yourself")), store=store, log=MemoryLog()) as house:
         assert await house.turns.resume() == 1
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
         assert (await house.turns.get(turn.id)).reply == "hello yourself"
 
@@ -94,12 +95,12 @@ async def test_turns_of_one_conversation_run_one_after_another_and_conversations
         first = await house.turns.submit(message("1"))
         await gate.reached.wait()
         second = await house.turns.submit(message("2"))
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             elsewhere = await house.say("3", place=Place("terminal", "elsewhere"))
         assert elsewhere.reply == "saw 1"
         assert (await house.turns.get(second.id)).status is TurnStatus.OPEN
         gate.open.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(first.id)
             await house.durable.wait(second.id)
         assert (await house.turns.get(second.id)).reply == "saw 3", "the answer to the first message is in its history"
@@ -116,7 +117,7 @@ async def test_a_full_inbox_refuses_with_words_and_loses_nothing() -> None:
         with pytest.raises(Exhausted, match="still busy"):
             await house.turns.submit(message("3"))
         gate.open.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             for turn in turns:
                 await house.durable.wait(turn.id)
         assert [m.text for m in await house.session() if m.role is Role.USER] == ["1", "2"]
@@ -130,7 +131,7 @@ async def test_a_cancelled_turn_ends_at_once_and_the_next_one_runs() -> None:
         turn = await house.turns.submit(inbound)
         await gate.reached.wait()
         assert house.turns.cancel(turn.id)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
             assert (await house.turns.get(turn.id)).status is TurnStatus.CANCELLED
             assert (await house.say("2")).reply == "next"
@@ -140,7 +141,7 @@ async def test_a_cancelled_turn_ends_at_once_and_the_next_one_runs() -> None:
 async def test_a_turn_that_takes_too_long_ends_with_words() -> None:
     agent = Agent(NAME, limits=Limits(turn_timeout_s=0.02))
     async with open_house(ScriptedModel(Say("never", before=Gate())), agent=agent) as house:
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             done = await house.say("x")
         assert (done.status, done.failure_code) == (TurnStatus.FAILED, "turn_timeout")
 
@@ -262,7 +263,7 @@ async def test_a_reload_spares_the_tools_of_a_turn_that_uses_them_and_the_next_t
         await house.runtime.swap(generation(new_model, new_tools, number=2))
         assert not house.tools.closed
         gate.open.set()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
             assert (await house.say("2")).reply == "new"
         assert house.tools.closed and not new_tools.closed
@@ -277,7 +278,7 @@ async def test_a_watcher_who_stops_watching_does_not_stop_the_turn() -> None:
         gate.open.set()
         async with house.store.work() as work:
             (turn,) = await work.turns.list_turns()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
         assert (await house.turns.get(turn.id)).reply == "a long answer"
 
@@ -367,7 +368,7 @@ async def test_the_end_of_a_turn_waits_for_a_database_that_is_locked_and_is_whol
         await gate.reached.wait()
         store.faults = 1
         gate.open.set()
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
         assert (await house.turns.get(turn.id)).reply == "a paid answer"
         assert [text_of(m.parts) for m in await house.session()] == ["x", "a paid answer"]
@@ -381,7 +382,7 @@ async def test_what_was_done_before_a_fault_of_the_database_is_in_the_record_of_
         await gate.reached.wait()
         store.faults = 1
         gate.open.set()
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
         detail = await Queries(house.runtime, house.services).get_turn(turn.id)
         assert (detail.turn.status, detail.turn.failure_code) == (TurnStatus.FAILED, "store_busy")
@@ -399,7 +400,7 @@ async def test_whoever_watches_a_turn_hears_when_it_cannot_end_here() -> None:
 
         tasks.start_soon(watch)
         await gate.reached.wait()
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.aclose()
 
 
@@ -409,7 +410,7 @@ async def test_a_turn_that_is_stopped_before_it_began_never_asks_the_model() -> 
         inbound = message("x")
         turn = await house.turns.submit(inbound)
         assert house.turns.cancel_message(inbound)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await house.durable.wait(turn.id)
         assert (await house.turns.get(turn.id)).status is TurnStatus.CANCELLED
         assert model.requests == []
@@ -421,7 +422,7 @@ async def test_a_turn_ends_even_when_what_happened_in_it_cannot_be_written(monke
 
     monkeypatch.setattr(Steps, "write", fail)
     async with open_house(ScriptedModel(Say("hello"))) as house:
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             done = await house.say("x")
         assert (done.status, done.failure_code) == (TurnStatus.FAILED, "bug")
         assert "secret" not in done.failure

@@ -41,6 +41,7 @@ from denizen.testing.memory_platform import START, MemoryPlatform
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
 from tests.engine.house import Tools
+from tests.timing import HANG_LIMIT_S
 
 ADA = AgentName("ada")
 
@@ -105,7 +106,7 @@ class Town:
 
     async def settled(self) -> None:
         """Until everything was heard, every turn has ended and everything owed was sent."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             while True:
                 await self.world.platform.settled()
                 async with self.store.work(write=False) as work:
@@ -121,7 +122,7 @@ class Town:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """What follows the end of a turn, such as a reaction, takes a few steps more."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(HANG_LIMIT_S):
             while not holds():
                 await anyio.lowlevel.checkpoint()
 

@@ -11,6 +11,7 @@ import pytest
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.gaps import GapInfo, GapList, ProposalDecided
 from tests.site import LOCAL
+from tests.timing import HANG_LIMIT_S
 from tests.web.test_gaps import Desk, open_desk
 
 pytestmark = pytest.mark.anyio
@@ -46,7 +47,7 @@ async def test_a_proposal_is_read_and_accepted(tmp_path: Path) -> None:
         assert "+> Ten euros." in proposal.diff
         decided = await admin.accept_proposal(proposal.id, "Twelve euros.")
         assert decided.status == "accepted"
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await desk.house.sync.wait((await desk.house.sync.list_runs())[0])
         assert "> Twelve euros." in desk.house.files()[f"docs/learned/{proposal.file}"]
         assert [run.id for run in await desk.house.sync.list_runs()] == [decided.sync]

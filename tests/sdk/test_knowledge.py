@@ -31,6 +31,7 @@ from denizen_sdk.knowledge import (
 from denizen_sdk.wire import SyncEvent, Unknown
 from tests.engine.knowledge.house import write
 from tests.site import ADA, ANN, LOCAL, Site
+from tests.timing import HANG_LIMIT_S
 from tests.web.test_knowledge import SECRETS, open_desk
 from tests.web.test_syncs import Slow
 from tests.web.test_webhooks import open_desk as open_github_desk
@@ -73,11 +74,11 @@ async def test_a_sync_is_started_waited_for_and_looked_at(tmp_path: Path) -> Non
             await owner.add_source(str(each))
         started = await owner.sync(["notes"], reset=True, push=False)
         assert started == SyncStarted("started", started.run, ("notes",))
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             ended = await owner.wait_for_sync(started.run)
         assert (ended.status, ended.changed, ended.failed, ended.progress) == ("done", ("notes",), {}, {})
         assert await owner.get_sync(started.run) == ended
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             second = await owner.wait_for_sync((await owner.sync_source("more")).run)
         assert await owner.list_syncs() == [second, ended]
         [read, _] = sorted(await owner.list_sources(), key=lambda source: source.id, reverse=True)
@@ -190,7 +191,7 @@ async def slow_sync(root: Path, cuts: int = 0) -> AsyncGenerator[tuple[DenizenCl
         await desk.owner.ask("POST", "/api/sources", location=str(write(root / "notes", {"a.md": "A"})))
         async with DenizenClient(url, "key-of-ada", transport=Line(cut)) as client:
             run = (await client.sync()).run
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANG_LIMIT_S):
                 await slow.reached.wait()
                 yield client, run, slow
 
@@ -223,7 +224,7 @@ async def test_a_sync_that_has_ended_is_waited_for_until_it_is_indexed(tmp_path:
             indexing.progress = None
 
         async with DenizenClient(url, "key-of-ada", transport=Line(finish)) as client:
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANG_LIMIT_S):
                 indexing.progress = Reached("indexing", 1, 2)
                 seen = [event async for event in client.follow_sync(ended.id)]
                 indexing.progress = Reached("indexing", 1, 2)

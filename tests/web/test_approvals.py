@@ -17,6 +17,7 @@ from denizen_sdk.client import DenizenClient
 from denizen_sdk.errors import ApiError
 from denizen_sdk.wire import ApprovalDecided, ApprovalRequested, ToolFinished, TurnFinished
 from tests.site import ADA, ANN, BEN, Site, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("T-approval-http", "T-http-approvals")]
 
@@ -66,7 +67,7 @@ async def get(site: Site, who: str, path: str) -> Any:
 async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> None:
     async with running_site(script(), keys=[ANN], policy=asks()) as site, site.serve() as address:
         ann = Reader(site, "ann", address)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
@@ -88,7 +89,7 @@ async def test_the_stream_tells_what_waits_and_what_was_decided_about_it() -> No
 async def test_a_strangers_word_does_not_count_and_twice_is_once() -> None:
     async with running_site(script(), keys=[ANN, BEN], policy=asks()) as site, site.serve() as address:
         ann = Reader(site, "ann", address)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
@@ -112,7 +113,7 @@ async def test_a_role_may_decide_what_somebody_else_asked() -> None:
     rule = ApprovalRule(Deciders.ROLE, "admin")
     async with running_site(script(), keys=[ANN, ADA], policy=asks(rule)) as site, site.serve() as address:
         ann = Reader(site, "ann", address)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
@@ -128,7 +129,7 @@ async def test_a_role_may_decide_what_somebody_else_asked() -> None:
 async def test_a_word_that_comes_too_late_is_a_conflict() -> None:
     async with running_site(script(), keys=[ANN], policy=asks()) as site, site.serve() as address:
         ann = Reader(site, "ann", address)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 group.start_soon(ann.chat)
                 await ann.waits.wait()
@@ -158,7 +159,7 @@ async def test_a_client_of_the_openai_api_cannot_be_asked_so_the_call_is_denied_
     async with running_site(model, keys=[ANN], policy=asks()) as site:
         body = {"model": "denizen", "messages": [{"role": "user", "content": "go"}]}
         async with site.client(authorization="Bearer key-of-ann") as client:
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANG_LIMIT_S):
                 answer = await client.post("/v1/chat/completions", json=body)
         assert answer.json()["choices"][0]["message"]["content"] == "Done."
         assert not site.weather.calls

@@ -10,6 +10,7 @@ from starlette.types import Message
 from denizen.domain.errors import Unavailable
 from denizen.web import body
 from denizen.web.body import STRANGERS_AT_ONCE, Strangers
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,7 @@ async def test_so_many_are_read_at_a_time_and_the_next_one_when_there_is_a_place
     async def take(sender: Sender) -> None:
         read.append(await strangers.read(sender.request, limit=100))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             for sender in senders:
                 group.start_soon(take, sender)

@@ -13,6 +13,7 @@ from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from denizen.web.dependencies import Timing
 from denizen_sdk import wire
 from tests.site import ADA, ANN, BEN, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -140,7 +141,7 @@ async def test_the_turns_id_is_known_while_it_waits_and_it_can_be_stopped() -> N
     async with (
         running_site(model, timing=timing) as site,
         site.serve() as url,
-        httpx2.AsyncClient(base_url=url) as client,
+        httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client,
     ):
         async with client.stream("POST", "/api/chat", json=CHAT) as response:
             turn_id = response.headers["x-denizen-turn"]
@@ -155,7 +156,7 @@ async def test_the_turns_id_is_known_while_it_waits_and_it_can_be_stopped() -> N
 async def test_a_reader_that_leaves_does_not_stop_the_turn() -> None:
     before = Gate()
     async with running_site(ScriptedModel(Say("Hello.", before=before))) as site, site.serve() as url:
-        async with httpx2.AsyncClient(base_url=url) as client, anyio.create_task_group() as tasks:
+        async with httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client, anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: client.post("/api/chat", json=CHAT))
             await before.reached.wait()
             tasks.cancel_scope.cancel()

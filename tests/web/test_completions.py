@@ -19,6 +19,7 @@ from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from denizen.web.dependencies import Timing
 from tests.engine.house import undated
 from tests.site import ANN, BEN, LOCAL, Site, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +31,7 @@ PATH = "/v1/chat/completions"
 @asynccontextmanager
 async def official(site: Site, *, key: str = "any", url: str = LOCAL) -> AsyncGenerator[openai.AsyncOpenAI]:
     """OpenAI's own client. Without the address of a served site it is in process. Errors are not repeated."""
-    own = site.client() if url == LOCAL else httpx2.AsyncClient()
+    own = site.client() if url == LOCAL else httpx2.AsyncClient(timeout=HANG_LIMIT_S)
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, http_client=own) as client:
         yield client
 
@@ -340,7 +341,7 @@ async def test_a_slow_stream_shows_signs_of_life_and_notices_as_comments() -> No
     async with (
         running_site(model, timing=Timing(keep_alive_s=0.001)) as site,
         site.serve() as url,
-        httpx2.AsyncClient(base_url=url) as client,
+        httpx2.AsyncClient(base_url=url, timeout=HANG_LIMIT_S) as client,
         client.stream("POST", PATH, json={**BODY, "stream": True}) as response,
     ):
         lines = response.aiter_lines()
@@ -353,7 +354,10 @@ async def test_a_slow_stream_shows_signs_of_life_and_notices_as_comments() -> No
 
 async def leave_when_reached(url: str, gate: Gate, body: dict[str, Any], headers: dict[str, str]) -> None:
     """Sends the request and closes the connection while the model is at the gate."""
-    async with httpx2.AsyncClient(base_url=url, headers=headers) as client, anyio.create_task_group() as tasks:
+    async with (
+        httpx2.AsyncClient(base_url=url, headers=headers, timeout=HANG_LIMIT_S) as client,
+        anyio.create_task_group() as tasks,
+    ):
 
         async def ask() -> None:
             async with client.stream("POST", PATH, json=body) as response:

@@ -9,6 +9,7 @@ from starlette.types import Message
 
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.web.event_stream import Chunks, Comment, Conduct, EventStream
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +48,7 @@ class Reader:
             return f"error: {error}".encode()
 
         conduct = Conduct(on_error, on_gone, start_after_s, keep_alive_s)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await EventStream(chunks, conduct, {"X-Denizen-Turn": "turn_1"})({"type": "http"}, self.receive, self.send)
 
 

@@ -25,6 +25,7 @@ from denizen.web.dependencies import GapParts
 from tests.engine.knowledge.house import House
 from tests.engine.knowledge.test_learning import build_learning
 from tests.site import ADA, ANN, HandClock, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -124,7 +125,7 @@ async def test_a_proposal_is_shown_as_the_file_that_it_becomes_and_accepted(tmp_
         assert "+> Ten euros." in shown["diff"]
         status, told = await desk.ask("POST", "/api/gaps/proposals/prop_1", decision="accept", text="Twelve euros.")
         assert (status, told["status"]) == (200, "accepted")
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await desk.house.sync.wait((await desk.house.sync.list_runs())[0])
         ((name, text),) = desk.house.files().items()
         assert name == f"docs/learned/{shown['file']}"

@@ -20,8 +20,9 @@ from denizen.web.auth import ApiKey
 from denizen.web.dependencies import KnowledgeParts
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.wire import SyncStarted
-from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
+from tests.engine.knowledge.house import House, give_way, write
 from tests.site import ADA, ANN, LOCAL, HandClock, Site, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +46,7 @@ class Caller:
         """The run, once it has ended."""
         status, started = await self.ask("POST", path, **body)
         assert (status, started["status"]) == (202, "started")
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             while True:
                 _, runs = await self.ask("GET", "/api/sync")
                 found = [run for run in runs if run["id"] == started["run"]]
@@ -220,7 +221,7 @@ async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does
         async def ended(run: SyncStarted) -> SyncRun:
             assert run.status == "started"
             plain = SyncRun(id=run.run, sources=run.sources, started_at=desk.house.clock.now())
-            with anyio.fail_after(PATIENCE_S):
+            with anyio.fail_after(HANG_LIMIT_S):
                 return await desk.house.sync.wait(plain)
 
         assert (await ended(await desk.sdk.sync(["two"], push=False))).changed == ("two",)
@@ -258,7 +259,7 @@ async def test_an_admin_changes_where_snapshots_are_pushed_to_and_what_was_read_
         await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
         mirror = str(tmp_path / "mirror")
         _, told = await desk.owner.ask("PUT", "/api/snapshot/config", repository=mirror, branch="main")
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             run = await desk.house.sync.wait(await desk.house.sync.get(told["run"]))
         assert run.failed == {} and (tmp_path / "mirror/HEAD").is_file()
         assert (await desk.owner.ask("PUT", "/api/snapshot/config", repository=mirror))[1]["run"] == ""

@@ -28,6 +28,7 @@ from denizen.engine.outside import OutsideDesk
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from tests.site import ANN, BEN, Site, running_site
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -72,7 +73,7 @@ class Pier:
     ) -> AsyncGenerator[Client]:
         """The official client; `old` makes it speak the protocol that most clients in the field speak."""
         credentials = {"authorization": f"Bearer {key}"} if key else {}
-        async with httpx2.AsyncClient(headers={**credentials, **headers}) as http:
+        async with httpx2.AsyncClient(headers={**credentials, **headers}, timeout=HANG_LIMIT_S) as http:
             transport = streamable_http_client(f"{self.url}{path}", http_client=http)
             more: dict[str, Any] = {"mode": "legacy"} if old else {}
             async with Client(transport, client_info=Implementation(name=name, version="1"), **more) as client:
@@ -234,7 +235,7 @@ async def test_a_client_that_leaves_stops_its_turn() -> None:
 async def test_nobody_comes_in_without_a_key_or_for_an_agent_that_is_not_there() -> None:
     async with pier() as at:
         for key in ("", "wrong"):
-            async with httpx2.AsyncClient() as http:
+            async with httpx2.AsyncClient(timeout=HANG_LIMIT_S) as http:
                 answer = await http.post(f"{at.url}/mcp", json={}, headers={"x-api-key": key} if key else {})
             assert answer.status_code == 401
             assert answer.json()["error"]["fix"]
@@ -244,7 +245,7 @@ async def test_nobody_comes_in_without_a_key_or_for_an_agent_that_is_not_there()
 
 
 async def test_a_page_of_another_site_and_another_host_name_are_refused_without_keys() -> None:
-    async with running_site() as site, site.serve() as url, httpx2.AsyncClient() as http:
+    async with running_site() as site, site.serve() as url, httpx2.AsyncClient(timeout=HANG_LIMIT_S) as http:
         for headers in ({"origin": "https://evil.example"}, {"host": "evil.example"}):
             assert (await http.post(f"{url}/mcp", json={}, headers=headers)).status_code == 403
         assert (await http.get(f"{url}/mcp")).status_code == 405

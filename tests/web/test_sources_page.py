@@ -15,6 +15,7 @@ from anyio import to_thread
 
 import denizen.web
 from tests.engine.knowledge.house import write
+from tests.timing import HANG_LIMIT_S
 from tests.web.test_knowledge import Desk, open_desk
 
 pytestmark = pytest.mark.anyio
@@ -55,8 +56,8 @@ async def browse(desk: Desk, tmp_path: Path, key: str = "key-of-ada", rounds: in
     script.write_text(SCRIPT.read_text())
     async with desk.site.serve() as url:
         command = [str(NODE), str(page), str(script), url, key, str(rounds)]
-        run = partial(subprocess.run, command, capture_output=True, text=True, timeout=60, check=False)
-        with anyio.fail_after(90):
+        run = partial(subprocess.run, command, capture_output=True, text=True, timeout=HANG_LIMIT_S, check=False)
+        with anyio.fail_after(HANG_LIMIT_S):
             done = await to_thread.run_sync(run)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

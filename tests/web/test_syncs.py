@@ -16,8 +16,9 @@ import pytest
 
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import File, Progress, Report, Tree
-from tests.engine.knowledge.house import PATIENCE_S, give_way, write
+from tests.engine.knowledge.house import give_way, write
 from tests.site import LOCAL
+from tests.timing import HANG_LIMIT_S
 from tests.web.test_knowledge import SECRETS, Desk, open_desk
 
 pytestmark = pytest.mark.anyio
@@ -72,7 +73,7 @@ async def call(
 
 async def ended(desk: Desk) -> list[dict[str, Any]]:
     """All runs, once none runs any more."""
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         while True:
             _, runs = await desk.admin.ask("GET", "/api/sync")
             if runs and all(run["ended_at"] for run in runs):
@@ -136,7 +137,7 @@ async def test_a_webhook_opens_nothing_else(tmp_path: Path) -> None:
 async def test_several_triggers_while_one_runs_or_waits_are_one_more_run(tmp_path: Path) -> None:
     async with slow_desk(tmp_path) as (desk, slow, client):
         first = (await call(client, "notes", signed(PUSH))).json()["run"]
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await slow.reached.wait()
         more = {(await call(client, "notes", signed(PUSH))).json()["run"] for _ in range(5)}
         assert len(more) == 1 and first not in more
@@ -155,7 +156,7 @@ async def test_triggers_at_the_same_moment_are_one_run_and_then_one_more(tmp_pat
         async def trigger() -> None:
             found.add((await call(client, "notes", signed(PUSH))).json()["run"])
 
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 for _ in range(10):
                     group.start_soon(trigger)
@@ -169,7 +170,7 @@ async def read_events(url: str, run: str, slow: Slow) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     event = ""
     async with (
-        httpx2.AsyncClient(base_url=url, headers={"x-api-key": "key-of-ada"}) as client,
+        httpx2.AsyncClient(base_url=url, headers={"x-api-key": "key-of-ada"}, timeout=HANG_LIMIT_S) as client,
         client.stream("GET", f"/api/sync/{run}/events") as answer,
     ):
         assert answer.status_code == 200
@@ -187,7 +188,7 @@ async def read_events(url: str, run: str, slow: Slow) -> list[tuple[str, Any]]:
 async def test_a_sync_is_followed_from_where_it_is_to_its_result(tmp_path: Path) -> None:
     async with slow_desk(tmp_path) as (desk, slow, client), desk.site.serve() as url:
         run = (await call(client, "notes", signed(PUSH))).json()["run"]
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await slow.reached.wait()
             found = await read_events(url, run, slow)
             again = await read_events(url, run, slow)

@@ -21,6 +21,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
 from denizen.testing.discord import Application, Channel, DiscordServer, Message
+from tests.timing import HANG_LIMIT_S
 
 Hook = Callable[..., Awaitable[None]]
 
@@ -67,7 +68,7 @@ class Heard:
         self.suggestions: Sequence[str] = ()
         self._changed = anyio.Event()
 
-    async def until(self, holds: Callable[[], object], timeout_s: float = 30) -> None:
+    async def until(self, holds: Callable[[], object], timeout_s: float = HANG_LIMIT_S) -> None:
         with anyio.fail_after(timeout_s):
             while not holds():
                 await self._changed.wait()

@@ -16,6 +16,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.ports.channel import Names
 from denizen.testing.discord import Intent
 from tests.adapters.discord.listening import Harbour, Heard, running, settings_for
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +66,7 @@ async def test_a_bad_token_does_not_stop_the_other_accounts(harbour: Harbour) ->
         tasks.start_soon(run_bad)
         tasks.start_soon(DiscordAccount(settings_for(harbour), SystemClock()).run, good)
         await good.until(lambda: good.ready)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await told.wait()
         harbour.say("still there?")
         await good.until(lambda: good.arrivals)
@@ -343,7 +344,7 @@ async def test_an_event_that_cannot_be_understood_ends_this_run_and_not_the_next
 async def test_it_can_be_stopped_while_it_still_tries_to_connect(harbour: Harbour) -> None:
     harbour.discord.faults.refuse_gateway(100)
     account = DiscordAccount(settings_for(harbour), SystemClock())
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(account.run, Heard())
             await harbour.discord.until(lambda: harbour.discord.weather.refusals < 100)

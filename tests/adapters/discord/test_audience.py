@@ -19,6 +19,7 @@ from denizen.testing.discord import Channel, Permission, User
 from denizen.testing.discord.state.channels import Overwrite
 from tests.adapters.discord.mooring import Mooring, ShardedBot, asker, moored
 from tests.testing.discord.bots import Bot
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -225,7 +226,7 @@ async def test_while_the_gateway_is_away_only_the_place_is_sure(kind: type[Bot])
         at.server.faults.refuse_gateway(1_000_000)
         at.server.faults.close_gateway(4000)
         await at.server.until(lambda: not at.server.connections)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             while is_live(at.client, at.client.guilds[0]):
                 await anyio.lowlevel.checkpoint()
         assert await names_seen(at, at.general, at.ben) == {"general"}

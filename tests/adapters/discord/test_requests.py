@@ -9,6 +9,7 @@ import pytest
 
 from denizen.domain.delivery import Content
 from tests.adapters.discord.listening import Harbour, running
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +21,7 @@ async def test_a_request_cancelled_while_the_account_is_limited(harbour: Harbour
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_when_refused, harbour, scope)
                 await account.post(harbour.place(), Content("never mind"), nonce="n1")
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await account.post(harbour.place(), Content("next"), nonce="n2")
     assert [each.content for each in harbour.mine()] == ["next"]
 
@@ -33,7 +34,7 @@ async def test_a_request_cancelled_on_its_way(harbour: Harbour) -> None:
                 tasks.start_soon(partial(account.post, harbour.place(), Content("never mind"), nonce="n1"))
                 await held.wait_reached()
                 scope.cancel()
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await account.post(harbour.place(), Content("next"), nonce="n2")
     assert harbour.mine()[-1].content == "next"
 

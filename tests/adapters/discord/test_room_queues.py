@@ -9,6 +9,7 @@ import pytest
 
 from denizen.adapters.discord.readiness import Gate, Readiness
 from denizen.adapters.discord.room_queues import Call, RoomQueues
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -98,14 +99,14 @@ async def test_shards_are_announced_together_and_again_for_each_that_comes_afres
         assert readiness.take(0, 1)
         assert readiness.take(0, 2)
         readiness.begin(1, [], shards=2)
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.wait()
         assert announcements.count == 1
         assert not readiness.take(0, 3)
         readiness.begin(1, [4, 5], shards=2)
         assert readiness.take(1, 4)
         readiness.end(1)  # the other never came
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.wait()
         assert announcements.count == 2
         tasks.cancel_scope.cancel()
@@ -121,7 +122,7 @@ async def test_a_login_during_an_announcement_is_announced_too_before_the_gate_o
         assert announcements.count == 1
         readiness.begin(0, [], shards=1)
         announcements.hold.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.wait()
         assert announcements.count == 2
         tasks.cancel_scope.cancel()

@@ -11,6 +11,7 @@ from anyio.abc import TaskGroup
 from denizen.adapters.discord.typing import RENEWED_AFTER_S, show_typing
 from denizen.domain.errors import Unavailable
 from tests.adapters.discord.listening import Harbour, running
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +32,7 @@ class Sign:
             raise Unavailable("Discord is away", code="discord_unreachable")
 
     async def until(self, times: int) -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             while self.shown < times:
                 await self._changed.wait()
 
@@ -104,4 +105,4 @@ async def test_typing_again_after_a_cancelled_sign_does_not_wait(harbour: Harbou
             await held.wait_reached()
         held.release()
         async with account.typing(harbour.place()):
-            await harbour.discord.until(lambda: len(harbour.discord.requests_to("POST", "/typing")) == 2, timeout_s=30)
+            await harbour.discord.until(lambda: len(harbour.discord.requests_to("POST", "/typing")) == 2)

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -315,7 +316,10 @@ async def test_a_run_whose_end_cannot_be_recorded_ends_later(
     assert ran == ["step"]
 
 
-async def test_a_run_that_fails_to_be_recorded_again_waits_longer(opened: Open, path: Path) -> None:
+async def test_a_run_that_fails_to_be_recorded_again_waits_longer(
+    opened: Open, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("denizen.adapters.durable.rescue._RETRY_FIRST_S", 3600.0)
     ran: list[str] = []
 
     async def work(_payload: JsonObject) -> Json:
@@ -333,10 +337,13 @@ async def test_a_run_that_fails_to_be_recorded_again_waits_longer(opened: Open, 
 
 
 async def test_a_submit_that_waits_too_long_says_so_and_the_run_starts_when_it_can(opened: Open, path: Path) -> None:
-    durable = await opened(done, patience_s=PATIENCE_S)
+    durable = await opened(done)
+    patient = durable._settings
     other = sqlite3.connect(path)
     other.execute("BEGIN IMMEDIATE")
+    durable._settings = replace(patient, patience_s=PATIENCE_S)
     error = await failure(durable.submit("work", "run", {}))
+    durable._settings = patient
     assert isinstance(error, Unavailable)
     assert error.code == "durable_slow"
     other.rollback()

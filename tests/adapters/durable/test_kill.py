@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.timing import HANG_LIMIT_S, PROCESS_LIMIT_S
+
 WORKER = Path(__file__).with_name("worker.py")
 RESULT = "[10, 20, 30]"
 EXPIRY_S = 1.0
-PATIENCE_S = 60.0
-"""A process that is stuck is killed then, and the test fails."""
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("postgres")]
 pytest_plugins = ["tests.postgres"]
@@ -35,7 +35,7 @@ class Process:
             text=True,
         )
         self.seen: list[str] = []
-        self._watchdog = threading.Timer(PATIENCE_S, self.started.kill)
+        self._watchdog = threading.Timer(PROCESS_LIMIT_S, self.started.kill)
         self._watchdog.start()
 
     def await_line(self, pattern: str) -> None:
@@ -58,13 +58,13 @@ class Process:
         """What it says on standard error until its end."""
         assert self.started.stderr is not None
         said = self.started.stderr.read()
-        self.started.wait(timeout=30)
+        self.started.wait(timeout=HANG_LIMIT_S)
         return said
 
     def kill(self) -> None:
         self._watchdog.cancel()
         self.started.kill()
-        self.started.wait(timeout=30)
+        self.started.wait(timeout=HANG_LIMIT_S)
         for stream in (self.started.stdout, self.started.stderr):
             assert stream is not None
             stream.close()

@@ -22,6 +22,7 @@ from denizen.domain.errors import DenizenError, Exhausted, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import Progress
 from tests.repository import ENVIRONMENT, Repository, create_repository
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -309,7 +310,7 @@ async def test_two_processes_do_not_fetch_into_one_clone_at_the_same_time(
         await read(other, source(site))
         inside.set()
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             async with reader.open(source(site), ignore):
                 place.write_bytes(b"it is being written")

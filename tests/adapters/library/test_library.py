@@ -17,6 +17,7 @@ from denizen.domain.source import Taken, describe_left_out
 from denizen.ports.source import File, Progress
 from denizen.testing.store_records import at
 from tests.skill_services import StandingClock
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -218,7 +219,7 @@ async def test_a_reading_that_is_cancelled_stops_at_the_next_file(library: FileL
             if seen == 3:
                 anyio.from_thread.run_sync(scope.cancel)
 
-    with anyio.fail_after(20), anyio.CancelScope() as scope:
+    with anyio.fail_after(HANG_LIMIT_S), anyio.CancelScope() as scope:
         await library.take(endless(), ignore)
     assert scope.cancelled_caught
     assert seen >= 3

@@ -18,13 +18,12 @@ from denizen.domain.json import Json
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.ports.toolset import CallScope
+from tests.timing import HANG_LIMIT_S
 
 HERE = Path(__file__).parent
 ANA = Principal(PrincipalKind.LOCAL, "ana", "Ana")
 SCOPE = CallScope(AgentName("ada"), ANA, Place("terminal", "t"), ConversationId("c"), SessionId("s"), TurnId("t"))
 TRUSTED = Offer("small", trusted=True)
-PATIENCE_S = 60.0
-"""A test that waits longer has failed."""
 
 
 def small(home: Path, name: str = "small", script: str = "quick_server.py", **env: str) -> ServerSpec:
@@ -55,8 +54,8 @@ def starts(home: Path) -> list[str]:
 
 @asynccontextmanager
 async def open_toolset(spec: ServerSpec, offer: Offer = TRUSTED) -> AsyncGenerator[McpToolset]:
-    """One server; what a test waits for comes within `PATIENCE_S`."""
-    with anyio.fail_after(PATIENCE_S):
+    """One server; what a test waits for comes within `HANG_LIMIT_S`."""
+    with anyio.fail_after(HANG_LIMIT_S):
         async with McpPool(SystemClock()) as pool:
             (toolset,) = pool.open({spec: offer})
             yield toolset

@@ -16,8 +16,9 @@ from denizen.adapters.mcp import McpPool, Offer, Program, ServerSpec, Site
 from denizen.domain.clock import SystemClock
 from denizen.domain.tool import Tier
 from denizen.engine.arguments import ArgumentsError, check_arguments
-from tests.adapters.mcp.house import PATIENCE_S, call, module, names, open_toolset
+from tests.adapters.mcp.house import call, module, names, open_toolset
 from tests.ports import deaf_port
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]
 
@@ -62,7 +63,7 @@ def serving(node: Path, servers: Path, port: int) -> Generator[None]:
 
 @pytest.mark.proves("LW6")
 async def test_everything_over_http_after_a_new_start_that_has_forgotten_the_session(node: Path, npm_servers: Path):
-    with deaf_port() as port, anyio.fail_after(PATIENCE_S):
+    with deaf_port() as port, anyio.fail_after(HANG_LIMIT_S):
         spec = ServerSpec("all", Site(f"http://127.0.0.1:{port}/mcp"))
         async with McpPool(SystemClock()) as pool:
             (toolset,) = pool.open({spec: Offer("all")})

@@ -17,7 +17,8 @@ from denizen.adapters.mcp.connection import find_reason
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.tool import Taint, Tier
-from tests.adapters.mcp.house import PATIENCE_S, TRUSTED, call, made_with_sdk, names, old, open_toolset, small, starts
+from tests.adapters.mcp.house import TRUSTED, call, made_with_sdk, names, old, open_toolset, small, starts
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]
 
@@ -36,7 +37,7 @@ async def test_a_server_sees_its_own_environment_and_nothing_else_of_ours(
 @pytest.mark.proves("LW3", "LW12")
 async def test_a_server_is_started_once_whatever_asks_for_it_and_ended_with_its_last_user(tmp_path: Path):
     spec = small(tmp_path)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with McpPool(SystemClock()) as pool:
             pool.start()
             (first,) = pool.open({spec: TRUSTED})
@@ -213,7 +214,7 @@ async def test_one_server_that_fails_stops_neither_the_others_nor_the_start(tmp_
         "silent", Program(sys.executable, ("-c", "import sys; sys.stdin.read()"), tmp_path), start_timeout_s=0.2
     )
     chatty = ServerSpec("chatty", Program(sys.executable, ("-c", "print('hello')"), tmp_path))
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with McpPool(SystemClock()) as pool:
             toolsets = pool.open({spec: Offer(spec.name) for spec in (broken, complains, silent, chatty)})
             (good,) = pool.open({small(tmp_path): TRUSTED})

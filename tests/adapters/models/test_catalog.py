@@ -15,6 +15,7 @@ from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavai
 from denizen.ports.model import Models
 from denizen.testing.model_server import Answer, Hang, ModelServer
 from tests.adapters.models.wires import ANTHROPIC, OPENAI, Build, ask, hear
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -169,5 +170,7 @@ models.list_models()
 heavy = {"openai", "anthropic", "pydantic_ai", "pydantic", "httpx2", "genai_prices"}
 print(sorted(heavy & set(sys.modules)))
 """
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_LIMIT_S
+    )
     assert result.stdout.strip() == "[]"

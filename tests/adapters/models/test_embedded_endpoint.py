@@ -14,6 +14,7 @@ from denizen.domain.errors import InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.model import ModelNotice
 from denizen.testing.model_server import Answer, Fail, ModelServer
 from tests.adapters.models.wires import Heard, Pauses, ask, hear
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -130,6 +131,6 @@ async def test_what_keeps_it_from_starting_is_told_as_it_is() -> None:
 
 async def test_waiting_for_it_has_an_end() -> None:
     models = models_over(Starter([Address("http://127.0.0.1:1/v1")]), total_timeout_s=0.05)
-    with anyio.fail_after(20), pytest.raises(Unavailable) as caught:
+    with anyio.fail_after(HANG_LIMIT_S), pytest.raises(Unavailable) as caught:
         await hear(models.get("built-in/default"), ask("hi"))
     assert caught.value.code == "model_timeout"

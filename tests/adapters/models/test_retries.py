@@ -31,6 +31,7 @@ from tests.adapters.models.wires import (
     ask,
     hear,
 )
+from tests.timing import HANG_LIMIT_S, LoopClock, controlled_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -163,7 +164,7 @@ async def test_a_used_up_account_is_not_asked_again(server: ModelServer, build: 
 @each_wire()
 async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, build: Build, wire: Wire) -> None:
     server.script(Hang())
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANG_LIMIT_S):
         error = await fail(build, wire, idle_timeout_s=SILENCE_S)
     assert isinstance(error, Unavailable)
     assert error.code == "model_timeout"
@@ -173,8 +174,19 @@ async def test_a_provider_that_falls_silent_ends_in_time(server: ModelServer, bu
 async def test_silence_in_the_middle_ends_in_time(server: ModelServer, build: Build, wire: Wire) -> None:
     server.script(Hang(Answer(text="one two three four five six"), after_frames=6))
     heard: list[ModelEvent] = []
-    with anyio.fail_after(20), pytest.raises(Unavailable) as caught:
-        await listen(build, wire, heard, idle_timeout_s=3 * SILENCE_S)
+
+    async def let_time_pass(clock: LoopClock) -> None:
+        """Lets the time for silence pass, once the answer has begun."""
+        while not any(isinstance(event, TextDelta) for event in heard):
+            await anyio.lowlevel.checkpoint()
+        await anyio.wait_all_tasks_blocked()
+        clock.advance(HANG_LIMIT_S)
+
+    with controlled_clock() as clock:
+        async with anyio.create_task_group() as group:
+            group.start_soon(let_time_pass, clock)
+            with pytest.raises(Unavailable) as caught:
+                await listen(build, wire, heard, idle_timeout_s=HANG_LIMIT_S)
     assert caught.value.code == "model_timeout"
     assert any(isinstance(event, TextDelta) for event in heard)
 
@@ -182,15 +194,15 @@ async def test_silence_in_the_middle_ends_in_time(server: ModelServer, build: Bu
 @each_wire(ANTHROPIC, OPENAI, RESPONSES)
 async def test_a_request_has_an_end_however_slowly_it_goes(server: ModelServer, build: Build, wire: Wire) -> None:
     server.script(Hang(Answer(text="one two three four"), after_frames=5))
-    with anyio.fail_after(20):
+    with anyio.fail_after(HANG_LIMIT_S):
         error = await fail(build, wire, total_timeout_s=SILENCE_S)
     assert error.code == "model_timeout"
 
 
 async def test_pauses_that_do_not_fit_into_the_time_are_not_begun(server: ModelServer, build: Build) -> None:
     pauses = Pauses()
-    server.script(Fail(529, headers={"retry-after": "20"}), Answer(text="ok"))
-    error = await fail(build, OPENAI, pauses=pauses, total_timeout_s=10)
+    server.script(Fail(529, headers={"retry-after": "3600"}), Answer(text="ok"))
+    error = await fail(build, OPENAI, pauses=pauses, total_timeout_s=HANG_LIMIT_S)
     assert isinstance(error, Unavailable)
     assert pauses.slept == []
 

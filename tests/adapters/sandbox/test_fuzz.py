@@ -17,6 +17,7 @@ import pytest
 from denizen.adapters.sandbox.inside.expansion import Walk, expand
 from denizen.adapters.sandbox.inside.refusal import Refused
 from denizen.adapters.sandbox.inside.words import Pipeline, read_line
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.proves("S19", "SW1", "SW2", "E2")
 
@@ -55,7 +56,7 @@ def test_what_is_accepted_means_what_bash_means_by_it(tmp_path: Path, monkeypatc
     assert len(accepted) > LINES / 10
     done = subprocess.run(
         [bash, "-c", SCRIPT], input=b"".join(line.encode() + b"\0" for line in accepted), capture_output=True,
-        env={"LC_ALL": "C.UTF-8", "PATH": "/nonexistent"}, cwd=tmp_path, check=False, timeout=60,
+        env={"LC_ALL": "C.UTF-8", "PATH": "/nonexistent"}, cwd=tmp_path, check=False, timeout=HANG_LIMIT_S,
     )  # fmt: skip
     printed = done.stdout.split(b"\3")[:-1]
     assert len(printed) == len(accepted)

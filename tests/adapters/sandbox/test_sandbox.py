@@ -35,6 +35,7 @@ from denizen.ports.sandbox import (
 )
 from tests.adapters.sandbox.ground import MARK, Ground, lay_ground
 from tests.adapters.sandbox.unprivileged import open_folder
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -122,6 +123,8 @@ async def test_what_takes_too_long_is_stopped_with_all_that_it_started(tier: str
             result = await run(pool, ground, line)
             assert result.exit_code == TIMED_OUT_EXIT_CODE, result
             assert "its time was over" in result.stderr
+        for desk in pool._free:  # what comes now may take its time: only the worker is looked at
+            desk.worker._limits = SandboxLimits(workers=1, timeout_s=HANG_LIMIT_S)
         assert (await run(pool, ground, "echo still here")).stdout == "still here\n"
     assert not _readers(ground.root / "pipe")
 
@@ -137,11 +140,11 @@ def _readers(pipe: Path) -> bool:
 
 async def test_a_batch_ends_at_its_own_deadline(best_tier: str, ground: Ground) -> None:
     os.mkfifo(ground.root / "pipe")
-    limits = SandboxLimits(workers=1, timeout_s=0.4, batch_timeout_s=0.6)
+    limits = SandboxLimits(workers=1, timeout_s=10 * HANG_LIMIT_S, batch_timeout_s=0.6)
     async with opened(best_tier, limits) as pool:
-        results = (await pool.run(["cat pipe"] * 5 + ["ls"], view_of(ground), owner="a")).results
+        with anyio.fail_after(HANG_LIMIT_S):
+            results = (await pool.run(["cat pipe"] * 5 + ["ls"], view_of(ground), owner="a")).results
     assert [result.exit_code for result in results[:5]] == [TIMED_OUT_EXIT_CODE] * 5
-    assert sum(result.duration_ms for result in results) < 5000
 
 
 async def test_a_pattern_that_explodes_is_stopped_by_memory_or_time(best_tier: str, ground: Ground) -> None:
@@ -330,7 +333,7 @@ def test_nothing_outlives_a_service_that_was_killed(tier: str, ground: Ground) -
     gone = select.poll()
     gone.register(writer, 0)
     try:
-        assert gone.poll(20_000), "the program still reads"  # an error comes when nobody reads any more
+        assert gone.poll(HANG_LIMIT_S * 1000), "the program still reads"  # an error comes when nobody reads any more
     finally:
         os.close(writer)
 
@@ -364,8 +367,9 @@ async def test_when_memory_runs_out_programs_inside_go_first(tier: str, ground: 
 
 
 async def test_names_that_are_slow_to_match_take_no_time(best_tier: str, ground: Ground) -> None:
+    """Trying all ways to match would take more than the age of the universe, so that any limit shows it."""
     (ground.root / ("a" * 250)).touch()
-    async with opened(best_tier, QUICK) as pool:
+    async with opened(best_tier, SandboxLimits(workers=1, timeout_s=HANG_LIMIT_S)) as pool:
         result = await run(pool, ground, "echo " + "*a" * 100 + "b " + "a*" * 100)
     assert result.stdout == "*a" * 100 + "b " + "a" * 250 + "\n"
 
@@ -496,7 +500,7 @@ async def test_a_conversation_with_many_batches_does_not_starve_another(tier: st
             done.append(owner)
 
         await pool.check()
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with anyio.create_task_group() as group:
                 for owner in ("busy",) * 8 + ("other",):
                     group.start_soon(ask, owner)

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.timing import HANG_LIMIT_S
+
 NOBODY = 65_534
 _ROOT = Path(__file__).parents[3]
 
@@ -58,7 +60,7 @@ def run_as_nobody(interpreter: str, tier: str, root: Path, commands: Sequence[st
         [interpreter, "-m", "tests.adapters.sandbox.runner"],
         input=json.dumps({"tier": tier, "root": str(root), "commands": list(commands)}),
         user=NOBODY, group=NOBODY, extra_groups=[], env=_environ(), cwd=_ROOT, text=True, capture_output=True,
-        check=False, timeout=120,
+        check=False, timeout=HANG_LIMIT_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -18,6 +18,7 @@ from denizen.domain.source import Source, SourceKind
 from denizen.domain.video import VideoAccess
 from denizen.ports.source import Progress
 from tests.engine.knowledge.house import ToldClock
+from tests.timing import HANG_LIMIT_S
 from tests.youtube import CHANNEL, HANDLE, KEY, YouTube, open_youtube
 
 pytestmark = pytest.mark.anyio
@@ -49,7 +50,7 @@ class Desk:
 
     async def read(self) -> dict[str, str]:
         """The documents by their paths, in their order."""
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANG_LIMIT_S):
             async with self.reader.open(self.source, self.told.append) as tree:
                 found = await to_thread.run_sync(lambda: {file.path: file.read().decode() for file in tree.files})
                 assert tree.count == len(found)

@@ -27,6 +27,7 @@ from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.gate.bench import verdict
 from tests.engine.house import LOOK, NAME, PLACE, WRITE, House, Tools, message, open_house
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -159,12 +160,12 @@ async def test_what_was_read_is_known_after_a_crash() -> None:
     inbound = message("hello")
     async with open_house(ScriptedModel(*script), before, store=store, log=log) as house:
         await house.turns.submit(inbound)
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await reached.wait()
         await house.durable.crash()
     async with open_house(ScriptedModel(*REMEMBERING), tools(), store=store, log=log) as house:
         await house.turns.resume()
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             done = await house.turns.ask(inbound)
         assert (await decisions(house, done.turn_id))[-1] == ("remember", "nobody-to-ask")
 

@@ -38,10 +38,9 @@ from denizen.ports.source import SnapshotRemote, SourceReader
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from tests.repository import ENVIRONMENT
+from tests.timing import HANG_LIMIT_S
 
 PLAIN = Converters(html=lambda data: Converted(data.decode().upper()), pdf=lambda data: Converted(data.decode()))
-
-PATIENCE_S = 60
 
 
 async def give_way() -> None:
@@ -149,7 +148,7 @@ class House:
 
     async def run(self, *only: str, reset: bool = False) -> SyncRun:
         self.clock.time += timedelta(minutes=1)
-        with anyio.fail_after(60):
+        with anyio.fail_after(HANG_LIMIT_S):
             return await self.sync.wait(await self.sync.start(only, reset=reset))
 
     def files(self) -> dict[str, str]:

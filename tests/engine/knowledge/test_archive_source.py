@@ -28,10 +28,11 @@ from denizen.ports.archive import OptOutKind
 from denizen.ports.source import Report, Tree
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
-from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
+from tests.engine.knowledge.house import House, give_way, write
 from tests.engine.knowledge.test_search import Concepts
 from tests.engine.knowledge.test_sync import Moody
 from tests.repository import Repository
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -204,7 +205,7 @@ async def test_many_deletions_are_one_reading_once_no_more_follow(square: Square
     regular = square.open_regular(sleep)
     async with anyio.create_task_group() as group:
         group.start_soon(regular.run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             await anyio.wait_all_tasks_blocked()
             await square.mirror.delete("discord", [posts.pop().id, posts.pop().id])
             while not any(run.ended_at for run in (await square.sync.list_runs())[:-before]):
@@ -278,7 +279,7 @@ async def test_what_a_process_withheld_before_it_died_is_let_go_by_the_next(squa
     assert "the heron" in square.words()
     async with anyio.create_task_group() as group:
         group.start_soon(square.open_regular(square.clock.sleep).run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             while square.on_disk("the heron") or "the crane" not in square.words():
                 await give_way()
         group.cancel_scope.cancel()
@@ -341,7 +342,7 @@ async def test_what_cannot_be_published_keeps_no_other_source_from_being_read(sq
     before = len(await square.sync.list_runs())
     async with anyio.create_task_group() as group:
         group.start_soon(square.open_regular(square.clock.sleep).run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             while square.library.current_folder() or len(await square.sync.list_runs()) == before:
                 await give_way()
             await square.catalog.remove("notes")
@@ -419,7 +420,7 @@ async def test_other_sources_are_indexed_while_a_channel_is_withheld_and_its_doc
     await square.run("notes")
     async with anyio.create_task_group() as group:
         group.start_soon(indexing.keep_indexed)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             while not await search("lamp"):
                 await give_way()
             assert (await indexing.size()).documents == talk + 1
@@ -528,7 +529,7 @@ async def test_what_is_taken_back_while_a_channel_is_read_is_not_published(squar
     post = await square.say("the heron")
     await square.say("the crane")
     source = await square.add("discord:10", "harbour")
-    with anyio.fail_after(PATIENCE_S), pytest.raises(Unavailable) as changed:
+    with anyio.fail_after(HANG_LIMIT_S), pytest.raises(Unavailable) as changed:
         async with square.talk.open(source, lambda _: None):
             await square.mirror.delete("discord", [post.id])
     assert changed.value.code == "archive_changed"
@@ -596,7 +597,7 @@ async def test_talk_is_looked_at_while_something_large_is_read(tmp_path: Path) -
         await anyio.sleep_forever()
 
     regular = square.open_regular(never_again)
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(regular.run)
             await moody.reached.wait()

@@ -30,6 +30,7 @@ from denizen.engine.resident.proposing import TOLD
 from denizen.ports.channel import Reacted
 from tests.engine.knowledge.house import House
 from tests.engine.town import ADA, Town, World, open_town
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -81,7 +82,7 @@ class Desk:
     async def accept(self, proposal: Proposal, text: str = "") -> None:
         run = await self.learning.accept(proposal.id, OPERATOR, text)
         assert run is not None
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             assert (await self.house.sync.wait(run)).failed == {}
 
     @property
@@ -391,7 +392,7 @@ async def test_what_a_process_that_was_killed_had_begun_is_done_by_the_next_one(
         async with desk.town.store.work() as work:  # the decision is kept, and nothing else was done
             assert await work.proposals.decide(replace(named, decided_by=OPERATOR.key))
         await desk.learning.catch_up()
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             run = (await desk.house.sync.list_runs(limit=1))[0]
             await desk.house.sync.wait(run)
         assert NAME in desk.house.files()

@@ -18,6 +18,7 @@ from denizen.ports.documents import IndexSize
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.source import Progress
 from tests.engine.knowledge.house import House, write
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +143,7 @@ async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk)
         house.indexing.hurry()
         assert house.indexing.progress == Progress("indexing")
         run = await house.run()
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             stands = follow(house.sync, run.id, lambda: house.indexing.progress, sleep=house.clock.sleep)
             told += [stand async for stand in stands]
         assert await desk.find("berth") == ["docs/guide/harbour.md:1-5"]
@@ -210,7 +211,7 @@ async def test_the_server_indexes_what_another_process_publishes_and_gives_it_me
     write(desk.folder, {"harbour.md": GUIDE})
     await desk.house.add(desk.folder, "guide")
     await desk.house.run()
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANG_LIMIT_S):
         async with anyio.create_task_group() as group:
             group.start_soon(desk.indexing.keep_indexed)
             group.start_soon(desk.indexing.keep_embedded)

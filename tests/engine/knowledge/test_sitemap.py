@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from tests.engine.knowledge.house import House, write
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +107,7 @@ async def test_a_hostile_sitemap_takes_no_longer_than_its_length(house: House, t
     house.web.put(MAP, text + listing(f"{SITE}/a"))
     house.web.put(f"{SITE}/a", "found")
     await house.add(MAP, "site")
-    with anyio.fail_after(60):
+    with anyio.fail_after(HANG_LIMIT_S):
         await house.run()
     assert house.files() == {"docs/site/a.html.md": "FOUND"}
 

@@ -19,8 +19,9 @@ from denizen.engine.knowledge.regular import RegularSync, TalkCare
 from denizen.engine.knowledge.sources import Change
 from denizen.ports.source import File, Progress, Report, Tree
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
+from tests.engine.knowledge.house import House, give_way, write
 from tests.repository import create_repository
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -255,7 +256,7 @@ async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_o
     await house.add(notes, "a-notes")
     await house.add("owner/repo")
     run = await house.sync.start()
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         await moody.reached.wait()
         while (
             house.sync.progress(run.id).get("a-notes") is None or house.sync.progress(run.id)["a-notes"].stage != "read"
@@ -268,7 +269,7 @@ async def test_a_process_that_dies_while_it_reads_is_followed_by_one_that_goes_o
     next_house = House(tmp_path, {SourceKind.GIT: moody}, house.store, house.clock, MemoryDurable(log))
     await next_house.durable.start()
     next_house.durable.rescue()
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         ended = await next_house.sync.wait(run)
     assert ended.status is SyncStatus.DONE and ended.changed == ("a-notes", "repo")
     assert next_house.files() == {"docs/a-notes/n.md": "1", "docs/repo/a.md": "text"}
@@ -402,7 +403,7 @@ async def test_all_sources_are_read_again_when_it_is_time_whoever_asked_the_last
     assert await regular.list_due()
     async with anyio.create_task_group() as group:
         group.start_soon(regular.run)
-        with anyio.fail_after(PATIENCE_S):
+        with anyio.fail_after(HANG_LIMIT_S):
             while len(await house.sync.list_runs()) < 3:
                 await give_way()
         group.cancel_scope.cancel()
@@ -445,7 +446,7 @@ async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_it
     await house.add("nuxt/docs")
     await house.add(write(tmp_path / "notes", {"a.md": "A"}))
     run = await house.sync.start()
-    with anyio.fail_after(PATIENCE_S):
+    with anyio.fail_after(HANG_LIMIT_S):
         await moody.reached.wait()
         stands: list[Stand] = []
         async with aclosing(follow(house.sync, run.id, lambda: None, sleep=house.clock.sleep)) as told:

@@ -27,6 +27,7 @@ from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.bomb import Bomb, MortalChannel, MortalModel, MortalStore
 from tests.engine.house import Tools
 from tests.engine.town import ADA, Town, World, open_town
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +42,7 @@ def answer(request: ModelRequest) -> Say:
 
 
 async def pending(town: Town) -> Approval:
-    with anyio.fail_after(5):
+    with anyio.fail_after(HANG_LIMIT_S):
         while True:
             async with town.store.work(write=False) as work:
                 found = await work.approvals.list_approvals(status=ApprovalStatus.PENDING)

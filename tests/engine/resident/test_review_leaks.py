@@ -18,6 +18,7 @@ from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel
 from tests.engine.resident.test_features import texts
 from tests.engine.town import ADA, Town, World, open_town
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -170,7 +171,7 @@ async def test_a_command_that_was_typed_is_given_once_though_it_is_heard_twice()
             town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
             await town.settled()
         typed = town.world.platform.say(town.world.general, "ana", "@ada /compact")
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
         town.world.platform.repeat(typed.id)
         await town.world.platform.settled()
@@ -189,7 +190,7 @@ async def test_a_command_that_was_typed_is_not_lost_when_the_process_ends_meanwh
             world.platform.say(world.general, "ana", "@ada draw a fox")
             await town.settled()
         world.platform.say(world.general, "ana", "@ada /compact")
-        with anyio.fail_after(5):
+        with anyio.fail_after(HANG_LIMIT_S):
             await gate.reached.wait()
     async with open_town(world, ScriptedModel(otherwise=Say("Of foxes."))) as town:
         await town.settled()

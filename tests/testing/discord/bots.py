@@ -13,6 +13,7 @@ from discord.gateway import DiscordWebSocket
 from discord.http import Route
 
 from denizen.testing.discord import Application, Channel, DiscordServer
+from tests.timing import HANG_LIMIT_S
 
 T = TypeVar("T", bound=discord.Client)
 
@@ -77,7 +78,7 @@ async def running(server: DiscordServer, application: Application, make: Callabl
         client = make()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.start, application.token)
-            with anyio.fail_after(20):
+            with anyio.fail_after(HANG_LIMIT_S):
                 while client._ready is discord.utils.MISSING:
                     await anyio.lowlevel.checkpoint()
                 await client.wait_until_ready()

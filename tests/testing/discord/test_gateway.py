@@ -13,6 +13,7 @@ import pytest
 from denizen.testing.discord import Intent, Permission
 from denizen.testing.discord.fixtures import Harbour
 from tests.testing.discord.bots import Bot, pointed_at, running, text_channel
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +143,7 @@ class Wire:
         await self.socket.send_str(json.dumps({"op": op, "d": data}))
 
     async def next(self) -> dict[str, Any]:
-        message = await self.socket.receive(timeout=20)
+        message = await self.socket.receive(timeout=HANG_LIMIT_S)
         if message.type is not aiohttp.WSMsgType.TEXT:
             return {"closed": self.socket.close_code}
         return json.loads(message.data)

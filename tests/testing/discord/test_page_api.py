@@ -23,6 +23,7 @@ from denizen.testing.discord.small_world import build_small_world
 from denizen.testing.discord.world import World
 from tests.testing.discord.bots import Bot, running
 from tests.testing.discord.test_interactions import Helper
+from tests.timing import HANG_LIMIT_S
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +79,7 @@ class Listener:
     async def next(self) -> tuple[str, Any]:
         """Comments, which only keep the connection up, are passed over."""
         fields: dict[str, str] = {}
-        with anyio.fail_after(20):
+        with anyio.fail_after(HANG_LIMIT_S):
             while "data" not in fields:
                 while line := (await self.response.content.readline()).decode().rstrip("\n"):
                     name, _, value = line.partition(": ")

@@ -103,7 +103,7 @@ class DiscordServer:
         """Who was seen typing there, and when, in order."""
         return [each for each in self.changes if isinstance(each, Typing) and each.channel is channel]
 
-    async def until(self, predicate: Callable[[], object], timeout_s: float = 30) -> None:
+    async def until(self, predicate: Callable[[], object], timeout_s: float = 120) -> None:
         """Waits until it holds; looks after each change, request and connection. Raises `NotReachedError`."""
         with anyio.move_on_after(timeout_s):
             await self._pulse.until(predicate)

@@ -67,7 +67,7 @@ class GitHubServer:
         """Those with this method and this regular expression in their path."""
         return [each for each in self.requests if each.method == method and re.search(route, each.path)]
 
-    async def until(self, predicate: Callable[[], object], timeout_s: float = 30) -> None:
+    async def until(self, predicate: Callable[[], object], timeout_s: float = 120) -> None:
         """Waits until it holds. Raises `NotReachedError`."""
         with anyio.move_on_after(timeout_s):
             await self._pulse.until(predicate)

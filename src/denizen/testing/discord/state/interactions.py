@@ -80,12 +80,12 @@ class Interaction:
     def custom_id(self) -> str | None:
         return self.data.get("custom_id")
 
-    async def until_acknowledged(self, timeout_s: float = 30) -> None:
+    async def until_acknowledged(self, timeout_s: float = 120) -> None:
         """Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: self.acknowledged)
 
-    async def until_answered(self, timeout_s: float = 30) -> Message:
+    async def until_answered(self, timeout_s: float = 120) -> Message:
         """The original answer, once it has its text. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: self.original is not None and not self.original.loading)
@@ -93,7 +93,7 @@ class Interaction:
             raise TimeoutError("the answer was deleted")
         return self.original
 
-    async def until_followups(self, count: int = 1, timeout_s: float = 30) -> list[Message]:
+    async def until_followups(self, count: int = 1, timeout_s: float = 120) -> list[Message]:
         """The first follow-ups. Raises TimeoutError."""
         with anyio.fail_after(timeout_s):
             await self.pulse.until(lambda: len(self.followups) >= count)
