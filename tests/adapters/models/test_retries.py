@@ -187,7 +187,7 @@ async def test_silence_in_the_middle_ends_in_time(server: ModelServer, build: Bu
             group.start_soon(let_time_pass, clock)
             with pytest.raises(Unavailable) as caught:
                 await listen(build, wire, heard, idle_timeout_s=HANG_LIMIT_S)
-    assert caught.value.code == "model_timeout"
+            assert caught.value.code == "model_timeout"
     assert any(isinstance(event, TextDelta) for event in heard)
 
 
