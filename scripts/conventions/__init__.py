@@ -4,7 +4,7 @@
     python -m scripts.conventions --all               prints everything that breaks a rule
     python -m scripts.conventions --write-baseline    excuses what breaks a rule today
 
-Each rule is a pure function over parsed modules: `names` (classes and functions), `english` (docstrings, citations),
-`structure` (folders, helpers, records, calls) and `suite` (what tests must not do). `sources` parses each file once.
+Each rule is a pure function over parsed modules (`scripts.python_sources`): `names` (classes and functions), `english`
+(docstrings, citations), `structure` (folders, helpers, records, calls) and `suite` (what tests must not do).
 `baseline.txt` lists what is excused. It only ever shrinks: a new offence fails, and so does an entry that is gone.
 """

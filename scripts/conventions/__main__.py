@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scripts.conventions import english, names, structure, suite
-from scripts.conventions.sources import load_modules
+from scripts.docs.glossary import GENERATED, GLOSSARY, find_unexplained_terms
+from scripts.python_sources import load_modules
 
 ROOT = Path(__file__).resolve().parents[2]
 BASELINE = "scripts/conventions/baseline.txt"
@@ -40,6 +41,7 @@ def find_offences(root: Path) -> set[Offence]:
         "of-function": names.find_of_functions(source),
         "unclear-opening": english.find_unclear_openings(source),
         "citation": english.find_citations(load_texts(root), promises),
+        "unexplained-term": find_unexplained_terms(load_glossary(root), source),
         "package-docstring": english.find_missing_package_docstrings(source),
         "folder-cycle": structure.find_folder_cycles(source),
         "single-use-helper": structure.find_single_use_helpers(source, test_texts),
@@ -53,11 +55,19 @@ def find_offences(root: Path) -> set[Offence]:
 
 
 def load_texts(root: Path) -> dict[str, str]:
-    """Sources and pages by their paths. The page that lists the promises themselves is left out."""
+    """Sources and pages by their paths. Left out are the page that lists the promises themselves, and the lists of the
+    glossary, which say what docstrings say.
+    """
     paths = [root / "README.md", *sorted((root / "src").rglob("*.py")), *sorted((root / "docs").rglob("*.md"))]
     texts = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in paths}
     texts.pop("docs/reference/requirements.md", None)
+    texts[GLOSSARY] = load_glossary(root).partition(GENERATED)[0]
     return texts
+
+
+def load_glossary(root: Path) -> str:
+    path = root / GLOSSARY
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def parse_baseline(text: str) -> set[Offence]:

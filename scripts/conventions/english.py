@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from scripts.conventions.sources import Definition, Module
+from scripts.python_sources import Definition, Module
 
 _OPENING = re.compile(r"\s*(What|Of)\b")
 _CITATION = re.compile(

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from scripts.conventions.sources import Module
+from scripts.python_sources import Module
 
 _WORD = re.compile(r"[A-Z][a-z]+\d*")
 _OF = re.compile(r"_of(_|$)")

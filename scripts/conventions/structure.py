@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from scripts.conventions.sources import MODULE, Function, Module, Walk, get_last_name
+from scripts.python_sources import MODULE, Function, Module, Walk, get_last_name
 
 MOST_FIELDS = 12
 MOST_POSITIONAL = 5

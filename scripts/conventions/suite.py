@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from scripts.conventions.sources import Module, get_last_name
+from scripts.python_sources import Module, get_last_name
 
 LEAST_LIMIT_S = 60
 _HAS_SHORT_LIMIT = re.compile(r"\bfail_after\(\s*[\d.]")

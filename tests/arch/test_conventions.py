@@ -19,7 +19,7 @@ from scripts.conventions.__main__ import (
     main,
     parse_baseline,
 )
-from scripts.conventions.sources import Module, build_module
+from scripts.python_sources import Module, build_module
 
 Rule = Callable[[Sequence[Module]], Iterable[str]]
 
