@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("src", "scripts")
@@ -23,11 +24,11 @@ MAX_FUNCTION_LINES = 60
 MAX_PARAMETERS = 6
 MAX_NESTING = 4
 
-BOUNDARIES: Mapping[str, str] = {
+BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/engine/turn.py::Turns._live": "turn: an unknown fault fails this turn, not its lane",
     "src/denizen/engine/turn.py::Turns._close_somehow": "turn: it ends even when its steps cannot be written",
     "src/denizen/app/reload.py::Reloader.reload_and_tell": "job: a fault in a reload must not end the server",
-    "src/denizen/engine/gate/decide.py::Judge.judge": "gate: whatever fails inside denies",
+    "src/denizen/engine/gate/decide.py::Judge.judge": "gate: whatever fails inside denies (inventory V20)",
     "src/denizen/engine/gate/door.py::_run_tool": "skill call: a fault in a tool's code is a result with a reference",
     "src/denizen/adapters/durable/outcome.py::perform": "job: an unknown fault is recorded as one with a reference",
     "src/denizen/adapters/durable/rescue.py::Rescuer._run": "job: the next round tries again",
@@ -44,11 +45,13 @@ BOUNDARIES: Mapping[str, str] = {
     "src/denizen/adapters/mcp/server.py::McpServer._live": "server: a fault ends its connection only",
     "src/denizen/adapters/mcp_server/server.py::bound_faults": "request: an error with a reference, and nothing inside",
     "src/denizen/web/errors.py::Boundary.__call__": "request: an unknown fault is an answer with a reference",
-}
+})  # fmt: skip
 """The only functions that may catch everything and go on, each with its reason."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
+_BLOCKS = (
+    ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match,
+)  # fmt: skip
 _BROAD = frozenset({"Exception", "BaseException"})
 
 
