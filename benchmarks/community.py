@@ -49,7 +49,7 @@ gate: {{rate_limits: {{per_user_per_hour: 0}}}}
 
 
 class Sea:
-    """The process of the simulated Discord (`harbour.py`)."""
+    """The process of the simulated Discord (`discord_simulator.py`)."""
 
     def __init__(self, child: subprocess.Popen[str]) -> None:
         self._child = child
@@ -190,7 +190,7 @@ def archive(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
 
 @contextmanager
 def open_sea() -> Generator[Sea]:
-    command = [sys.executable, "-m", "benchmarks.harbour"]
+    command = [sys.executable, "-m", "benchmarks.discord_simulator"]
     with subprocess.Popen(
         command, env=child_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:

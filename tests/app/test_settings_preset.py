@@ -18,7 +18,7 @@ from denizen.skill import SkillToolset
 from denizen.skills import BUILTIN, OPT_IN, load_builtin
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.app.home_folder import Home
-from tests.engine.house import open_house
+from tests.engine.engine_fixture import open_engine
 from tests.skill_services import Surroundings
 
 ADA = AgentName("ada")
@@ -86,9 +86,9 @@ async def test_the_fixed_prompt_of_a_small_model_is_under_500_tokens(
     services = Surroundings(tmp_path).services()
     toolsets = tuple(SkillToolset(load_builtin(name), services) for name in BUILTIN if name not in OPT_IN)
     model = ScriptedModel(capabilities=can, otherwise=NO_TOOL)
-    async with open_house(model, agent=agent(home)) as house:
-        await house.runtime.swap(replace(house.runtime.current, number=2, toolsets=toolsets))
-        await house.say("hello")
+    async with open_engine(model, agent=agent(home)) as engine:
+        await engine.runtime.swap(replace(engine.runtime.current, number=2, toolsets=toolsets))
+        await engine.say("hello")
     assert model.requests
     assert [fixed_tokens(request) for request in model.requests if fixed_tokens(request) >= 500] == []
 

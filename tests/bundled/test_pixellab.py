@@ -10,7 +10,7 @@ from PIL import Image
 
 from denizen_mcp import pixellab
 from denizen_mcp.sprites import POLL_S, POLLS
-from tests.bundled.shop import links_of, open_client, picture_of, text_of
+from tests.bundled.mcp_client import links_of, open_client, picture_of, text_of
 from tests.bundled.vendors import KEY, Vendor
 
 pytestmark = pytest.mark.anyio

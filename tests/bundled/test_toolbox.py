@@ -14,7 +14,7 @@ from denizen.skills import time
 from denizen_mcp import greynoise, painter
 from denizen_mcp.serve import read_variables
 from denizen_mcp.toolbox import VARIABLES
-from tests.bundled.shop import links_of, open_client, picture_of, text_of
+from tests.bundled.mcp_client import links_of, open_client, picture_of, text_of
 from tests.bundled.vendors import KEY, Vendor
 
 pytestmark = pytest.mark.anyio

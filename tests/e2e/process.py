@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol, Self
 
-from tests.e2e.nursery import nursery
+from tests.e2e.fork_server import get_fork_server
 from tests.timing import HANG_LIMIT_S, PROCESS_LIMIT_S
 
 _RECORD = re.compile(r"\d{4}-\d\d-\d\dT\S+Z \[")
@@ -159,8 +159,8 @@ class Running:
 
 
 def start_soon(args: Sequence[str], environment: Mapping[str, str]) -> Running:
-    """`denizen` with pipes, and without the time that imports take (`nursery.py`)."""
-    child = nursery().start(args, environment)
+    """`denizen` with pipes, and without the time that imports take (`fork_server.py`)."""
+    child = get_fork_server().start(args, environment)
     return Running(child, Voice(child.stdout), Voice(child.stderr), child.stdin.write)
 
 

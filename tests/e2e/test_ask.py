@@ -15,7 +15,7 @@ from denizen.testing.model_server import Answer, Call, Entry, Fail, Hang
 from tests.e2e.home import Home
 from tests.e2e.process import start
 from tests.e2e.provider import Provider
-from tests.engine.house import undated
+from tests.engine.engine_fixture import undated
 from tests.ports import deaf_port
 from tests.timing import HANG_LIMIT_S
 

@@ -7,7 +7,7 @@ import pytest
 from denizen.testing.model_server import Answer, Call, Hang
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
-from tests.engine.house import undated
+from tests.engine.engine_fixture import undated
 
 pytestmark = pytest.mark.e2e
 

@@ -1,4 +1,4 @@
-"""Commands in a process that has imported nothing before; elsewhere they start with all of it (`nursery.py`)."""
+"""Commands in a process that has imported nothing before; elsewhere they start with all of it (`fork_server.py`)."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Diary:
 
 
 @dataclass
-class CommandHouse:
+class CommandFixture:
     commands: Commands
     runtime: Runtime
     services: Services
@@ -195,7 +195,7 @@ STANDARD = {"balanced": "acme/middle", "cheap": "acme/small", "fast": "acme/smal
 
 
 @asynccontextmanager
-async def open_command_house(
+async def open_commands(
     *,
     manners: Manners | None = None,
     scripted: ScriptedModels | None = None,
@@ -204,7 +204,7 @@ async def open_command_house(
     policy: GatePolicy | None = None,
     toolsets: tuple[Toolset, ...] = (),
     store: MemoryStore | None = None,
-) -> AsyncGenerator[CommandHouse]:
+) -> AsyncGenerator[CommandFixture]:
     store, clock, runtime, inbox = store or MemoryStore(), SystemClock(), Runtime(), Inbox()
     observer = Observer(store, clock, Consult(runtime, store, clock))
     gate = Gate(clock, Judge(clock, observer))
@@ -236,5 +236,5 @@ async def open_command_house(
         )
     )
     manners = manners or Manners(owners=frozenset({ZOE.id}))
-    yield CommandHouse(commands, runtime, services, store, inbox, manners, diary, opened)
+    yield CommandFixture(commands, runtime, services, store, inbox, manners, diary, opened)
     await runtime.aclose()

@@ -14,7 +14,7 @@ from denizen.engine.commands.table import COMMANDS
 from denizen.engine.commands.text import parse_text
 from denizen.ports.channel import CommandSpec
 from denizen.ports.reception import AllowedKind
-from tests.engine.command_house import ADA, ANA, BEN, DIRECT, OTHER_ROOM, ROOM, ZOE, Person, open_command_house
+from tests.engine.command_house import ADA, ANA, BEN, DIRECT, OTHER_ROOM, ROOM, ZOE, Person, open_commands
 
 pytestmark = pytest.mark.anyio
 
@@ -44,9 +44,9 @@ async def test_the_built_in_commands_are_offered_and_each_says_who_may_give_it()
         "observer",
         "help",
     ]
-    async with open_command_house() as house:
-        assert [spec.name for spec in house.commands.specs(ADA)] == names
-        assert house.commands.specs(ADA)[0].description == "Ask ada something."
+    async with open_commands() as engine:
+        assert [spec.name for spec in engine.commands.specs(ADA)] == names
+        assert engine.commands.specs(ADA)[0].description == "Ask ada something."
     assert {name for name in PERMISSIONS if ":" not in name} == set(names)
     options = {f"{spec.name}:{each.name}" for spec in SPECS for group in (spec, *spec.groups) for each in group.options}
     assert {name for name in PERMISSIONS if ":" in name} <= options
@@ -73,12 +73,12 @@ async def test_no_platform_refuses_the_way_in_which_commands_are_offered() -> No
 async def test_no_command_has_an_option_for_a_key_or_an_address() -> None:
     words = {option.name for spec in every_spec() for option in spec.options}
     assert not any(re.search(r"key|token|secret|url|password", word) for word in words)
-    async with open_command_house() as house:
-        reply = await house.slash("model", "set", {"model": "house", "api_key": "sk-1"}, who=ZOE)
+    async with open_commands() as engine:
+        reply = await engine.slash("model", "set", {"model": "house", "api_key": "sk-1"}, who=ZOE)
         assert reply.is_failure
         assert "There is no option `api_key`" in reply.text
         assert "sk-1" not in reply.text
-        assert await house.settings(ZOE) == {}
+        assert await engine.settings(ZOE) == {}
 
 
 @pytest.mark.proves("T36")
@@ -120,8 +120,8 @@ def test_no_text_is_read_as_an_option_that_does_not_exist(rest: str, name: str, 
 
 @pytest.mark.proves("T36")
 async def test_text_and_slash_do_the_same() -> None:
-    async with open_command_house() as house:
-        typed, slashed = await house.give("/model set cheap"), await house.slash("model", "set", {"model": "cheap"})
+    async with open_commands() as engine:
+        typed, slashed = await engine.give("/model set cheap"), await engine.slash("model", "set", {"model": "cheap"})
         assert typed == slashed
         assert not typed.is_failure
 
@@ -139,8 +139,8 @@ async def test_text_and_slash_do_the_same() -> None:
     ],
 )
 async def test_what_cannot_be_understood_is_answered_with_the_way_to_write_it(text: str, hints: list[str]) -> None:
-    async with open_command_house() as house:
-        reply = await house.give(text, ZOE)
+    async with open_commands() as engine:
+        reply = await engine.give(text, ZOE)
         assert reply.is_failure
         assert reply.private
         for hint in hints:
@@ -151,49 +151,49 @@ async def test_what_cannot_be_understood_is_answered_with_the_way_to_write_it(te
 async def test_administrative_commands_are_for_admins_and_owners() -> None:
     manners = Manners(owners=OWNED, admins=frozenset({"5"}), admin_roles=frozenset({"71"}))
     people = [Person("5", "Eve"), Person("6", "Mod", frozenset({"71"})), ZOE]
-    async with open_command_house(manners=manners) as house:
+    async with open_commands(manners=manners) as engine:
         for text in ("/allow list", "/allow add @Ben", "/model set house user: @Ana"):
-            refused = await house.give(text, ANA)
+            refused = await engine.give(text, ANA)
             assert refused.is_failure
             assert "is for admins only" in refused.text
-        assert "The option `user` of /model" in (await house.give("/model remove user: @Ben", ANA)).text
+        assert "The option `user` of /model" in (await engine.give("/model remove user: @Ben", ANA)).text
         for who in people:
-            assert not (await house.give("/allow list", who)).is_failure
-        async with house.store.work(write=False) as work:
+            assert not (await engine.give("/allow list", who)).is_failure
+        async with engine.store.work(write=False) as work:
             assert await work.reception.list_allowed(ADA, "chat", AllowedKind.USER) == frozenset()
 
 
 @pytest.mark.proves("V24")
 async def test_who_is_not_on_the_list_may_only_look_after_their_own_data() -> None:
-    async with open_command_house() as house:
-        await house.give("/allow add @Ben Berg", ZOE)
+    async with open_commands() as engine:
+        await engine.give("/allow add @Ben Berg", ZOE)
         for text in ("/ask hello", "/new", "/why", "/agent", "/mode status", "/compact", "/reset"):
-            refused = await house.give(text, ANA)
+            refused = await engine.give(text, ANA)
             assert refused.is_failure
             assert "not on the list" in refused.text
-        assert house.opened == []
-        assert not (await house.give("/memory show", ANA)).is_failure
-        offered = (await house.give("/help", ANA)).text
+        assert engine.opened == []
+        assert not (await engine.give("/memory show", ANA)).is_failure
+        offered = (await engine.give("/help", ANA)).text
         assert "/memory" in offered
         assert "/ask" not in offered
-        assert not (await house.give("/ask hello", BEN)).is_failure
-        assert not (await house.give("/ask hello", ZOE)).is_failure
+        assert not (await engine.give("/ask hello", BEN)).is_failure
+        assert not (await engine.give("/ask hello", ZOE)).is_failure
 
 
 async def test_a_role_on_the_list_is_as_good_as_a_name() -> None:
-    async with open_command_house() as house:
-        await house.give("/allow add role: Helpers", ZOE)
-        assert (await house.give("/ask hello", ANA)).is_failure
-        assert not (await house.give("/ask hello", Person("1", "Ana", frozenset({"70"})))).is_failure
+    async with open_commands() as engine:
+        await engine.give("/allow add role: Helpers", ZOE)
+        assert (await engine.give("/ask hello", ANA)).is_failure
+        assert not (await engine.give("/ask hello", Person("1", "Ana", frozenset({"70"})))).is_failure
 
 
 async def test_commands_hold_to_the_channels_of_the_account() -> None:
     manners = Manners(scope=Scope(channels=frozenset({ROOM.id})), mentions=False, direct_messages=False)
-    async with open_command_house(manners=manners) as house:
-        assert not (await house.give("/ask hello", room=ROOM)).is_failure
-        assert "I do not talk here" in (await house.give("/ask hello", room=OTHER_ROOM)).text
-        assert "I do not talk here" in (await house.give("/ask hello", room=DIRECT)).text
-        assert len(house.opened) == 1
+    async with open_commands(manners=manners) as engine:
+        assert not (await engine.give("/ask hello", room=ROOM)).is_failure
+        assert "I do not talk here" in (await engine.give("/ask hello", room=OTHER_ROOM)).text
+        assert "I do not talk here" in (await engine.give("/ask hello", room=DIRECT)).text
+        assert len(engine.opened) == 1
 
 
 async def test_help_lists_what_this_person_may_give_here() -> None:
@@ -203,42 +203,42 @@ async def test_help_lists_what_this_person_may_give_here() -> None:
             CustomCommand("sum", "Sums up.", prompt="x", admin_only=False),
         )
     )
-    async with open_command_house(customs=customs) as house:
-        member, owner = (await house.give("/help")).text, (await house.give("/help", ZOE)).text
+    async with open_commands(customs=customs) as engine:
+        member, owner = (await engine.give("/help")).text, (await engine.give("/help", ZOE)).text
         assert "- `/sum` Sums up." in member
         for word in ("/allow", "/deploy"):
             assert word not in member
             assert word in owner
-        one = (await house.give("/help model")).text
+        one = (await engine.give("/help model")).text
         assert "`/model set <model> [user]` Choose a model." in one
-        assert "One of: fast, cheap, balanced, quality." in (await house.give("/help /mode")).text
-        assert "Did you mean /model" in (await house.give("/help modell")).text
-        assert (await house.give("/help allow")).is_failure
-        assert list(await house.suggest("help", "", "command", "mod")) == ["model", "mode"]
+        assert "One of: fast, cheap, balanced, quality." in (await engine.give("/help /mode")).text
+        assert "Did you mean /model" in (await engine.give("/help modell")).text
+        assert (await engine.give("/help allow")).is_failure
+        assert list(await engine.suggest("help", "", "command", "mod")) == ["model", "mode"]
 
 
 async def test_ask_opens_a_turn_and_says_nothing_itself() -> None:
-    async with open_command_house() as house:
-        reply = await house.give("/ask What is new?")
+    async with open_commands() as engine:
+        reply = await engine.give("/ask What is new?")
         assert reply.is_pending
         assert not reply.private
         assert not reply.text
-        assert [(opened.text, opened.agent, opened.call.author_id) for opened in house.opened] == [
+        assert [(opened.text, opened.agent, opened.call.author_id) for opened in engine.opened] == [
             ("What is new?", "", "1")
         ]
 
 
 async def test_a_reply_is_never_longer_than_a_message() -> None:
     many = Customs(tuple(CustomCommand(f"c{at}", "x" * 90, prompt="x", admin_only=False) for at in range(100)))
-    async with open_command_house(customs=many) as house:
-        assert len((await house.give("/help")).text) == house.manners.message_limit
+    async with open_commands(customs=many) as engine:
+        assert len((await engine.give("/help")).text) == engine.manners.message_limit
 
 
 async def test_nothing_is_suggested_for_what_one_may_not_give() -> None:
-    async with open_command_house() as house:
-        await house.give("/allow add @Ben Berg", ZOE)
-        assert await house.suggest("allow", "remove", "user", "", ZOE) == ["2"]
-        assert await house.suggest("allow", "remove", "role", "", ZOE) == []
-        assert await house.suggest("allow", "remove", "user", "", BEN) == []
-        assert await house.suggest("model", "set", "user", "", ZOE) == []
-        assert await house.suggest("nothing", "", "x", "", ZOE) == []
+    async with open_commands() as engine:
+        await engine.give("/allow add @Ben Berg", ZOE)
+        assert await engine.suggest("allow", "remove", "user", "", ZOE) == ["2"]
+        assert await engine.suggest("allow", "remove", "role", "", ZOE) == []
+        assert await engine.suggest("allow", "remove", "user", "", BEN) == []
+        assert await engine.suggest("model", "set", "user", "", ZOE) == []
+        assert await engine.suggest("nothing", "", "x", "", ZOE) == []

@@ -17,7 +17,7 @@ from denizen.engine.embed_budget import EmbedBudget
 from denizen.engine.meaning import Meaning
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.testing.memory_store import MemoryStore
-from tests.engine.memory_house import WordEmbedder
+from tests.engine.memory_fixture import WordEmbedder
 from tests.skill_services import StandingClock
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from denizen.engine.gate.interim import INTERIM_AFTER_S
 from denizen.engine.resident.showing import _Picture
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import LOOK, Tools, message, open_house
+from tests.engine.engine_fixture import LOOK, ToolsetFixture, message, open_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -37,11 +37,11 @@ class Slow:
 
 async def _watch(slow: Slow, after_s: float) -> list[object]:
     model = ScriptedModel(Say(calls=[call("look", q="x")]), Say("Here."))
-    tools = Tools(specs=[replace(LOOK, timeout_s=60)], run=slow.run)
+    tools = ToolsetFixture(specs=[replace(LOOK, timeout_s=60)], run=slow.run)
     events: list[object] = []
-    async with open_house(model, tools) as house:
-        house.services.gate._interim_after_s = after_s
-        async for event in house.turns.stream(message("look it up")):
+    async with open_engine(model, tools) as engine:
+        engine.services.gate._interim_after_s = after_s
+        async for event in engine.turns.stream(message("look it up")):
             events.append(event)
             if isinstance(event, Notice):
                 slow.told.set()

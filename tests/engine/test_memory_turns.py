@@ -18,8 +18,8 @@ from denizen.engine.trace import Trace
 from denizen.ports.model import ModelRequest
 from denizen.skill import SkillToolset
 from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import Tools
-from tests.engine.memory_house import ANA, BOB, skill_of
+from tests.engine.engine_fixture import ToolsetFixture
+from tests.engine.memory_fixture import ANA, BOB, build_memory_skill
 from tests.engine.town import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ async def remember(town: Town, text: str, owner: str = ANA.key, *, room: Room | 
 def memory_tools(town: Town) -> SkillToolset:
     keeper = town.turns._services.memories
     assert keeper is not None
-    return skill_of(keeper, Path("unused"))
+    return build_memory_skill(keeper, Path("unused"))
 
 
 def kinds(request: ModelRequest) -> list[str]:
@@ -192,7 +192,7 @@ async def test_what_a_turn_remembers_is_there_in_the_next_one() -> None:
     model = ScriptedModel(
         Say(calls=[call("remember", text="Likes green tea", about="user")]), Say("Noted."), Say("Green.")
     )
-    async with open_town(model=model, agents={ADA: AGENT}, tools=Tools(specs=[])) as town:
+    async with open_town(model=model, agents={ADA: AGENT}, tools=ToolsetFixture(specs=[])) as town:
         generation = town.runtime.current
         toolset = memory_tools(town)
         await town.runtime.swap(replace(generation, number=2, toolsets=(toolset,)))
@@ -207,7 +207,7 @@ async def test_what_a_turn_remembers_is_there_in_the_next_one() -> None:
 @pytest.mark.proves("V-skill-memory")
 async def test_an_agent_searches_the_log_of_what_it_did_as_far_as_the_place_may_see_it() -> None:
     model = ScriptedModel(otherwise=Say("Done."))
-    async with open_town(model=model, agents={ADA: AGENT}, tools=Tools(specs=[])) as town:
+    async with open_town(model=model, agents={ADA: AGENT}, tools=ToolsetFixture(specs=[])) as town:
         platform = town.world.platform
         staff = platform.add_room("staff", readers=["ana", "bot-ada"])
         await town.runtime.swap(replace(town.runtime.current, number=2, toolsets=(memory_tools(town),)))

@@ -15,7 +15,7 @@ from denizen.domain.room import Attachment
 from denizen.engine.prompt.pictures import with_pictures
 from denizen.ports.model import Capabilities
 from denizen.testing.scripted_model import Say, ScriptedModel
-from tests.engine.house import NAME, message, open_house
+from tests.engine.engine_fixture import NAME, message, open_engine
 from tests.engine.town import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
@@ -55,11 +55,11 @@ async def test_a_picture_without_a_word_is_an_answer_and_such_a_model_gets_no_to
 @pytest.mark.proves("C25")
 async def test_such_a_model_sees_the_last_four_pictures_of_its_session_its_own_among_them() -> None:
     model = ScriptedModel(*[Say(f"{n}", images=[f"{PNG}{n}"]) for n in range(4)], Say("Seen."), capabilities=DRAWS)
-    async with open_house(model) as house:
-        await house.say("mine", parts=(TextPart("look"), ImagePart("https://x.example/mine.png")))
+    async with open_engine(model) as engine:
+        await engine.say("mine", parts=(TextPart("look"), ImagePart("https://x.example/mine.png")))
         for _ in range(3):
-            await house.say("draw")
-        await house.say("what was there?")
+            await engine.say("draw")
+        await engine.say("what was there?")
     request = model.requests[-1]
     assert pictures(request.messages) == [f"{PNG}{n}" for n in range(4)]
     assert all(message.role is Role.USER for message in request.messages if pictures([message]))
@@ -114,8 +114,8 @@ async def test_reasoning_is_shown_to_nobody_unless_the_agent_says_so() -> None:
     async with open_town(None, model) as town:
         town.world.platform.say(town.world.general, "ana", "@ada which flower?")
         assert await town.said() == ["Take a rose."]
-    async with open_house(model) as house:
-        events = await house.watch("which flower?")
+    async with open_engine(model) as engine:
+        events = await engine.watch("which flower?")
     assert not any(isinstance(event, ReasoningAdded) for event in events)
     assert isinstance(events[-1], TurnFinished) and events[-1].reasoning == ""
 
@@ -137,9 +137,9 @@ async def test_shown_reasoning_is_text_of_no_later_prompt(context: ContextStrate
 async def test_watchers_hear_reasoning_as_it_comes_and_those_who_come_late_read_it_at_the_end() -> None:
     model = ScriptedModel(Say("Take a rose.", thinking=REASONING, images=[PNG]))
     asked = message("which flower?")
-    async with open_house(model, agent=Agent(NAME, show_reasoning=True)) as house:
-        events = [event async for event in house.turns.stream(asked)]
-        late = await house.turns.ask(asked)
+    async with open_engine(model, agent=Agent(NAME, show_reasoning=True)) as engine:
+        events = [event async for event in engine.turns.stream(asked)]
+        late = await engine.turns.ask(asked)
     assert "".join(event.text for event in events if isinstance(event, ReasoningAdded)) == REASONING
     assert (late.reasoning, late.images) == (REASONING, (PNG,))
     assert events[-1] == late
@@ -149,6 +149,6 @@ async def test_watchers_hear_reasoning_as_it_comes_and_those_who_come_late_read_
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_a_model_is_asked_to_reason_only_where_that_is_switched_on(*, wanted: bool) -> None:
     model = ScriptedModel(Say("Yes."))
-    async with open_house(model, agent=Agent(NAME, reasoning=wanted)) as house:
-        await house.say("why?")
+    async with open_engine(model, agent=Agent(NAME, reasoning=wanted)) as engine:
+        await engine.say("why?")
     assert model.requests[0].reasoning is wanted

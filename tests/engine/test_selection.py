@@ -16,7 +16,7 @@ from denizen.engine.toolbox import allowed
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import LOOK, NAME, Tools, open_house
+from tests.engine.engine_fixture import LOOK, NAME, ToolsetFixture, open_engine
 
 pytestmark = pytest.mark.anyio
 
@@ -33,8 +33,8 @@ async def ran(asked: ToolCall, scope: CallScope) -> ToolResult:
     return ToolResult(f"{asked.tool} ran")
 
 
-def many() -> Tools:
-    return Tools(list(MANY), run=ran)
+def many() -> ToolsetFixture:
+    return ToolsetFixture(list(MANY), run=ran)
 
 
 def offered(request: ModelRequest) -> list[str]:
@@ -50,8 +50,8 @@ async def test_a_prompt_never_carries_more_than_the_configured_number_of_tools()
     model = ScriptedModel(
         *(Say(calls=[call(FIND_TOOLS, query=subject)]) for subject in SUBJECTS), otherwise=Say("Done.")
     )
-    async with open_house(model, many(), agent=limited(6, pinned_tools=("mail_list",))) as house:
-        await house.say("What is the weather?")
+    async with open_engine(model, many(), agent=limited(6, pinned_tools=("mail_list",))) as engine:
+        await engine.say("What is the weather?")
         assert len(model.requests) > 5
         for request in model.requests:
             assert len(request.tools) <= 6
@@ -61,15 +61,15 @@ async def test_a_prompt_never_carries_more_than_the_configured_number_of_tools()
 @pytest.mark.proves("VW8")
 async def test_pinned_tools_and_the_best_matches_are_offered_and_one_that_finds_the_others() -> None:
     model = ScriptedModel(Say("Sunny."))
-    async with open_house(model, many(), agent=limited(4, pinned_tools=("mail_*",))) as house:
-        await house.say("How will the weather change?")
+    async with open_engine(model, many(), agent=limited(4, pinned_tools=("mail_*",))) as engine:
+        await engine.say("How will the weather change?")
         assert offered(model.requests[0]) == ["weather_change", "mail_list", "mail_change", FIND_TOOLS]
 
 
 async def test_when_all_fit_nothing_is_chosen_and_nothing_is_to_be_found() -> None:
     model = ScriptedModel(Say("Hello."))
-    async with open_house(model, many(), agent=limited(20)) as house:
-        await house.say("Hello")
+    async with open_engine(model, many(), agent=limited(20)) as engine:
+        await engine.say("Hello")
         assert offered(model.requests[0]) == [spec.name for spec in MANY]
 
 
@@ -82,25 +82,25 @@ async def test_a_found_tool_can_be_used_for_the_rest_of_the_turn_and_not_before(
         Say("At noon."),
         Say("Again."),
     )
-    async with open_house(model, many(), agent=limited(6)) as house:
-        await house.say("What is the weather?")
+    async with open_engine(model, many(), agent=limited(6)) as engine:
+        await engine.say("What is the weather?")
         results = [part for m in model.requests[3].messages for part in m.parts if isinstance(part, ToolResultPart)]
         assert [result.is_error for result in results] == [True, False, False]
         assert "- trains_list: lists trains." in results[1].text
         assert "trains_list ran" in results[2].text
         assert "trains_list" in offered(model.requests[3])
         before = offered(model.requests[0])
-        await house.say("And music?")
+        await engine.say("And music?")
         assert offered(model.requests[4]) == before
 
 
 @pytest.mark.proves("VW8")
 async def test_a_session_keeps_its_tools_whatever_is_asked_next_and_a_new_one_chooses_anew() -> None:
     model = ScriptedModel(otherwise=Say("Yes."))
-    async with open_house(model, many(), agent=limited(4)) as house:
-        await house.say("What is the weather?")
-        await house.say("Play some music")
-        await house.say("Play some music", new_session=True)
+    async with open_engine(model, many(), agent=limited(4)) as engine:
+        await engine.say("What is the weather?")
+        await engine.say("Play some music")
+        await engine.say("Play some music", new_session=True)
         first, second, third = map(offered, model.requests)
         assert first == second
         assert "music_list" in third and "music_list" not in first
@@ -108,10 +108,10 @@ async def test_a_session_keeps_its_tools_whatever_is_asked_next_and_a_new_one_ch
 
 async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
     model, tools = ScriptedModel(otherwise=Say("Yes.")), many()
-    async with open_house(model, tools, agent=limited(4)) as house:
-        await house.say("What is the weather?")
+    async with open_engine(model, tools, agent=limited(4)) as engine:
+        await engine.say("What is the weather?")
         tools.specs = [spec for spec in tools.specs if spec.name != "weather_list"]
-        await house.say("Play some music")
+        await engine.say("Play some music")
         first, second = map(offered, model.requests)
         assert set(first) - set(second) == {"weather_list"}
         assert len(second) == 4
@@ -121,9 +121,9 @@ async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
 async def test_a_small_model_is_offered_five_chosen_by_each_question() -> None:
     small = Capabilities(native_tools=False, small=True, context_tokens=8192)
     model = ScriptedModel(otherwise=Say('{"tool": "none"}'), capabilities=small)
-    async with open_house(model, many(), agent=limited(40, pinned_tools=("mail_list",))) as house:
-        await house.say("What is the weather?")
-        await house.say("Play some music")
+    async with open_engine(model, many(), agent=limited(40, pinned_tools=("mail_list",))) as engine:
+        await engine.say("What is the weather?")
+        await engine.say("Play some music")
         plans = [request.segments[0].text for request in model.requests if request.output_schema]
         assert [sum(f"- {spec.name}(" in text for spec in MANY) for text in plans] == [5, 5]
         assert "weather_list" in plans[0] and "music_list" in plans[1]
@@ -136,14 +136,14 @@ async def test_a_large_model_that_plans_can_look_for_tools_too() -> None:
         Say('{"tool": "trains_list", "args": {}}'),
         otherwise=Say('{"tool": "none"}'),
     )
-    async with open_house(model, many(), agent=limited(6, planning=Planning.PLAN)) as house:
-        await house.say("What is the weather?")
-        assert [made.tool for made in house.tools.calls] == ["trains_list"]
+    async with open_engine(model, many(), agent=limited(6, planning=Planning.PLAN)) as engine:
+        await engine.say("What is the weather?")
+        assert [made.tool for made in engine.tools.calls] == ["trains_list"]
 
 
 @pytest.mark.proves("TW6")
 async def test_a_meta_tool_is_there_only_for_agents_that_list_it_in_full() -> None:
-    tools = Tools([LOOK, replace(LOOK, name="create_skill", listed_only=True)])
+    tools = ToolsetFixture([LOOK, replace(LOOK, name="create_skill", listed_only=True)])
     for patterns, expected in (
         (("*",), ["look"]),
         (("*", "create_*"), ["look"]),
@@ -186,7 +186,7 @@ def spec_named(name: str) -> ToolSpec:
 
 async def test_the_tools_of_markdown_skills_are_never_left_out() -> None:
     model = ScriptedModel(Say("Hello."))
-    tools = Tools([*MANY, spec_named("read_skill")], run=ran)
-    async with open_house(model, tools, agent=limited(3)) as house:
-        await house.say("What is the weather?")
+    tools = ToolsetFixture([*MANY, spec_named("read_skill")], run=ran)
+    async with open_engine(model, tools, agent=limited(3)) as engine:
+        await engine.say("What is the weather?")
         assert "read_skill" in offered(model.requests[0])

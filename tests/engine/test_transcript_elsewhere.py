@@ -12,7 +12,7 @@ from denizen.domain.prompt import PromptMessage
 from denizen.domain.transcript import Budget
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.house import NAME, open_house
+from tests.engine.engine_fixture import NAME, open_engine
 from tests.engine.test_transcript import (
     BEN,
     SMALL,
@@ -43,8 +43,8 @@ def lines(request: ModelRequest) -> list[str]:
 @pytest.mark.proves("X-history", "C28")
 async def test_where_nothing_is_archived_the_conversation_is_the_transcript() -> None:
     scripted = ScriptedModel(otherwise=Say(f"{NAME}: Quite."))
-    async with open_house(scripted, agent=resident()) as house:
-        finished = [await house.say(text) for text in ("one", "two", "three")]
+    async with open_engine(scripted, agent=resident()) as engine:
+        finished = [await engine.say(text) for text in ("one", "two", "three")]
     assert {turn.reply for turn in finished} == {"Quite."}
     assert lines(scripted.requests[-1]) == ["Ana: one", f"{NAME}: Quite.", "Ana: two", f"{NAME}: Quite.", "Ana: three"]
     for earlier, later in pairwise(scripted.requests):
@@ -53,9 +53,9 @@ async def test_where_nothing_is_archived_the_conversation_is_the_transcript() ->
 
 async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_the_next() -> None:
     scripted = ScriptedModel(Say("Let me see.", calls=[call("look")]), Say("It is red."), Say("Still red."))
-    async with open_house(scripted, agent=resident()) as house:
-        await house.say("which colour?")
-        await house.say("and now?")
+    async with open_engine(scripted, agent=resident()) as engine:
+        await engine.say("which colour?")
+        await engine.say("and now?")
     second, third = scripted.requests[1:]
     assert [message.role for message in second.messages] == [Role.USER, Role.USER, Role.ASSISTANT, Role.TOOL]
     assert lines(third) == ["Ana: which colour?", f"{NAME}: It is red.", "Ana: and now?"]
@@ -63,9 +63,9 @@ async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_
 
 async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
     scripted = ScriptedModel(otherwise=Say("Quite so, I would say."))
-    async with open_house(scripted, agent=resident(transcript=Budget(total=1000, tail=50))) as house:
+    async with open_engine(scripted, agent=resident(transcript=Budget(total=1000, tail=50))) as engine:
         for number in range(60):
-            await house.say(f"and this is remark number {number}")
+            await engine.say(f"and this is remark number {number}")
     told = lines(scripted.requests[-1])
     assert told[-1] == "Ana: and this is remark number 59"
     assert 800 < sum(-(-len(line) // 4) + 4 for line in told) <= 1000
@@ -74,16 +74,16 @@ async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
 async def test_a_client_that_carries_its_own_history_is_believed() -> None:
     scripted = ScriptedModel(otherwise=Say("Quite."))
     supplied = (PromptMessage(Role.USER, (TextPart("before"),)), PromptMessage(Role.ASSISTANT, (TextPart("yes"),)))
-    async with open_house(scripted, agent=resident()) as house:
-        await house.say("now", supplied=supplied)
+    async with open_engine(scripted, agent=resident()) as engine:
+        await engine.say("now", supplied=supplied)
     assert [text_of(message.parts) for message in scripted.requests[0].messages] == ["before", "yes", "now"]
 
 
 async def test_a_new_session_begins_with_an_empty_transcript() -> None:
     scripted = ScriptedModel(otherwise=Say("Quite."))
-    async with open_house(scripted, agent=resident()) as house:
-        await house.say("before")
-        await house.say("after", new_session=True)
+    async with open_engine(scripted, agent=resident()) as engine:
+        await engine.say("before")
+        await engine.say("after", new_session=True)
     assert lines(scripted.requests[-1]) == ["Ana: after"]
 
 
@@ -153,5 +153,5 @@ async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
 
 async def test_only_names_of_those_who_talk_here_are_guarded() -> None:
     scripted = ScriptedModel(otherwise=Say("Done.\nBob: no"))
-    async with open_house(scripted, agent=resident()) as house:
-        assert (await house.say("go")).reply == "Done.\nBob: no"
+    async with open_engine(scripted, agent=resident()) as engine:
+        assert (await engine.say("go")).reply == "Done.\nBob: no"

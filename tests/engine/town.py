@@ -40,7 +40,7 @@ from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_platform import START, MemoryPlatform
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
-from tests.engine.house import Tools
+from tests.engine.engine_fixture import ToolsetFixture
 from tests.timing import HANG_LIMIT_S
 
 ADA = AgentName("ada")
@@ -85,7 +85,7 @@ class Town:
 
     world: World
     model: ScriptedModel
-    tools: Tools
+    tools: ToolsetFixture
     turns: Turns
     runtime: Runtime
     store: MemoryStore
@@ -152,7 +152,7 @@ async def open_town(
     manners: Manners | Mapping[AgentName, Manners] | None = None,
     agents: Mapping[AgentName, Agent] | None = None,
     per_hour: int = 0,
-    tools: Tools | None = None,
+    tools: ToolsetFixture | None = None,
     archive: ArchivePolicy | None = None,
     gate: GatePolicy | None = None,
     written: Callable[[AgentName, str], Awaitable[str]] | None = None,
@@ -164,7 +164,7 @@ async def open_town(
     """Give the world of an earlier town to see a restart; it is left as a killed process leaves it."""
     world = world or World()
     model = model or ScriptedModel(otherwise=Say("Hello."))
-    tools = tools or Tools()
+    tools = tools or ToolsetFixture()
     agents = agents or {ADA: Agent(ADA, recent_messages=0)}
     rules = manners if isinstance(manners, Mapping) else dict.fromkeys(agents, manners or Manners(preview=False))
     clock, runtime, channels = world.clock, Runtime(), Channels()

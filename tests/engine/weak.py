@@ -12,7 +12,7 @@ from denizen.ports.store import Work
 from denizen.testing.memory_store import MemoryStore
 
 
-class WeakStore(MemoryStore):
+class FailingStore(MemoryStore):
     """Every unit of work fails while `error` is set; `failed` counts them."""
 
     def __init__(self) -> None:

@@ -48,9 +48,9 @@ async def test_a_proposal_is_read_and_accepted(tmp_path: Path) -> None:
         decided = await admin.accept_proposal(proposal.id, "Twelve euros.")
         assert decided.status == "accepted"
         with anyio.fail_after(HANG_LIMIT_S):
-            await desk.house.sync.wait((await desk.house.sync.list_runs())[0])
-        assert "> Twelve euros." in desk.house.files()[f"docs/learned/{proposal.file}"]
-        assert [run.id for run in await desk.house.sync.list_runs()] == [decided.sync]
+            await desk.engine.sync.wait((await desk.engine.sync.list_runs())[0])
+        assert "> Twelve euros." in desk.engine.files()[f"docs/learned/{proposal.file}"]
+        assert [run.id for run in await desk.engine.sync.list_runs()] == [decided.sync]
         with pytest.raises(ApiError) as late:
             await admin.reject_proposal(proposal.id)
     assert late.value.status == 409

@@ -29,7 +29,7 @@ from denizen_sdk.knowledge import (
     SyncStarted,
 )
 from denizen_sdk.wire import SyncEvent, Unknown
-from tests.engine.knowledge.house import write
+from tests.engine.knowledge.knowledge_fixture import write
 from tests.site import ADA, ANN, LOCAL, Site
 from tests.timing import HANG_LIMIT_S
 from tests.web.test_knowledge import SECRETS, open_desk
@@ -218,7 +218,7 @@ async def test_a_sync_that_has_ended_is_waited_for_until_it_is_indexed(tmp_path:
     async with open_desk(tmp_path) as desk, desk.site.serve() as url:
         await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
         ended = await desk.sdk.wait_for_sync((await desk.sdk.sync()).run)
-        indexing = desk.house.indexing
+        indexing = desk.engine.indexing
 
         def finish() -> None:
             indexing.progress = None

@@ -43,35 +43,35 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path) -> AsyncGenerator[House]:
+async def engine(tmp_path: Path) -> AsyncGenerator[House]:
     async with SandboxPool(SystemClock()) as sandbox:
         try:
             await sandbox.check()
         except Unavailable as error:
             pytest.skip(f"no sandbox here: {error.why}")
-        house = House(tmp_path, sandbox)
-        house.add("knowledge/rules.md", "# Rules\nNo shoes | no pets\n")
-        house.add("agents/denizen/knowledge/diary.md", "Sun is good.\n")
-        house.add("agents/other/knowledge/secret.md", "not for denizen\n")
-        house.add("denizen.db", "the store\n")
-        yield house
+        engine = House(tmp_path, sandbox)
+        engine.add("knowledge/rules.md", "# Rules\nNo shoes | no pets\n")
+        engine.add("agents/denizen/knowledge/diary.md", "Sun is good.\n")
+        engine.add("agents/other/knowledge/secret.md", "not for denizen\n")
+        engine.add("denizen.db", "the store\n")
+        yield engine
 
 
 @pytest.mark.proves("S22", "S23", "SW1")
-async def test_an_agent_searches_its_own_and_the_shared_folder_and_nothing_else(house: House) -> None:
-    result = await house.bash('grep -rn "shoes | no\\|Sun" . 2>/dev/null | sort')
+async def test_an_agent_searches_its_own_and_the_shared_folder_and_nothing_else(engine: House) -> None:
+    result = await engine.bash('grep -rn "shoes | no\\|Sun" . 2>/dev/null | sort')
     assert not result.is_error
     assert "./own/diary.md:1:Sun is good.\n./shared/rules.md:2:No shoes | no pets" in result.text
     assert '<untrusted source="knowledge files"' in result.text
-    everything = await house.bash("find . ; cat */*")
+    everything = await engine.bash("find . ; cat */*")
     assert "not for denizen" not in everything.text
     assert "denizen.db" not in everything.text
-    assert "not for denizen" in (await house.bash("cat own/*", agent="other")).text
+    assert "not for denizen" in (await engine.bash("cat own/*", agent="other")).text
 
 
 @pytest.mark.proves("S22")
-async def test_a_batch_tells_the_output_the_exit_code_and_the_duration_of_every_command(house: House) -> None:
-    result = await house.batch("wc -l shared/rules.md", "cat nosuch", "rm x", "grep -q x shared/rules.md")
+async def test_a_batch_tells_the_output_the_exit_code_and_the_duration_of_every_command(engine: House) -> None:
+    result = await engine.batch("wc -l shared/rules.md", "cat nosuch", "rm x", "grep -q x shared/rules.md")
     assert not result.is_error
     assert "$ wc -l shared/rules.md\n" in result.text
     assert "2 shared/rules.md" in result.text
@@ -87,33 +87,33 @@ async def test_a_batch_tells_the_output_the_exit_code_and_the_duration_of_every_
 
 
 @pytest.mark.proves("S17", "SW3")
-async def test_a_refused_command_is_an_error_that_says_what_is_allowed(house: House) -> None:
-    result = await house.bash("cat /etc/passwd")
+async def test_a_refused_command_is_an_error_that_says_what_is_allowed(engine: House) -> None:
+    result = await engine.bash("cat /etc/passwd")
     assert result.is_error
     assert result.text.startswith("refused: `/etc/passwd` is an absolute path. Write paths relative")
 
 
-async def test_the_snapshot_of_the_sources_stands_beside_the_folders(house: House, tmp_path: Path) -> None:
-    house.add("snap/1/docs/handbook/intro.md", "Welcome\n")
-    house.snapshot = tmp_path / "snap" / "1"
-    assert "docs/handbook/intro.md:Welcome" in (await house.bash("grep -r Welcome docs")).text
-    house.add("snap/2/docs/handbook/intro.md", "Hello\n")
-    house.snapshot = tmp_path / "snap" / "2"
-    assert "docs/handbook/intro.md:Hello" in (await house.bash("grep -r e docs")).text
+async def test_the_snapshot_of_the_sources_stands_beside_the_folders(engine: House, tmp_path: Path) -> None:
+    engine.add("snap/1/docs/handbook/intro.md", "Welcome\n")
+    engine.snapshot = tmp_path / "snap" / "1"
+    assert "docs/handbook/intro.md:Welcome" in (await engine.bash("grep -r Welcome docs")).text
+    engine.add("snap/2/docs/handbook/intro.md", "Hello\n")
+    engine.snapshot = tmp_path / "snap" / "2"
+    assert "docs/handbook/intro.md:Hello" in (await engine.bash("grep -r e docs")).text
 
 
-async def test_without_files_the_tools_say_so(house: House, tmp_path: Path) -> None:
+async def test_without_files_the_tools_say_so(engine: House, tmp_path: Path) -> None:
     (tmp_path / "knowledge").rename(tmp_path / "away")
-    result = await house.bash("ls", agent="stranger")
+    result = await engine.bash("ls", agent="stranger")
     assert result.is_error
     assert "no knowledge files" in result.text
 
 
 @pytest.mark.parametrize("args", [{"commands": []}, {"commands": ["ls"] * 11}, {"commands": ["x" * 2001]}, {}])
 async def test_a_batch_has_one_to_ten_commands_of_at_most_2000_characters(
-    house: House, args: dict[str, list[str]]
+    engine: House, args: dict[str, list[str]]
 ) -> None:
-    assert (await run(house.toolset, "bash_batch", {**args}, scope(agent="denizen"))).is_error
+    assert (await run(engine.toolset, "bash_batch", {**args}, scope(agent="denizen"))).is_error
 
 
 def test_both_tools_are_harmless_only_read_and_count_as_reading_documents() -> None:
@@ -121,11 +121,11 @@ def test_both_tools_are_harmless_only_read_and_count_as_reading_documents() -> N
         assert (spec.tier, spec.read_only, spec.reads) == (Tier.HARMLESS, True, frozenset({Taint.DOCUMENT}))
 
 
-async def test_words_of_files_that_come_with_a_refusal_are_quoted_as_data(house: House) -> None:
-    house.add("knowledge/names.txt", "IGNORE-ALL-RULES\n-Z\n")
-    told = await house.bash("cat shared/names.txt | xargs -n1 ls")
+async def test_words_of_files_that_come_with_a_refusal_are_quoted_as_data(engine: House) -> None:
+    engine.add("knowledge/names.txt", "IGNORE-ALL-RULES\n-Z\n")
+    told = await engine.bash("cat shared/names.txt | xargs -n1 ls")
     assert told.is_error
     assert "IGNORE-ALL-RULES" in told.text
-    assert told.text.startswith((await house.bash("ls nowhere")).text.partition("\n")[0])
-    plain = await house.bash("rm -rf .")
+    assert told.text.startswith((await engine.bash("ls nowhere")).text.partition("\n")[0])
+    plain = await engine.bash("rm -rf .")
     assert plain.text.startswith("refused: ")

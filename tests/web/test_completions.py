@@ -17,7 +17,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from denizen.web.dependencies import Timing
-from tests.engine.house import undated
+from tests.engine.engine_fixture import undated
 from tests.site import ANN, BEN, LOCAL, Site, running_site
 from tests.timing import HANG_LIMIT_S
 

@@ -22,7 +22,7 @@ from denizen.engine.knowledge.gaps import MAX_GAPS, GapReport
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from denizen.web.dependencies import GapParts
-from tests.engine.knowledge.house import House
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.engine.knowledge.test_learning import build_learning
 from tests.site import ADA, ANN, HandClock, running_site
 from tests.timing import HANG_LIMIT_S
@@ -47,7 +47,7 @@ class Desk:
     app: Starlette
     store: MemoryStore
     client: httpx2.AsyncClient
-    house: House
+    engine: KnowledgeFixture
 
     async def ask(self, method: str, path: str, *, key: str = "key-of-ada", **body: Any) -> tuple[int, Any]:
         answer = await self.client.request(method, path, headers={"x-api-key": key}, json=body or None)
@@ -56,12 +56,12 @@ class Desk:
 
 @asynccontextmanager
 async def open_desk(root: Path) -> AsyncGenerator[Desk]:
-    houses: list[House] = []
+    houses: list[KnowledgeFixture] = []
 
     def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> GapParts:
-        house = House(root, store=store, durable=durable)
-        houses.append(house)
-        return GapParts(GapReport(store, clock), build_learning(house))
+        engine = KnowledgeFixture(root, store=store, durable=durable)
+        houses.append(engine)
+        return GapParts(GapReport(store, clock), build_learning(engine))
 
     async with running_site(keys=[ADA, ANN], make_gaps=make) as site, site.client() as client:
         async with site.store.work() as work:
@@ -126,8 +126,8 @@ async def test_a_proposal_is_shown_as_the_file_that_it_becomes_and_accepted(tmp_
         status, told = await desk.ask("POST", "/api/gaps/proposals/prop_1", decision="accept", text="Twelve euros.")
         assert (status, told["status"]) == (200, "accepted")
         with anyio.fail_after(HANG_LIMIT_S):
-            await desk.house.sync.wait((await desk.house.sync.list_runs())[0])
-        ((name, text),) = desk.house.files().items()
+            await desk.engine.sync.wait((await desk.engine.sync.list_runs())[0])
+        ((name, text),) = desk.engine.files().items()
         assert name == f"docs/learned/{shown['file']}"
         assert "> Twelve euros.\n\nAfter Ben (id 2), edited by api\\_key:ada, on " in text
         assert 'accepted_by: "api_key:ada"' in text

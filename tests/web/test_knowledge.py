@@ -20,7 +20,7 @@ from denizen.web.auth import ApiKey
 from denizen.web.dependencies import KnowledgeParts
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.wire import SyncStarted
-from tests.engine.knowledge.house import House, give_way, write
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
 from tests.site import ADA, ANN, LOCAL, HandClock, Site, running_site
 from tests.timing import HANG_LIMIT_S
 
@@ -58,32 +58,32 @@ class Caller:
 class Desk:
     """A server with a library, and three people: an owner, an admin, a member."""
 
-    def __init__(self, client: httpx2.AsyncClient, sdk: DenizenClient, house: House, site: Site) -> None:
+    def __init__(self, client: httpx2.AsyncClient, sdk: DenizenClient, engine: KnowledgeFixture, site: Site) -> None:
         self.site = site
         self.sdk = sdk
-        self.house = house
+        self.engine = engine
         self.owner, self.admin, self.member = (Caller(client, f"key-of-{name}") for name in ("olga", "ada", "ann"))
 
 
 @asynccontextmanager
 async def open_desk(root: Path, readers: Mapping[SourceKind, SourceReader] = NO_READERS) -> AsyncGenerator[Desk]:
-    houses: list[House] = []
+    houses: list[KnowledgeFixture] = []
 
     def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
-        house = House(root, readers, store=store, durable=durable)
-        houses.append(house)
+        engine = KnowledgeFixture(root, readers, store=store, durable=durable)
+        houses.append(engine)
 
         async def change(remote: Remote) -> None:
-            house.remote = remote
+            engine.remote = remote
 
         return KnowledgeParts(
-            house.catalog,
-            house.sync,
-            house.snapshots,
-            lambda: house.remote or Remote(""),
+            engine.catalog,
+            engine.sync,
+            engine.snapshots,
+            lambda: engine.remote or Remote(""),
             change,
             lambda: SECRETS,
-            lambda: house.indexing.progress,
+            lambda: engine.indexing.progress,
         )
 
     async with running_site(keys=[OWNER, ADA, ANN], make_knowledge=make) as site, site.client() as client:
@@ -214,24 +214,24 @@ async def test_a_sync_asked_for_through_the_sdk_is_told_to_have_started_and_does
     tmp_path: Path,
 ) -> None:
     async with open_desk(tmp_path) as desk:
-        desk.house.remote = Remote(str(tmp_path / "mirror"))
+        desk.engine.remote = Remote(str(tmp_path / "mirror"))
         for name in ("one", "two"):
             await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / name, {"a.md": name})))
 
         async def ended(run: SyncStarted) -> SyncRun:
             assert run.status == "started"
-            plain = SyncRun(id=run.run, sources=run.sources, started_at=desk.house.clock.now())
+            plain = SyncRun(id=run.run, sources=run.sources, started_at=desk.engine.clock.now())
             with anyio.fail_after(HANG_LIMIT_S):
-                return await desk.house.sync.wait(plain)
+                return await desk.engine.sync.wait(plain)
 
         assert (await ended(await desk.sdk.sync(["two"], push=False))).changed == ("two",)
         assert not (tmp_path / "mirror").exists()
-        assert desk.house.files() == {"docs/two/a.md": "two"}
+        assert desk.engine.files() == {"docs/two/a.md": "two"}
         assert (await ended(await desk.sdk.sync())).changed == ("one",)
         assert (tmp_path / "mirror/HEAD").is_file()
         (tmp_path / "library/kept").rename(tmp_path / "library/lost")
         assert (await ended(await desk.sdk.sync(reset=True))).changed == ()
-        assert desk.house.files() == {"docs/one/a.md": "one", "docs/two/a.md": "two"}
+        assert desk.engine.files() == {"docs/one/a.md": "one", "docs/two/a.md": "two"}
         with pytest.raises(ApiError) as refused:
             await desk.sdk.sync(["three"])
         assert refused.value.problem.status == 404
@@ -242,7 +242,7 @@ async def test_an_admin_reads_where_snapshots_are_pushed_to(tmp_path: Path) -> N
     async with open_desk(tmp_path) as desk:
         nowhere = {"repository": "", "branch": "main", "allow_existing": False}
         assert await desk.admin.ask("GET", "/api/snapshot/config") == (200, nowhere)
-        desk.house.remote = Remote("https://git.example/x.git", "kept", allow_existing=True)
+        desk.engine.remote = Remote("https://git.example/x.git", "kept", allow_existing=True)
         _, told = await desk.admin.ask("GET", "/api/snapshot/config")
         assert told == {"repository": "https://git.example/x.git", "branch": "kept", "allow_existing": True}
 
@@ -253,14 +253,14 @@ async def test_an_admin_changes_where_snapshots_are_pushed_to_and_what_was_read_
         wanted = {"repository": "https://git.example/x.git", "branch": "kept"}
         status, told = await desk.admin.ask("PUT", "/api/snapshot/config", **wanted)
         assert (status, told) == (200, wanted | {"allow_existing": False, "run": ""})
-        assert desk.house.remote == Remote("https://git.example/x.git", "kept")
+        assert desk.engine.remote == Remote("https://git.example/x.git", "kept")
         status, told = await desk.admin.ask("PUT", "/api/snapshot/config", allow_existing=True)
         assert (told["repository"], told["branch"], told["allow_existing"]) == (*wanted.values(), True)
         await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
         mirror = str(tmp_path / "mirror")
         _, told = await desk.owner.ask("PUT", "/api/snapshot/config", repository=mirror, branch="main")
         with anyio.fail_after(HANG_LIMIT_S):
-            run = await desk.house.sync.wait(await desk.house.sync.get(told["run"]))
+            run = await desk.engine.sync.wait(await desk.engine.sync.get(told["run"]))
         assert run.failed == {} and (tmp_path / "mirror/HEAD").is_file()
         assert (await desk.owner.ask("PUT", "/api/snapshot/config", repository=mirror))[1]["run"] == ""
 
@@ -280,7 +280,7 @@ async def test_a_remote_that_only_an_owner_may_name_or_that_holds_a_variable_is_
             status, answer = await desk.admin.ask("PUT", "/api/snapshot/config", **body)
             assert (status, answer["error"]["code"]) == (403 if code == "owner_only" else 400, code), body
         assert (await desk.member.ask("PUT", "/api/snapshot/config", branch="x"))[0] == 403
-        assert desk.house.remote is None
+        assert desk.engine.remote is None
 
 
 @pytest.mark.proves("S-http-sandbox-snapshot-post")
@@ -289,9 +289,9 @@ async def test_an_admin_has_a_snapshot_made_of_what_was_read_last(tmp_path: Path
         await desk.owner.ask("POST", "/api/sources", location=str(write(tmp_path / "notes", {"a.md": "A"})))
         await desk.admin.sync()
         write(tmp_path / "notes", {"b.md": "B"})
-        await desk.house.snapshots.clear()
+        await desk.engine.snapshots.clear()
         assert (await desk.admin.ask("GET", "/api/snapshot/status"))[1]["current"] == ""
         run = await desk.admin.sync("/api/sandbox/snapshot")
         assert (run["status"], run["sources"], run["changed"]) == ("done", [], [])
-        assert desk.house.files() == {"docs/notes/a.md": "A"}
+        assert desk.engine.files() == {"docs/notes/a.md": "A"}
         assert (await desk.member.ask("POST", "/api/sandbox/snapshot"))[0] == 403

@@ -14,7 +14,7 @@ import pytest
 from anyio import to_thread
 
 import denizen.web
-from tests.engine.knowledge.house import write
+from tests.engine.knowledge.knowledge_fixture import write
 from tests.timing import HANG_LIMIT_S
 from tests.web.test_knowledge import Desk, open_desk
 
@@ -76,7 +76,7 @@ async def test_the_page_asks_every_five_minutes_and_syncs_when_that_is_needed(tm
             "hidden": False,
         }  # fmt: skip
         assert told["seen"][1]["textContent"] == "Documents as of 2026-11-22 12:00 UTC."
-        assert desk.house.files() == {"docs/notes/a.md": "A"}
+        assert desk.engine.files() == {"docs/notes/a.md": "A"}
         _, found = await desk.admin.ask("GET", "/api/snapshot/status")
         assert (found["current"], found["needs_sync"]) == (found["latest"], False) and found["latest_at"]
 

@@ -16,7 +16,7 @@ import pytest
 
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import File, Progress, Report, Tree
-from tests.engine.knowledge.house import give_way, write
+from tests.engine.knowledge.knowledge_fixture import give_way, write
 from tests.site import LOCAL
 from tests.timing import HANG_LIMIT_S
 from tests.web.test_knowledge import SECRETS, Desk, open_desk

@@ -18,7 +18,7 @@ from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
 from denizen.web.auth import ApiKey
 from denizen.web.dependencies import GapParts, KnowledgeParts
-from tests.engine.knowledge.house import House
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture
 from tests.engine.knowledge.test_learning import build_learning
 from tests.site import ADA, ANN, HandClock, Site, running_site
 
@@ -58,17 +58,17 @@ class Parrot:
 
 @asynccontextmanager
 async def open_town(root: Path) -> AsyncGenerator[Site]:
-    houses: list[House] = []
+    houses: list[KnowledgeFixture] = []
 
     def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
-        house = House(root, store=store, durable=durable)
-        houses.append(house)
+        engine = KnowledgeFixture(root, store=store, durable=durable)
+        houses.append(engine)
 
         async def change(remote: Remote) -> None:
-            house.remote = remote
+            engine.remote = remote
 
         return KnowledgeParts(
-            house.catalog, house.sync, house.snapshots, lambda: house.remote or NOWHERE, change, dict, lambda: None
+            engine.catalog, engine.sync, engine.snapshots, lambda: engine.remote or NOWHERE, change, dict, lambda: None
         )
 
     def make_gaps(store: MemoryStore, _: MemoryDurable, clock: HandClock) -> GapParts:

@@ -56,7 +56,7 @@ async def test_a_reader_that_does_not_end_is_ended():
 
 
 async def test_a_page_that_would_fill_the_memory_ends_the_reader_and_what_it_read_is_kept():
-    bomb = b" " * 80_000_000
-    pdf = await read_pdf(pdf_with([b"BT /F1 12 Tf 72 720 Td (first) Tj ET", bomb]))
+    packed = b" " * 80_000_000
+    pdf = await read_pdf(pdf_with([b"BT /F1 12 Tf 72 720 Td (first) Tj ET", packed]))
     assert pdf.text == "first"
     assert pdf.lacks == "only 1 of 2 pages were read: it is damaged"

@@ -323,8 +323,8 @@ async def test_packed_answers_are_unpacked(coding: str, packed: bytes) -> None:
 
 
 async def test_a_small_answer_cannot_become_a_large_one() -> None:
-    bomb = gzip.compress(bytes(50_000_000), 9)
-    with serve({"/": say(bomb, kind="text/plain; charset=latin-1", Content_Encoding="gzip")}) as server:
+    packed = gzip.compress(bytes(50_000_000), 9)
+    with serve({"/": say(packed, kind="text/plain; charset=latin-1", Content_Encoding="gzip")}) as server:
         page = await local_fetcher(server).fetch(server.url("/"), max_bytes=10_000)
         assert (len(page.text), page.size_bytes, page.truncated) == (10_000, 10_000, True)
 
@@ -359,8 +359,10 @@ async def test_pictures_are_not_read() -> None:
 @pytest.mark.parametrize("coding", ["gzip, gzip", "deflate,gzip", "identity, gzip"])
 async def test_a_packing_within_a_packing_is_refused_before_anything_is_unpacked(coding: str) -> None:
     # Empty blocks, packed twice more: a kilobyte that keeps the processor busy and gives no output at all.
-    bomb = gzip.compress(gzip.compress(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + b"\x00\x00\x00\xff\xff" * 100_000))
-    with serve({"/": say(bomb, Content_Encoding=coding)}) as server:
+    packed = gzip.compress(
+        gzip.compress(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + b"\x00\x00\x00\xff\xff" * 100_000)
+    )
+    with serve({"/": say(packed, Content_Encoding=coding)}) as server:
         assert (await refused(local_fetcher(server), server.url("/"))).code == "bad_answer"
 
 

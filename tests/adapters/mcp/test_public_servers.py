@@ -16,7 +16,7 @@ from denizen.adapters.mcp import McpPool, Offer, Program, ServerSpec, Site
 from denizen.domain.clock import SystemClock
 from denizen.domain.tool import Tier
 from denizen.engine.arguments import ArgumentsError, check_arguments
-from tests.adapters.mcp.house import call, module, names, open_toolset
+from tests.adapters.mcp.mcp_fixture import call, module, names, open_toolset
 from tests.ports import deaf_port
 from tests.timing import HANG_LIMIT_S
 

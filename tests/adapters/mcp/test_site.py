@@ -17,7 +17,7 @@ import pytest
 from denizen.adapters.mcp import McpPool, McpToolset, Phase
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
-from tests.adapters.mcp.house import HERE, TRUSTED, call, names, open_toolset, site, starts
+from tests.adapters.mcp.mcp_fixture import HERE, TRUSTED, call, names, open_toolset, site, starts
 from tests.ports import deaf_port
 from tests.timing import HANG_LIMIT_S
 

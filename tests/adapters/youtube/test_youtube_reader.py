@@ -17,7 +17,7 @@ from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, NotFo
 from denizen.domain.source import Source, SourceKind
 from denizen.domain.video import VideoAccess
 from denizen.ports.source import Progress
-from tests.engine.knowledge.house import ToldClock
+from tests.engine.knowledge.knowledge_fixture import KnowledgeClock
 from tests.timing import HANG_LIMIT_S
 from tests.youtube import CHANNEL, HANDLE, KEY, YouTube, open_youtube
 
@@ -31,7 +31,7 @@ class Desk:
 
     youtube: YouTube
     folder: Path
-    clock: ToldClock = field(default_factory=ToldClock)
+    clock: KnowledgeClock = field(default_factory=KnowledgeClock)
     told: list[Progress] = field(default_factory=list[Progress])
 
     def __post_init__(self) -> None:

@@ -24,9 +24,9 @@ from denizen.engine.knowledge.gaps import GapReport
 from denizen.engine.knowledge.proof import MAX_CITED, Prover
 from denizen.ports.toolset import CallScope
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from tests.engine.house import NAME, House, Tools, generation, open_house
-from tests.engine.knowledge.house import House as Shelves
-from tests.engine.knowledge.house import write
+from tests.engine.engine_fixture import NAME, EngineFixture, ToolsetFixture, generation, open_engine
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture as Shelves
+from tests.engine.knowledge.knowledge_fixture import write
 
 pytestmark = pytest.mark.anyio
 
@@ -43,23 +43,23 @@ SEARCH = Say(calls=[call("search_docs", query="berth")])
 
 @dataclass
 class Desk:
-    house: House
+    engine: EngineFixture
     gaps: GapReport
     shelves: Shelves
 
     async def ask(self, said: str, *before: Say, question: str = "How much is a berth?") -> str:
         """What people see when the model says this."""
-        self.house.model.script(*before, Say(said))
-        ended = await self.house.say(question)
+        self.engine.model.script(*before, Say(said))
+        ended = await self.engine.say(question)
         assert ended.status is TurnStatus.DONE
         self.turn_id = ended.turn_id
         return ended.reply
 
     async def watch(self, *said: Say) -> tuple[list[str], str]:
         """What those who watch see of each request, and the reply."""
-        self.house.model.script(*said)
+        self.engine.model.script(*said)
         texts = [""]
-        for event in await self.house.watch("How much is a berth?"):
+        for event in await self.engine.watch("How much is a berth?"):
             match event:
                 case TextAdded():
                     texts = [*texts, event.text] if event.retract else [*texts[:-1], texts[-1] + event.text]
@@ -70,7 +70,7 @@ class Desk:
         raise AssertionError("the turn has not ended")
 
     async def cited(self) -> list[Citation]:
-        async with self.house.store.work(write=False) as work:
+        async with self.engine.store.work(write=False) as work:
             return list(await work.citations.list_of(self.turn_id))
 
 
@@ -95,14 +95,14 @@ async def open_desk(
             f"[docs/guide/harbour.md:1-5] (Harbour)\n{GUIDE}\n[own/notes.md:1-1]\nOwn words of mine.", data={"found": 2}
         )
 
-    tools = Tools([READ], search)
+    tools = ToolsetFixture([READ], search)
     agent = Agent(NAME, style=Style(citations=style))
-    async with open_house(ScriptedModel(piece_chars=piece_chars), tools, agent=agent) as house:
-        services = replace(house.services, prover=Prover(shelves.library))
-        house.turns._services = services
-        made = replace(generation(house.model, tools, agent=agent, number=2), read_own=read_own)
-        await house.runtime.swap(made)
-        yield Desk(house, GapReport(house.store, shelves.clock), shelves)
+    async with open_engine(ScriptedModel(piece_chars=piece_chars), tools, agent=agent) as engine:
+        services = replace(engine.services, prover=Prover(shelves.library))
+        engine.turns._services = services
+        made = replace(generation(engine.model, tools, agent=agent, number=2), read_own=read_own)
+        await engine.runtime.swap(made)
+        yield Desk(engine, GapReport(engine.store, shelves.clock), shelves)
 
 
 async def test_a_citation_is_proved_when_the_lines_are_there_and_were_read(tmp_path: Path) -> None:
@@ -200,8 +200,8 @@ async def test_what_was_asked_in_private_is_counted_for_others_and_not_told(tmp_
 
 async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
-        desk.house.model.script(Say(UNKNOWN))
-        await desk.house.say("Anything new?", principal=Principal(PrincipalKind.SCHEDULE, "daily", "daily"))
+        desk.engine.model.script(Say(UNKNOWN))
+        await desk.engine.say("Anything new?", principal=Principal(PrincipalKind.SCHEDULE, "daily", "daily"))
         assert (await desk.gaps.load(30, with_private=True)).total == 0
 
 

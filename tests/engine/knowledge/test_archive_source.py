@@ -28,7 +28,7 @@ from denizen.ports.archive import OptOutKind
 from denizen.ports.source import Report, Tree
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
-from tests.engine.knowledge.house import House, give_way, write
+from tests.engine.knowledge.knowledge_fixture import KnowledgeFixture, give_way, write
 from tests.engine.knowledge.test_search import Concepts
 from tests.engine.knowledge.test_sync import Moody
 from tests.repository import Repository
@@ -37,8 +37,8 @@ from tests.timing import HANG_LIMIT_S
 pytestmark = pytest.mark.anyio
 
 
-class Square(House):
-    """A house on a square where people talk; what they say is mirrored at once."""
+class Square(KnowledgeFixture):
+    """Knowledge with a platform where people talk; their messages are mirrored at once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

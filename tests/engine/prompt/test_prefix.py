@@ -17,7 +17,7 @@ from denizen.engine.prompt.assemble import assemble
 from denizen.testing.model_server import Answer, Call, ModelServer, model_server
 from denizen.testing.prompt_cache import PromptCache
 from tests.adapters.models.wires import ANTHROPIC, OPENAI, Wire
-from tests.engine.house import NAME, message
+from tests.engine.engine_fixture import NAME, message
 from tests.engine.prompt.wired import Past, Wired, open_wired
 from tests.prefix import assert_prefixes, first_break, pieces_of
 

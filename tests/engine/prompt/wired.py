@@ -26,7 +26,7 @@ from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.model_server import ModelServer
 from tests.adapters.models.wires import Wire, catalog
-from tests.engine.house import ANA, NAME, PLACE, Tools, message
+from tests.engine.engine_fixture import ANA, NAME, PLACE, ToolsetFixture, message
 from tests.engine.town import TownClock
 
 ROOM = Place("discord", "100")
@@ -59,7 +59,7 @@ class Wired:
         """Another generation of the same configuration."""
         self.generations += 1
         models = catalog(self.server, self.wire)
-        tools = (Tools(),) if self.agent.tools else ()
+        tools = (ToolsetFixture(),) if self.agent.tools else ()
         await self.runtime.swap(
             Generation(self.generations, {NAME: self.agent}, NAME, models, tools, GatePolicy())
         )  # fmt: skip

@@ -24,8 +24,8 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.bomb import Bomb, MortalChannel, MortalModel, MortalStore
-from tests.engine.house import Tools
+from tests.engine.crash_injector import CrashingChannel, CrashingModel, CrashingStore, CrashInjector
+from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.town import ADA, Town, World, open_town
 from tests.timing import HANG_LIMIT_S
 
@@ -178,17 +178,17 @@ async def test_while_people_are_waited_for_nothing_looks_like_typing_and_the_pre
 class Scene:
     """One account that may die at any doing, and what its tool did."""
 
-    world: World = field(default_factory=lambda: World(store=MortalStore()))
+    world: World = field(default_factory=lambda: World(store=CrashingStore()))
     done: list[str] = field(default_factory=list[str])
-    bomb: Bomb = field(default_factory=Bomb)
+    injector: CrashInjector = field(default_factory=CrashInjector)
 
     async def live(self, *, at: int = 0, asks: bool = True) -> None:
         """One life of the process, which dies at doing number `at`: somebody asks once, and presses what there is."""
-        self.bomb = Bomb(at)
-        model, store = MortalModel(otherwise=answer), self.world.store
-        assert isinstance(store, MortalStore)
-        channel = MortalChannel(self.world.platform, ADA)
-        store.bomb = model.bomb = channel.bomb = self.bomb
+        self.injector = CrashInjector(at)
+        model, store = CrashingModel(otherwise=answer), self.world.store
+        assert isinstance(store, CrashingStore)
+        channel = CrashingChannel(self.world.platform, ADA)
+        store.injector = model.injector = channel.injector = self.injector
         async with anyio.create_task_group() as group:
             with anyio.CancelScope() as life:
                 group.start_soon(self._die, life)
@@ -198,18 +198,18 @@ class Scene:
                             await self._act(town)
                         await town.settled()
                 except (DenizenError, ExceptionGroup):
-                    if not self.bomb.blown.is_set():
+                    if not self.injector.crashed.is_set():
                         raise
             group.cancel_scope.cancel()
 
-    def _open(self, model: MortalModel, channel: MemoryChannel) -> AbstractAsyncContextManager[Town]:
+    def _open(self, model: CrashingModel, channel: MemoryChannel) -> AbstractAsyncContextManager[Town]:
         return open_town(
-            self.world, model, accounts={ADA: channel}, tools=Tools(run=self._write), gate=ASKS,
+            self.world, model, accounts={ADA: channel}, tools=ToolsetFixture(run=self._write), gate=ASKS,
             agents={ADA: Agent(ADA, recent_messages=0)},
         )  # fmt: skip
 
     async def _die(self, life: anyio.CancelScope) -> None:
-        await self.bomb.blown.wait()
+        await self.injector.crashed.wait()
         life.cancel()
 
     async def _act(self, town: Town) -> None:
@@ -225,9 +225,9 @@ class Scene:
             await anyio.sleep(0.001)
 
     async def _write(self, asked: ToolCall, scope: CallScope) -> ToolResult:
-        await self.bomb.tick()
+        await self.injector.tick()
         self.done.append(scope.idempotency_key)
-        await self.bomb.tick()
+        await self.injector.tick()
         return ToolResult("written")
 
 
@@ -237,7 +237,7 @@ async def test_dying_at_any_step_of_an_approval_leaves_one_card_one_call_and_one
     await rehearsal.live(asks=False)  # the rooms are read from the first start on
     await rehearsal.live()
     assert ends(rehearsal) == ["approved by Ana", "Done."]
-    for at in range(1, rehearsal.bomb.count + 1):
+    for at in range(1, rehearsal.injector.count + 1):
         scene = Scene()
         await scene.live(asks=False)
         await scene.live(at=at)

@@ -19,8 +19,8 @@ from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.scripted_model import Say, ScriptedModel, call
-from tests.engine.bomb import Bomb, MortalChannel, MortalModel, MortalStore
-from tests.engine.house import Tools
+from tests.engine.crash_injector import CrashingChannel, CrashingModel, CrashingStore, CrashInjector
+from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.town import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
@@ -32,48 +32,48 @@ LONG = "\n\n".join(f"Paragraph {n}. " + "word " * 120 for n in range(6))
 class Scene:
     """A world with one account that may die at any doing, and what its tools did."""
 
-    world: World = field(default_factory=lambda: World(store=MortalStore()))
+    world: World = field(default_factory=lambda: World(store=CrashingStore()))
     done: set[str] = field(default_factory=set[str])
-    bomb: Bomb = field(default_factory=Bomb)
+    injector: CrashInjector = field(default_factory=CrashInjector)
     manners: Manners = field(default_factory=lambda: Manners(preview=False))
 
     async def live(self, act: Callable[[Town], Awaitable[None]], *, at: int = 0) -> bool:
         """One life of the process; False when it died at doing number `at`."""
-        self.bomb = Bomb(at)
-        model = MortalModel(otherwise=_answer)
-        model.bomb = self.bomb
+        self.injector = CrashInjector(at)
+        model = CrashingModel(otherwise=_answer)
+        model.injector = self.injector
         store = self.world.store
-        assert isinstance(store, MortalStore)
-        store.bomb = self.bomb
-        channel = MortalChannel(self.world.platform, ADA)
-        channel.bomb = self.bomb
+        assert isinstance(store, CrashingStore)
+        store.injector = self.injector
+        channel = CrashingChannel(self.world.platform, ADA)
+        channel.injector = self.injector
         survived = False
         async with anyio.create_task_group() as group:
             with anyio.CancelScope() as life:
 
                 async def watch() -> None:
-                    await self.bomb.blown.wait()
+                    await self.injector.crashed.wait()
                     life.cancel()
 
                 group.start_soon(watch)
                 try:
                     async with open_town(
-                        self.world, model, accounts={ADA: channel}, tools=Tools(run=self._write), manners=self.manners,
-                        agents={ADA: Agent(ADA, recent_messages=0)},
+                        self.world, model, accounts={ADA: channel}, tools=ToolsetFixture(run=self._write),
+                        manners=self.manners, agents={ADA: Agent(ADA, recent_messages=0)},
                     ) as town:  # fmt: skip
                         await act(town)
                         await town.settled()
                         survived = True
                 except (DenizenError, ExceptionGroup):
-                    if not self.bomb.blown.is_set():
+                    if not self.injector.crashed.is_set():
                         raise
             group.cancel_scope.cancel()
         return survived
 
     async def _write(self, asked: ToolCall, scope: CallScope) -> ToolResult:
-        await self.bomb.tick()
+        await self.injector.tick()
         self.done.add(scope.idempotency_key)
-        await self.bomb.tick()
+        await self.injector.tick()
         return ToolResult("written")
 
     def answers(self) -> list[str]:
@@ -107,13 +107,13 @@ async def _walk(make: Callable[[], Scene], act: Callable[[Town], Awaitable[None]
     assert await rehearsal.live(_nothing)  # the rooms are read from the first start on
     assert await rehearsal.live(act)
     assert rehearsal.answers() == expected[0]
-    for at in range(1, rehearsal.bomb.count + 1):
+    for at in range(1, rehearsal.injector.count + 1):
         scene = make()
         assert await scene.live(_nothing)
         acted = Acted(act)
         await scene.live(acted, at=at)
         assert await scene.live(_nothing if acted.done else act)
-        assert scene.answers() in expected, f"died at doing {at} of {rehearsal.bomb.count}"
+        assert scene.answers() in expected, f"died at doing {at} of {rehearsal.injector.count}"
         assert len(scene.done) == len(rehearsal.done), f"died at doing {at}"
 
 
@@ -140,7 +140,7 @@ async def test_dying_at_any_step_while_catching_up_leaves_one_answer_for_each_mi
     rehearsal = await _missed_scene(Scene())
     assert await rehearsal.live(_nothing)
     assert rehearsal.answers() == ["Short."] * 3
-    for at in range(1, rehearsal.bomb.count + 1):
+    for at in range(1, rehearsal.injector.count + 1):
         scene = await _missed_scene(Scene())
         await scene.live(_nothing, at=at)
         assert await scene.live(_nothing)
@@ -225,7 +225,7 @@ async def test_a_reply_to_several_people_does_nothing_on_the_platform_in_the_nam
         scopes.append(scope)
         return ToolResult("found")
 
-    tools = Tools(run=run)
+    tools = ToolsetFixture(run=run)
     async with open_town(world) as town:
         world.platform.say(world.general, "bob", "nothing")
         await town.settled()

@@ -18,7 +18,7 @@ from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from tests.engine.house import Tools, undated
+from tests.engine.engine_fixture import ToolsetFixture, undated
 from tests.engine.town import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio
@@ -76,7 +76,7 @@ async def test_images_of_a_result_become_cards_with_attachments_and_links_one_me
         return ToolResult('drawn 🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}', data=data)
 
     model = ScriptedModel(Say(calls=[call("look", q="fox")]), Say("Here is your fox."))
-    async with open_town(model=model, tools=Tools(run=draw)) as town:
+    async with open_town(model=model, tools=ToolsetFixture(run=draw)) as town:
         town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         first, second = (sent.content for sent in await town.sent())
     assert first.text == "Here is your fox." and first.embeds[0].title == "A fox"
@@ -92,7 +92,7 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
         return ToolResult(f"done ![fox]({DATA_URI})")
 
     model = ScriptedModel(Say(calls=[call("look", q="fox")]), Say(f"Look: ![a fox]({DATA_URI})"))
-    async with open_town(model=model, tools=Tools(run=draw)) as town:
+    async with open_town(model=model, tools=ToolsetFixture(run=draw)) as town:
         town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         sent = await town.sent()
         async with town.store.work(write=False) as work:

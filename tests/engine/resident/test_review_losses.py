@@ -21,10 +21,10 @@ from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
-from tests.engine.house import Tools
+from tests.engine.engine_fixture import ToolsetFixture
 from tests.engine.resident.test_exactly_once import Acted, Scene
 from tests.engine.town import ADA, Town, World, open_town
-from tests.engine.weak import WeakStore
+from tests.engine.weak import FailingStore
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.proves("P1")
 @pytest.mark.parametrize("error", [Unavailable("locked"), FULL], ids=["locked", "full"])
 async def test_a_message_that_the_store_could_not_take_is_answered_when_it_can(error: DenizenError) -> None:
-    store = WeakStore()
+    store = FailingStore()
     async with open_town(World(store=store)) as town:
         await town.settled()
         store.break_down(error)
@@ -55,7 +55,7 @@ async def test_a_message_that_the_store_could_not_take_is_answered_when_it_can(e
 
 @pytest.mark.proves("P1")
 async def test_a_later_message_does_not_hide_one_that_was_not_heard() -> None:
-    store = WeakStore()
+    store = FailingStore()
     world = World(store=store)
     async with open_town(world) as town:
         await town.settled()
@@ -73,7 +73,7 @@ async def test_a_later_message_does_not_hide_one_that_was_not_heard() -> None:
 
 @pytest.mark.proves("P1", "CW10")
 async def test_a_store_that_cannot_be_written_while_catching_up_does_not_end_the_account() -> None:
-    store = WeakStore()
+    store = FailingStore()
     world = World(store=store)
     async with open_town(world) as town:
         world.platform.say(world.general, "bob", "begin")
@@ -91,7 +91,7 @@ async def test_a_store_that_cannot_be_written_while_catching_up_does_not_end_the
 
 
 async def test_a_store_that_goes_away_while_a_turn_is_shown_does_not_end_the_account() -> None:
-    store = WeakStore()
+    store = FailingStore()
     gate = Gate()
     model = ScriptedModel(Say("Late.", before=gate), otherwise=Say("Hello."))
     async with open_town(World(store=store), model) as town:
@@ -178,7 +178,9 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words(error: DenizenE
 
     world = World()
     model = ScriptedModel(Say(calls=[call("look", q="fox")]), Say("Here is your fox."))
-    async with open_town(world, model, tools=Tools(run=draw), accounts={ADA: Plain(world.platform, ADA)}) as town:
+    async with open_town(
+        world, model, tools=ToolsetFixture(run=draw), accounts={ADA: Plain(world.platform, ADA)}
+    ) as town:
         world.platform.say(world.general, "ana", "@ada draw a fox")
         assert await town.said() == ["Here is your fox."]
 
@@ -207,17 +209,17 @@ async def test_dying_at_any_step_of_what_is_said_without_a_turn_leaves_it_said_o
     rehearsal = Scene(manners=manners)
     assert await rehearsal.live(nothing) and await rehearsal.live(act)
     assert len(rehearsal.answers()) == 1
-    for at in range(1, rehearsal.bomb.count + 1):
+    for at in range(1, rehearsal.injector.count + 1):
         scene = Scene(manners=manners)
         assert await scene.live(nothing)
         acted = Acted(act)
         await scene.live(acted, at=at)
         assert await scene.live(nothing if acted.done else act)
-        assert scene.answers() == rehearsal.answers(), f"died at doing {at} of {rehearsal.bomb.count}"
+        assert scene.answers() == rehearsal.answers(), f"died at doing {at} of {rehearsal.injector.count}"
 
 
 async def test_the_past_of_a_direct_talk_that_was_never_read_is_not_answered() -> None:
-    store = WeakStore()
+    store = FailingStore()
     world = World(store=store)
     direct = world.direct("ana")
     for n in range(3):

@@ -13,7 +13,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import text_of
 from denizen.domain.room import RoomKind
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel
-from tests.engine.house import undated
+from tests.engine.engine_fixture import undated
 from tests.engine.town import ADA, World, open_town
 
 pytestmark = pytest.mark.anyio

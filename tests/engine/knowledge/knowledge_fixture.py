@@ -48,7 +48,7 @@ async def give_way() -> None:
     await anyio.sleep(0.005)
 
 
-class Web:
+class WebFixture:
     """A web of pages by their addresses, each with its status and type."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Web:
         """Nothing is open."""
 
 
-class ToldClock:
+class KnowledgeClock:
     """Goes on when it is told to, and counts the naps that somebody took on it."""
 
     def __init__(self) -> None:
@@ -96,17 +96,17 @@ class ToldClock:
 
 
 @dataclass
-class House:
+class KnowledgeFixture:
     """`readers` replace those of their kind."""
 
     root: Path
     readers: Mapping[SourceKind, SourceReader] = field(default_factory=dict[SourceKind, SourceReader])
     store: MemoryStore = field(default_factory=MemoryStore)
-    clock: ToldClock = field(default_factory=ToldClock)
+    clock: KnowledgeClock = field(default_factory=KnowledgeClock)
     durable: MemoryDurable = field(default_factory=MemoryDurable)
     remote: Remote | None = None
     repository: SnapshotRemote | None = None
-    web: Web = field(default_factory=Web)
+    web: WebFixture = field(default_factory=WebFixture)
     videos: VideoAccess | None = None
     policy: ArchivePolicy = field(default_factory=ArchivePolicy)
     channels: Channels = field(default_factory=Channels)

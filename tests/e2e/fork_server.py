@@ -41,7 +41,7 @@ _ANSWER = struct.Struct("i")
 _LEFT_OUT = ("denizen.__main__", "denizen.testing", "denizen.adapters.store.migrations")
 
 
-class NurseryGoneError(Exception):
+class ForkServerGoneError(Exception):
     """The process that forks is gone, so that nobody knows how its children ended."""
 
 
@@ -53,7 +53,7 @@ class Child:
         self._answers = answers
         self.stdin = os.fdopen(streams[0], "wb", buffering=0)
         self.stdout, self.stderr = streams[1:]
-        self._end: int | NurseryGoneError | None = None
+        self._end: int | ForkServerGoneError | None = None
 
     def wait(self, timeout: float) -> int:
         """Its exit code, negative for a signal. Raises TimeoutExpired, and NurseryGoneError, when it is killed."""
@@ -63,10 +63,10 @@ class Child:
             with self._answers:
                 try:
                     self._end = _receive(self._answers)
-                except NurseryGoneError as ended:
+                except ForkServerGoneError as ended:
                     self._signal(signal.SIGKILL)
                     self._end = ended
-        if isinstance(self._end, NurseryGoneError):
+        if isinstance(self._end, ForkServerGoneError):
             raise self._end
         return self._end
 
@@ -83,7 +83,7 @@ class Child:
             os.kill(self.pid, number)
 
 
-class Nursery:
+class ForkServer:
     """The process that forks, for as long as this one lives. `before` is Python that it runs first."""
 
     def __init__(self, before: str = "") -> None:
@@ -123,14 +123,14 @@ class Nursery:
                 with self._turn:
                     socket.send_fds(self._socket, [f"{told}\n".encode()], [stdin, stdout, stderr, answering.fileno()])
             except OSError as error:
-                raise NurseryGoneError("the nursery ended") from error
+                raise ForkServerGoneError("the fork server ended") from error
             theirs.close()
             if not _is_ready(answers, HANG_LIMIT_S):
                 self._process.kill()
-                raise NurseryGoneError(f"the nursery said nothing for {HANG_LIMIT_S:.0f} s, and was killed")
+                raise ForkServerGoneError(f"the fork server said nothing for {HANG_LIMIT_S:.0f} s, and was killed")
             pid = _receive(answers)
             if pid < 0:
-                raise OSError(-pid, f"the nursery could not fork: {os.strerror(-pid)}")
+                raise OSError(-pid, f"the fork server could not fork: {os.strerror(-pid)}")
             ours.pop_all()
         return Child(pid, answers, (write, out, err))
 
@@ -149,20 +149,20 @@ def _is_ready(answers: socket.socket, timeout: float) -> bool:
 def _receive(answers: socket.socket) -> int:
     data = answers.recv(_ANSWER.size)
     if not data:
-        raise NurseryGoneError("the nursery ended")
+        raise ForkServerGoneError("the fork server ended")
     (number,) = _ANSWER.unpack(data)
     return number
 
 
-_opened: list[Nursery] = []
+_opened: list[ForkServer] = []
 _opening = threading.Lock()
 
 
-def nursery() -> Nursery:
+def get_fork_server() -> ForkServer:
     """The one of this process; another one when that has ended."""
     with _opening:
         if not _opened or _opened[-1].has_ended:
-            _opened.append(Nursery())
+            _opened.append(ForkServer())
             atexit.register(_opened[-1].close)
         return _opened[-1]
 

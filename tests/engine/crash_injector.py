@@ -1,5 +1,5 @@
-"""A process that dies at a chosen moment: after so many doings (a unit of work, a call to the platform, a request to
-the model) nothing happens any more, as after kill -9. Walking the number through a scenario walks every step of it.
+"""Crashes a process at a chosen moment: after a number of operations (a unit of work, a call to the platform, a request
+to the model) nothing happens any more, as after kill -9. A test that tries each number crashes at every step.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from denizen.testing.scripted_model import ScriptedModel
 
 
 @dataclass
-class Bomb:
-    """Blows at doing number `at`, counted from 1; 0 never does."""
+class CrashInjector:
+    """Crashes at operation number `at`, counted from 1; 0 never crashes."""
 
     at: int = 0
     count: int = 0
-    blown: anyio.Event = field(default_factory=anyio.Event)
+    crashed: anyio.Event = field(default_factory=anyio.Event)
 
     async def tick(self, *, shielded: bool = False) -> None:
-        """Once it has blown, nothing goes on that comes here; what may stand under a shield is thrown out instead."""
+        """Counts an operation. After the crash the caller stops for ever; a shielded one is cancelled."""
         self.count += 1
         if self.at and self.count >= self.at:
-            self.blown.set()
+            self.crashed.set()
             if shielded:
                 raise asyncio.CancelledError
             await anyio.sleep_forever()
 
 
-class MortalStore(MemoryStore):
+class CrashingStore(MemoryStore):
     """A store whose process may die before and after each unit of work that writes."""
 
-    bomb = Bomb()
+    injector = CrashInjector()
 
     def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
         return self._mortal(write=write)
@@ -47,31 +47,31 @@ class MortalStore(MemoryStore):
     @asynccontextmanager
     async def _mortal(self, *, write: bool) -> AsyncGenerator[Work]:
         if write:
-            await self.bomb.tick(shielded=True)
+            await self.injector.tick(shielded=True)
         async with super().work(write=write) as work:
             yield work
         if write:
-            await self.bomb.tick(shielded=True)
+            await self.injector.tick(shielded=True)
 
 
-class MortalChannel(MemoryChannel):
+class CrashingChannel(MemoryChannel):
     """An account whose process may die before and after each thing that it does."""
 
-    bomb = Bomb()
+    injector = CrashInjector()
 
     @asynccontextmanager
     async def _asking(self, operation: Operation) -> AsyncGenerator[None]:
-        await self.bomb.tick()
+        await self.injector.tick()
         async with super()._asking(operation):
             yield
-        await self.bomb.tick()
+        await self.injector.tick()
 
 
-class MortalModel(ScriptedModel):
-    bomb = Bomb()
+class CrashingModel(ScriptedModel):
+    injector = CrashInjector()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        await self.bomb.tick()
+        await self.injector.tick()
         async for event in super().stream(request):
             yield event
-        await self.bomb.tick()
+        await self.injector.tick()

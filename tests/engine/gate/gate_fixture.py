@@ -102,7 +102,7 @@ def scope(who: Principal = ANA, *taint: Taint, **more: object) -> CallScope:
 
 
 @dataclass
-class Court:
+class GateFixture:
     """A judge with an observer, or without one where `says` is empty."""
 
     says: list[str | DenizenError | TimeoutError | ModelReply] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """A simulated Discord in a process of its own, with people who talk as fast as they are answered.
 
-    python -m benchmarks.harbour
+    python -m benchmarks.discord_simulator
 
 Speaks JSON, one line each way: first its addresses, then an answer to each line of `{"do": NAME, ...}`. Its rate limits
 are off. What it costs itself is part of every figure, and of the baseline beside it.
@@ -31,14 +31,14 @@ BREATH = 50
 PLAIN = "The gateway fell over again at noon, and nobody has looked at the logs of the worker yet. #{}"
 
 
-class Harbour:
+class SimulatedGuild:
     """One guild. `fill`, `say` and `ask` work in the channels that were made last."""
 
     def __init__(self, server: DiscordServer) -> None:
         self._world = server.world
         self._server = server
         self._ana = self._world.add_person("Ana")
-        self._guild = self._world.add_guild("Harbour", owner=self._ana)
+        self._guild = self._world.add_guild("SimulatedGuild", owner=self._ana)
         self._channels: Sequence[Channel] = ()
         self._ada: Application = self._admit("Ada")
         self._waiting: dict[int, anyio.Event] = {}
@@ -151,7 +151,7 @@ class Harbour:
 async def serve() -> None:
     async with open_discord() as server:
         server.limits.default = NO_LIMIT
-        harbour = Harbour(server)
+        harbour = SimulatedGuild(server)
         tell({"api_url": server.api_url, "gateway_url": server.gateway_url})
         while line := await to_thread.run_sync(sys.stdin.readline):
             tell(await harbour.do(json.loads(line)))

@@ -54,7 +54,7 @@ async def answer(call: ToolCall, scope: CallScope) -> ToolResult:
 
 
 @dataclass
-class Tools:
+class ToolsetFixture:
     """A toolset whose tools a test can change while a turn runs."""
 
     specs: list[ToolSpec] = field(default_factory=lambda: [LOOK, WRITE])
@@ -77,7 +77,7 @@ class Tools:
 
 
 @dataclass
-class House:
+class EngineFixture:
     """What a test sees of the engine."""
 
     turns: Turns
@@ -86,7 +86,7 @@ class House:
     store: MemoryStore
     durable: MemoryDurable
     model: ScriptedModel
-    tools: Tools
+    tools: ToolsetFixture
 
     async def say(self, text: str, **more: object) -> TurnFinished:
         return await self.turns.ask(message(text, **more))
@@ -114,7 +114,7 @@ def undated(text: str) -> str:
 
 def generation(
     model: ScriptedModel | Mapping[str, ScriptedModel],
-    tools: Tools,
+    tools: ToolsetFixture,
     *,
     agent: Agent | None = None,
     number: int = 1,
@@ -125,9 +125,9 @@ def generation(
 
 
 @asynccontextmanager
-async def open_house(
+async def open_engine(
     model: ScriptedModel,
-    tools: Tools | None = None,
+    tools: ToolsetFixture | None = None,
     *,
     agent: Agent | None = None,
     store: MemoryStore | None = None,
@@ -135,9 +135,9 @@ async def open_house(
     inbox: Inbox | None = None,
     policy: GatePolicy | None = None,
     watcher: ScriptedModel | None = None,
-) -> AsyncGenerator[House]:
-    """Give the store and log of an earlier house to see a restart. `watcher` is a model of the name `watcher`."""
-    tools = tools or Tools()
+) -> AsyncGenerator[EngineFixture]:
+    """Give the store and log of an earlier engine to see a restart. `watcher` is a model of the name `watcher`."""
+    tools = tools or ToolsetFixture()
     clock, runtime = SystemClock(), Runtime()
     durable = MemoryDurable(log or MemoryLog())
     store = store or MemoryStore()
@@ -149,6 +149,6 @@ async def open_house(
     await runtime.swap(generation(models, tools, agent=agent, policy=policy))
     await durable.start()
     try:
-        yield House(turns, runtime, services, services.store, durable, model, tools)  # pyright: ignore[reportArgumentType]
+        yield EngineFixture(turns, runtime, services, services.store, durable, model, tools)  # pyright: ignore[reportArgumentType]
     finally:
         await durable.aclose()

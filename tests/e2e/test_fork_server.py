@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.fork_server import Child, ForkServer, ForkServerGoneError, get_fork_server
 from tests.e2e.home import Home
-from tests.e2e.nursery import Child, Nursery, NurseryGoneError, nursery
 from tests.e2e.process import eventually
 from tests.timing import HANG_LIMIT_S
 
@@ -31,9 +31,9 @@ os.fork = full
 
 
 @pytest.fixture
-def full() -> Generator[Nursery]:
+def full() -> Generator[ForkServer]:
     """One that cannot fork at first."""
-    opened = Nursery(ONCE_FULL)
+    opened = ForkServer(ONCE_FULL)
     yield opened
     opened.close()
 
@@ -62,19 +62,19 @@ def await_end(child: Child) -> None:
     assert os.read(child.stdout, 1) == b""
 
 
-def begin(where: Nursery, home: Home) -> Child:
+def begin(where: ForkServer, home: Home) -> Child:
     """A process that waits for its standard input."""
     return where.start(["--home", str(home.folder), "ask"], home.environment)
 
 
 def test_a_process_that_nobody_waits_for_does_not_end_it(home: Home) -> None:
-    forks = nursery()
+    forks = get_fork_server()
     dropped = begin(forks, home)
     dropped._answers.close()
     close(dropped)
     eventually(lambda: not is_there(dropped.pid))
     assert home.do("--version").code == 0
-    assert nursery() is forks
+    assert get_fork_server() is forks
 
 
 def test_a_signal_to_a_process_that_has_just_ended_is_for_nobody() -> None:
@@ -90,7 +90,7 @@ def test_a_signal_to_a_process_that_has_just_ended_is_for_nobody() -> None:
     close(child)
 
 
-def test_when_it_cannot_fork_that_is_told_and_when_it_ends_its_children_do(full: Nursery, home: Home) -> None:
+def test_when_it_cannot_fork_that_is_told_and_when_it_ends_its_children_do(full: ForkServer, home: Home) -> None:
     before = open_files()
     with pytest.raises(BlockingIOError, match="could not fork"):
         begin(full, home)
@@ -103,16 +103,16 @@ def test_when_it_cannot_fork_that_is_told_and_when_it_ends_its_children_do(full:
         child.send_signal(signal.SIGKILL)
         await_end(child)
         for _ in range(2):
-            with pytest.raises(NurseryGoneError):
+            with pytest.raises(ForkServerGoneError):
                 child.wait(HANG_LIMIT_S)
             child.kill()
         close(child)
-    with pytest.raises(NurseryGoneError):
+    with pytest.raises(ForkServerGoneError):
         begin(full, home)
 
 
 def test_after_one_that_ended_comes_another(home: Home) -> None:
-    ended = nursery()
+    ended = get_fork_server()
     ended.kill()
     assert home.do("--version").code == 0
-    assert nursery() is not ended
+    assert get_fork_server() is not ended

@@ -66,14 +66,14 @@ class WordEmbedder:
         return [*found, 0.0 if any(found) else 1.0]
 
 
-def skill_of(keeper: MemoryKeeper, root: Path) -> SkillToolset:
+def build_memory_skill(keeper: MemoryKeeper, root: Path) -> SkillToolset:
     """The skill over that keeper."""
     services = replace(Surroundings(root).services(), open_memory=keeper.open, open_deeds=keeper.open_deeds)
     return SkillToolset(load_builtin("memory"), services)
 
 
 @dataclass
-class Recollection:
+class MemoryFixture:
     """Rooms: `general` for everybody, `staff` for Ana, Zoe and the account, `dm` of Ana."""
 
     root: Path
@@ -98,7 +98,7 @@ class Recollection:
         self.keeper = MemoryKeeper(
             self.store, self.channels, self.clock, meaning=Meaning(lambda: self.embedder), policy=lambda: self.policy
         )
-        self.tools = skill_of(self.keeper, self.root)
+        self.tools = build_memory_skill(self.keeper, self.root)
 
     async def open_rooms(self) -> None:
         """As residents do when their account is ready."""

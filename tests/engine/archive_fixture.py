@@ -37,7 +37,7 @@ ADA, BOB = AgentName("ada"), AgentName("bob")
 DISCORD = "discord"
 
 
-class MovedClock:
+class ArchiveClock:
     """An hour after the first post, until somebody sleeps or a test moves it."""
 
     def __init__(self) -> None:
@@ -59,11 +59,11 @@ class MovedClock:
         await anyio.lowlevel.checkpoint()
 
 
-class Crash(BaseException):
+class CrashError(BaseException):
     """The process dies."""
 
 
-class DyingStore:
+class CrashingArchiveStore:
     """A store whose process dies when it is about to commit its `dies_at`th writing, counted from 1."""
 
     def __init__(self, store: MemoryStore, dies_at: int) -> None:
@@ -82,17 +82,17 @@ class DyingStore:
             yield work
             self._left -= write
             if write and not self._left:
-                raise Crash
+                raise CrashError
 
 
 @dataclass
-class Archived:
+class ArchiveFixture:
     """Ana, Bea and Kim talk in #general; Bea and Kim in #staff, where Bea moderates; Ana has a direct talk with Ada."""
 
     policy: ArchivePolicy = field(default_factory=ArchivePolicy)
     store: MemoryStore = field(default_factory=MemoryStore)
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
-    clock: MovedClock = field(default_factory=MovedClock)
+    clock: ArchiveClock = field(default_factory=ArchiveClock)
     embedder: Embedder | None = None
     budgets: BudgetPolicy = field(default_factory=BudgetPolicy)
 
@@ -154,10 +154,10 @@ class Archived:
 
     def ask(self, who: str, room: Room, *, agent: AgentName = ADA) -> ArchiveLookup:
         """The archive as it answers somebody in a room."""
-        return self.lookup.open(scope_of(who, room.place, agent=agent))
+        return self.lookup.open(scope_for(who, room.place, agent=agent))
 
 
-def scope_of(
+def scope_for(
     who: str, place: Place, *, agent: AgentName = ADA, kind: PrincipalKind = PrincipalKind.PLATFORM_USER
 ) -> CallScope:
     return CallScope(
