@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks import (
     archive,
     cache,
-    community,
+    discord_account,
     durable,
     event_loop,
     gate,
@@ -66,7 +66,7 @@ def measure(name: str, folder: Path, model: Process) -> Iterator[Figure]:
         case "growth":
             return growth.measure(folder, model)
         case "discord":
-            return community.measure(folder, model)
+            return discord_account.measure(folder, model)
         case "sources":
             return sources.measure(folder, model)
         case "gate":

@@ -41,7 +41,7 @@ WORDS = [f"word{number}" for number in range(5000)]
 
 
 @dataclass
-class MadeUp:
+class RandomEmbedder:
     """Each text means something by itself, the same each time."""
 
     name: str = "made-up"
@@ -95,7 +95,7 @@ async def measure(name: str, ask: Callable[[int], Awaitable[object]], rounds: in
 
 
 async def measure_all(url: str) -> None:
-    clock, embedder = SystemClock(), MadeUp()
+    clock, embedder = SystemClock(), RandomEmbedder()
     store, policy = await open_store(url, clock=clock), ArchivePolicy()
     mirror, meaning = Mirror(store, lambda: policy, clock), Meaning(lambda: embedder)
     began = time.perf_counter()

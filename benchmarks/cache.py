@@ -88,7 +88,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentRequest:
     """A request: in which turn, when, in whose form, and its body."""
 
     turn: int
@@ -107,7 +107,7 @@ class Run:
     clock: Clock
     pause_s: float
     model: str = ""
-    sent: list[Sent] = field(default_factory=list[Sent])
+    sent: list[SentRequest] = field(default_factory=list[SentRequest])
 
     async def ask(self, number: int, inbound: Inbound, *answers: Answer) -> str:
         self.server.script(*answers)
@@ -119,7 +119,7 @@ class Run:
             raise RuntimeError(f"turn {number} failed: {end.failure}")
         for new in self.server.requests[before:]:
             api: Api = "messages" if new.path.endswith("/messages") else "chat"
-            self.sent.append(Sent(number, self.clock.cache.now_s, api, new.body))
+            self.sent.append(SentRequest(number, self.clock.cache.now_s, api, new.body))
         self.clock.advance(STEP_S * len(answers))
         return end.reply
 
@@ -188,34 +188,38 @@ async def record(talk: Callable[[Run], Any], pause_s: float, *, model: str = "")
 
 
 @dataclass(frozen=True)
-class Paid:
+class CacheCost:
     """`share` of the input tokens was read from the cache, from turn `WARM` on."""
 
     units: float
     share: float
 
 
-def pay(sent: Sequence[Sent], change: Callable[[Sent], Mapping[str, Any]] = lambda each: each.body) -> Paid:
+def pay(
+    sent: Sequence[SentRequest], change: Callable[[SentRequest], Mapping[str, Any]] = lambda each: each.body
+) -> CacheCost:
     """What the requests cost, each changed."""
     cache = PromptCache()
     for each in sent:
         cache.now_s = each.at_s
         cache.take(each.api, change(each))
     warm = [bill for bill, each in zip(cache.bills, sent, strict=True) if each.turn >= WARM]
-    return Paid(sum(bill.units for bill in cache.bills), sum(b.read for b in warm) / sum(b.input for b in warm) * 100)
+    return CacheCost(
+        sum(bill.units for bill in cache.bills), sum(b.read for b in warm) / sum(b.input for b in warm) * 100
+    )
 
 
-def without_marks(each: Sent) -> Mapping[str, Any]:
+def without_marks(each: SentRequest) -> Mapping[str, Any]:
     return _unmarked(each.body)
 
 
-def time_first(each: Sent) -> Mapping[str, Any]:
+def time_first(each: SentRequest) -> Mapping[str, Any]:
     """As many do: the time at the beginning of the system prompt."""
     system = [{"type": "text", "text": f"The time is {each.at_s:.0f}."}, *each.body.get("system", ())]
     return {**each.body, "system": system}
 
 
-def sliding(each: Sent) -> Mapping[str, Any]:
+def sliding(each: SentRequest) -> Mapping[str, Any]:
     """The newest messages only, beginning with one of the user's."""
     messages = each.body["messages"][-WINDOW:]
     while _is_result(messages[0]) or messages[0]["role"] != "user":
@@ -234,7 +238,7 @@ def _unmarked(value: Any) -> Any:  # noqa: ANN401 - JSON
     return [_unmarked(each) for each in value] if isinstance(value, list) else value
 
 
-NAIVE: Mapping[str, Callable[[Sent], Mapping[str, Any]]] = {
+NAIVE: Mapping[str, Callable[[SentRequest], Mapping[str, Any]]] = {
     "without marks": without_marks,
     "marks, but the time first": time_first,
     f"marks, but a window of {WINDOW} messages": sliding,
@@ -245,15 +249,15 @@ def figures() -> Iterator[Figure]:
     aims = {STEADY_S: 75_000.0, PAUSED_S: 85_000.0}
     for pause_s, how in ((STEADY_S, "steady"), (PAUSED_S, "pauses of 7 min")):
         run = anyio.run(record, talk_with_tools, pause_s)
-        yield from _of(run, f"tools, {how}", aims[pause_s])
+        yield from _compare_costs(run, f"tools, {how}", aims[pause_s])
     for pause_s, how in ((STEADY_S, "steady"), (PAUSED_S, "pauses of 7 min")):
-        yield from _of(anyio.run(record, take_part, pause_s), f"channel, {how}", None)
+        yield from _compare_costs(anyio.run(record, take_part, pause_s), f"channel, {how}", None)
     for talk, name in ((talk_with_tools, "tools"), (take_part, "channel")):
         run = anyio.run(lambda talk=talk: record(talk, STEADY_S, model="plain"))
         yield _share(f"{name}, steady, OpenAI", pay(run.sent).share)
 
 
-def _of(run: Run, name: str, aim: float | None) -> Iterator[Figure]:
+def _compare_costs(run: Run, name: str, aim: float | None) -> Iterator[Figure]:
     paid = pay(run.sent)
     yield _share(name, paid.share)
     yield Figure(f"  cost of {len(run.sent)} requests", paid.units, "units", aim=aim, note=_prompt(run.sent[0].body))

@@ -151,10 +151,10 @@ class SimulatedGuild:
 async def serve() -> None:
     async with open_discord() as server:
         server.limits.default = NO_LIMIT
-        harbour = SimulatedGuild(server)
+        guild = SimulatedGuild(server)
         tell({"api_url": server.api_url, "gateway_url": server.gateway_url})
         while line := await to_thread.run_sync(sys.stdin.readline):
-            tell(await harbour.do(json.loads(line)))
+            tell(await guild.do(json.loads(line)))
 
 
 def tell(answer: object) -> None:

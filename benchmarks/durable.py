@@ -37,7 +37,7 @@ def show(what: str, figure: str) -> None:
     print(f"{what:<44}{figure}")
 
 
-class Bench:
+class DurableBenchmark:
     def __init__(self, settings: DurableSettings) -> None:
         self.settings = settings
         self.durable = self.create()
@@ -137,4 +137,4 @@ def main(url: str = "") -> None:
             settings = DurableSettings(database=url, schema=f"bench_{int(time.time())}")
         else:
             settings = DurableSettings(database=Path(folder) / "durable.db")
-        anyio.run(Bench(settings).main, backend_options={"use_uvloop": True})
+        anyio.run(DurableBenchmark(settings).main, backend_options={"use_uvloop": True})

@@ -48,20 +48,20 @@ gate: {{rate_limits: {{per_user_per_hour: 0}}}}
 """
 
 
-class Sea:
+class SimulatorProcess:
     """The process of the simulated Discord (`discord_simulator.py`)."""
 
     def __init__(self, child: subprocess.Popen[str]) -> None:
         self._child = child
-        self.place: dict[str, str] = self._hear()
+        self.place: dict[str, str] = self._read_answer()
 
     def do(self, name: str, /, **order: object) -> Any:  # noqa: ANN401 - as the command has it
         assert self._child.stdin is not None
         self._child.stdin.write(json.dumps({"do": name, **order}) + "\n")
         self._child.stdin.flush()
-        return self._hear()
+        return self._read_answer()
 
-    def _hear(self) -> Any:  # noqa: ANN401
+    def _read_answer(self) -> Any:  # noqa: ANN401
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
@@ -86,18 +86,18 @@ class Home:
 
 
 def measure(folder: Path, model: Process) -> Iterator[Figure]:
-    with open_sea() as sea:
-        yield from start(folder, model, sea)
-        yield from answers(folder, model, sea)
-        yield from catching_up(folder, model, sea)
-        yield from archive(folder, model, sea)
+    with open_simulator() as simulator:
+        yield from start(folder, model, simulator)
+        yield from answers(folder, model, simulator)
+        yield from catching_up(folder, model, simulator)
+        yield from archive(folder, model, simulator)
 
 
-def start(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
+def start(folder: Path, model: Process, simulator: SimulatorProcess) -> Iterator[Figure]:
     """Each home is started once before, which makes its databases."""
-    sea.do("fill", rooms=10, each=1)
-    alone = make_home(folder / "alone", model, sea, token="")
-    housed = make_home(folder / "housed", model, sea, token=sea.do("admit", name="Ada"))
+    simulator.do("fill", rooms=10, each=1)
+    alone = make_home(folder / "alone", model, simulator, token="")
+    housed = make_home(folder / "housed", model, simulator, token=simulator.do("admit", name="Ada"))
     for home in (alone, housed):
         with run(home):
             pass
@@ -113,33 +113,33 @@ def start(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
     )  # fmt: skip
 
 
-def answers(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
-    sea.do("fill", rooms=LANES, each=1)
-    with run_bare(sea, sea.do("admit", name="Bare")):
-        sea.do("connected", count=1)
-        sea.do("ask", rooms=LANES, each=WARM_UP)
-        bare = {rooms: ANSWERS / sea.do("ask", rooms=rooms, each=ANSWERS // rooms) for rooms in (1, LANES)}
-    sea.do("connected", count=0)
-    home = make_home(folder / "answers", model, sea, token=sea.do("admit", name="Ada"))
+def answers(folder: Path, model: Process, simulator: SimulatorProcess) -> Iterator[Figure]:
+    simulator.do("fill", rooms=LANES, each=1)
+    with run_bare(simulator, simulator.do("admit", name="Bare")):
+        simulator.do("connected", count=1)
+        simulator.do("ask", rooms=LANES, each=WARM_UP)
+        bare = {rooms: ANSWERS / simulator.do("ask", rooms=rooms, each=ANSWERS // rooms) for rooms in (1, LANES)}
+    simulator.do("connected", count=0)
+    home = make_home(folder / "answers", model, simulator, token=simulator.do("admit", name="Ada"))
     with run(home) as server:
         until_ready(home)
-        sea.do("ask", rooms=LANES, each=WARM_UP)
+        simulator.do("ask", rooms=LANES, each=WARM_UP)
         for rooms in (1, LANES):
             before = server.cpu_ms()
-            rates = [ANSWERS / sea.do("ask", rooms=rooms, each=ANSWERS // rooms) for _ in range(TIMES)]
+            rates = [ANSWERS / simulator.do("ask", rooms=rooms, each=ANSWERS // rooms) for _ in range(TIMES)]
             cpu_ms = (server.cpu_ms() - before) / (ANSWERS * TIMES)
             name = f"mentions answered a second, {rooms} channel{'s' if rooms > 1 else ''}"
             yield Figure(name, max(rates), "/s", aim=25, baseline=bare[rooms], more_is_better=True, note="bare bot")
             yield Figure("  processor time of each", cpu_ms, "ms CPU")
-        yield from _mirrored(home, server, sea)
+        yield from _mirrored(home, server, simulator)
 
 
-def _mirrored(home: Home, server: Process, sea: Sea) -> Iterator[Figure]:
+def _mirrored(home: Home, server: Process, simulator: SimulatorProcess) -> Iterator[Figure]:
     for rooms in (1, LANES):
         stored, before = home.posts(), server.cpu_ms()
         room_limit = min(PLAIN // rooms, 900)  # more would be let go and read from Discord later
         count = room_limit * rooms
-        began_s = sea.do("say", rooms=rooms, each=room_limit)
+        began_s = simulator.do("say", rooms=rooms, each=room_limit)
         _until_stored(home, stored + count)
         rate = count / (time.monotonic() - began_s)
         name = f"plain messages mirrored a second, {rooms} channel{'s' if rooms > 1 else ''}"
@@ -147,29 +147,29 @@ def _mirrored(home: Home, server: Process, sea: Sea) -> Iterator[Figure]:
         yield Figure("  processor time of each", (server.cpu_ms() - before) / count, "ms CPU")
 
 
-def catching_up(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
+def catching_up(folder: Path, model: Process, simulator: SimulatorProcess) -> Iterator[Figure]:
     """The last of the missed messages is a question."""
-    sea.do("fill", rooms=1, each=1)
-    home = make_home(folder / "missed", model, sea, token=sea.do("admit", name="Ada"))
+    simulator.do("fill", rooms=1, each=1)
+    home = make_home(folder / "missed", model, simulator, token=simulator.do("admit", name="Ada"))
     seconds: list[float] = []
     with run(home):
         until_ready(home)
-        sea.do("ask", rooms=1, each=1)
+        simulator.do("ask", rooms=1, each=1)
     for _ in range(TIMES):
-        sea.do("connected", count=0)
-        sea.do("say", rooms=1, each=MISSED - 1)
-        last = sea.do("question")
+        simulator.do("connected", count=0)
+        simulator.do("say", rooms=1, each=MISSED - 1)
+        last = simulator.do("question")
         with run(home):
             ready_s = until_ready(home)
-            seconds.append(sea.do("answered", message=last) - ready_s)
+            seconds.append(simulator.do("answered", message=last) - ready_s)
     name = f"catching up {MISSED} messages, from ready to the last answer"
     yield Figure(name, middle(seconds), "s", aim=4, note="the first use of the model layer included")
 
 
-def archive(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
-    rooms = sea.do("fill", rooms=ROOMS, each=ARCHIVED // ROOMS)
-    home = make_home(folder / "archive", model, sea, token=sea.do("admit", name="Ada"))
-    straight = read_bare(sea, home_token(home), rooms[:2])
+def archive(folder: Path, model: Process, simulator: SimulatorProcess) -> Iterator[Figure]:
+    rooms = simulator.do("fill", rooms=ROOMS, each=ARCHIVED // ROOMS)
+    home = make_home(folder / "archive", model, simulator, token=simulator.do("admit", name="Ada"))
+    straight = read_bare(simulator, home_token(home), rooms[:2])
     with run(home) as server:
         began_s, before_mb, before_ms = until_ready(home), server.memory_mb(), server.cpu_ms()
         _until_stored(home, ARCHIVED)
@@ -189,20 +189,20 @@ def archive(folder: Path, model: Process, sea: Sea) -> Iterator[Figure]:
 
 
 @contextmanager
-def open_sea() -> Generator[Sea]:
+def open_simulator() -> Generator[SimulatorProcess]:
     command = [sys.executable, "-m", "benchmarks.discord_simulator"]
     with subprocess.Popen(
         command, env=child_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         try:
-            yield Sea(child)
+            yield SimulatorProcess(child)
         finally:
             child.terminate()
 
 
-def make_home(folder: Path, model: Process, sea: Sea, *, token: str) -> Home:
+def make_home(folder: Path, model: Process, simulator: SimulatorProcess, *, token: str) -> Home:
     folder.mkdir(parents=True)
-    more = MORE.format(**sea.place, accounts="denizen: '${DENIZEN_TOKEN}'" if token else "")
+    more = MORE.format(**simulator.place, accounts="denizen: '${DENIZEN_TOKEN}'" if token else "")
     (folder / "denizen.yaml").write_text(CONFIG.format(port=model.port) + more, encoding="utf-8")
     (folder / "secrets.env").write_text(f"DENIZEN_TOKEN={token}\n", encoding="utf-8")
     (folder / "secrets.env").chmod(0o600)
@@ -220,21 +220,28 @@ def run(home: Home) -> Generator[Process]:
 
 
 @contextmanager
-def run_bare(sea: Sea, token: str) -> Generator[None]:
-    with running(_bare(sea, token)):
+def run_bare(simulator: SimulatorProcess, token: str) -> Generator[None]:
+    with running(_bare(simulator, token)):
         yield
 
 
-def read_bare(sea: Sea, token: str, rooms: Sequence[int]) -> float:
+def read_bare(simulator: SimulatorProcess, token: str, rooms: Sequence[int]) -> float:
     """Posts a second."""
-    command = [*_bare(sea, token), *map(str, rooms)]
+    command = [*_bare(simulator, token), *map(str, rooms)]
     done = subprocess.run(command, env=child_environment(), capture_output=True, check=True)
     read = json.loads(done.stdout)
     return read["posts"] / read["seconds"]
 
 
-def _bare(sea: Sea, token: str) -> list[str]:
-    return [sys.executable, "-m", "benchmarks.bare_bot", sea.place["api_url"], sea.place["gateway_url"], token]
+def _bare(simulator: SimulatorProcess, token: str) -> list[str]:
+    return [
+        sys.executable,
+        "-m",
+        "benchmarks.bare_bot",
+        simulator.place["api_url"],
+        simulator.place["gateway_url"],
+        token,
+    ]
 
 
 def until_ready(home: Home) -> float:
