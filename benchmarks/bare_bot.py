@@ -1,4 +1,4 @@
-"""What discord.py does without Denizen: the baseline of the figures about Discord.
+"""A bot of discord.py without Denizen: the baseline of the figures about Discord.
 
 python -m benchmarks.bare_bot API_URL GATEWAY_URL TOKEN                 answers each mention at once
 python -m benchmarks.bare_bot API_URL GATEWAY_URL TOKEN CHANNEL...      reads the channels; posts and seconds as JSON

@@ -1,4 +1,4 @@
-"""What of a conversation's input is read from the provider's cache, and what that costs.
+"""Measures the part of a conversation's input that is read from the provider's cache, and the cost.
 
     python -m benchmarks cache
 
@@ -198,7 +198,7 @@ class CacheCost:
 def pay(
     sent: Sequence[SentRequest], change: Callable[[SentRequest], Mapping[str, Any]] = lambda each: each.body
 ) -> CacheCost:
-    """What the requests cost, each changed."""
+    """Returns the cost of the requests after `change`."""
     cache = PromptCache()
     for each in sent:
         cache.now_s = each.at_s

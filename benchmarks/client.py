@@ -68,7 +68,7 @@ def ask_side_by_side(process: Process, clients: int, each: int, *, model: str = 
 
 
 def stats(model: Process) -> dict[str, Any]:
-    """What the instant model noticed since it was last asked: `seconds` of each request, `last` body as text."""
+    """Returns the records of the instant model since the last call: `seconds` of each request, `last` body as text."""
     found = model.get("/stats")
     assert isinstance(found, dict)
     return found

@@ -1,4 +1,4 @@
-"""What durable execution costs: processor time, latency, memory.
+"""Measures the cost of durable execution: processor time, latency, memory.
 
     python -m benchmarks durable [POSTGRES_URL]
 

@@ -274,7 +274,7 @@ async def warm(home: ConnectedDenizen) -> AsyncGenerator[None]:
 
 
 def long_answer() -> Answer:
-    """Of ten pieces, with names to look up, code and a list."""
+    """An answer of ten pieces, with names to look up, code and a list."""
     paragraph = "- As @Member 17 and @role 3 said, `code` and **more** of it: " + "all of this is so. " * 8 + "\n\n"
     text = "```python\nprint('hello')\n```\n" + paragraph * (2000 * PIECES // len(paragraph))
     return Answer(text=text[: 2000 * PIECES - 1500], piece_chars=100)

@@ -1,4 +1,4 @@
-"""What a unit of work costs, in processor time (the machine may be shared; wall time is shown beside it).
+"""Measures the cost of a unit of work in processor time (the machine may be shared; wall time is shown beside it).
 
 python -m benchmarks store                      SQLite in a temporary folder
 python -m benchmarks store postgresql://...     an empty database
@@ -47,7 +47,7 @@ class Units:
             await work.messages.add(said(self.session, fresh("msg"), TEXT))
 
     async def open_turn(self) -> str:
-        """What the engine does when a message arrives."""
+        """Does the work of the engine when a message arrives."""
         key = fresh("turn")
         async with self.store.work() as work:
             conversation = await work.conversations.put(PLACE, now=NOON)
@@ -58,7 +58,7 @@ class Units:
         return turn.id
 
     async def close_turn(self) -> None:
-        """What the engine does at the end of a turn of two steps with one call."""
+        """Does the work of the engine at the end of a turn of two steps with one call."""
         turn = turn_of(self.session, await self.open_turn())
         async with self.store.work() as work:
             await work.turns.add_step(step_of(turn, 1))

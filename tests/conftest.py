@@ -1,4 +1,4 @@
-"""What every test shares: asyncio as the anyio backend, the record of what a test proves, calm property tests."""
+"""The set-up of every test: asyncio as the anyio backend, the record of what a test proves, calm property tests."""
 
 import pytest
 from hypothesis import HealthCheck, settings

@@ -1,4 +1,4 @@
-"""What skills need from their surroundings, in memory, for tests: a clock that stands, a history, folders, no web."""
+"""The services that skills need, in memory, for tests: a clock that stands, a history, folders, no web."""
 
 from __future__ import annotations
 

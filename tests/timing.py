@@ -1,4 +1,4 @@
-"""What tests know of time: one limit for whatever only guards against hanging, and an event loop's clock to move."""
+"""The time of tests: one limit for waits that only guard against hanging, and a clock of the event loop to move."""
 
 from __future__ import annotations
 

@@ -32,14 +32,14 @@ def find_offences(root: Path) -> set[Offence]:
     """Everything in the repository that breaks a rule."""
     source = load_modules(root, "src")
     tests = load_modules(root, "tests")
-    everything = [*source, *tests, *load_modules(root, "benchmarks"), *load_modules(root, "scripts")]
+    tools = [*load_modules(root, "benchmarks"), *load_modules(root, "scripts")]
     test_texts = [module.text for module in tests]
     promises = english.list_promise_ids(each.text for each in tests if each.path.startswith("tests/promises/"))
     rules: Mapping[str, Iterable[str]] = {
         "duplicate-class": names.find_duplicate_classes(source),
         "bare-word": names.find_bare_words(source),
         "of-function": names.find_of_functions(source),
-        "unclear-opening": english.find_unclear_openings(source),
+        "unclear-opening": english.find_unclear_openings([*source, *tools]),
         "citation": english.find_citations(load_texts(root), promises),
         "unexplained-term": find_unexplained_terms(load_glossary(root), source),
         "package-docstring": english.find_missing_package_docstrings(source),
@@ -47,7 +47,7 @@ def find_offences(root: Path) -> set[Offence]:
         "single-use-helper": structure.find_single_use_helpers(source, test_texts),
         "wide-record": structure.find_wide_records(source),
         "long-call": structure.find_long_calls(source),
-        "format-skip": structure.find_format_skips(everything),
+        "format-skip": structure.find_format_skips([*source, *tests, *tools]),
         "clock-in-test": suite.find_clock_readings(tests),
         "short-limit": suite.find_short_limits(tests),
     }

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def find_stale(root: Path) -> Iterator[str]:
-    """What the generated reference would change, one line a page."""
+    """Yields a line for each generated page that is out of date."""
     built = build_all(root)
     for name, text in built.items():
         path = root / name

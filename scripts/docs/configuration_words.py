@@ -1,4 +1,4 @@
-"""What the keys of `denizen.yaml` mean, one sentence a key, for `configuration.md`. Data only.
+"""Explains each key of `denizen.yaml` in a sentence, for `configuration.md`. Data only.
 
 `configuration` fails for a key that has no words here and for words that have no key.
 """

@@ -130,7 +130,7 @@ def _title(module: str) -> str:
 
 
 def _describe(operation: Schema) -> str:
-    """What the description says beyond the path: summary, parameters, answer."""
+    """The rest of the description beside the path: summary, parameters, answer."""
     words = [str(operation["summary"])] if "summary" in operation else []
     names = [f"`{each['name']}`" for each in operation.get("parameters", []) if each["in"] == "query"]
     if names:

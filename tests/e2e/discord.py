@@ -155,7 +155,7 @@ class Harbour:
         return Home(self.home.folder.with_name(name), dict(self.home.variables))
 
     def script(self, *entries: Entry | str) -> None:
-        """What the model says next; a text is an answer."""
+        """Scripts the next answers of the model; a text is an answer."""
         self.provider.script(*(Answer(text=each) if isinstance(each, str) else each for each in entries))
 
     def hold(self, text: str) -> Held:
@@ -164,7 +164,7 @@ class Harbour:
 
     @property
     def requests(self) -> Requests:
-        """What the model was asked."""
+        """The requests to the model."""
         return self.provider.requests
 
     # --- processes ---------------------------------------------------------------------------------------------------

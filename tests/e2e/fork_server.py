@@ -235,7 +235,7 @@ def _fork_until_the_end(requests: socket.socket, children: dict[int, socket.sock
 
 
 def _only_wake(_number: int, _frame: object) -> None:
-    """What is not handled does not wake."""
+    """Handles the signal by doing nothing: without a handler it would not wake the process."""
 
 
 def _tell_of_ended(children: dict[int, socket.socket]) -> None:

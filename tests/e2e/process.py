@@ -95,7 +95,7 @@ class Voice:
 
 
 class Process(Protocol):
-    """What is asked of a process here."""
+    """The part of a process that these tests use."""
 
     @property
     def pid(self) -> int: ...

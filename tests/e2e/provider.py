@@ -15,7 +15,7 @@ from tests.timing import HANG_LIMIT_S
 
 
 class Requests(list[Recorded]):
-    """What came in, in order; says when something does."""
+    """The requests in order; tells who waits when one arrives."""
 
     def __init__(self) -> None:
         super().__init__()

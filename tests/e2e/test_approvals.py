@@ -27,7 +27,7 @@ gate:
 
 
 def last(provider: Provider) -> str:
-    """What the model was sent last."""
+    """Returns the last request to the model."""
     return json.dumps(provider.server.bodies[-1], ensure_ascii=False)
 
 

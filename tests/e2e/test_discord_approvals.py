@@ -44,7 +44,7 @@ async def press(harbour: Harbour, who: User, card: Message, label: str) -> None:
 
 
 async def told(harbour: Harbour, who: User, card: Message, custom_id: str) -> str:
-    """What a press of that button tells the one who pressed it, and nobody else."""
+    """Returns the answer to a press of that button, which only the one who pressed it sees."""
     used = await harbour.world.press(who, card, custom_id)
     await harbour.until(lambda: used.answers)
     assert used.answers[0].seen_by is who

@@ -1,4 +1,4 @@
-"""What an agent looks up for one person is limited to what everybody who reads the answer may see, by the permissions
+"""An agent looks up for one person only the posts that everybody who reads the answer may see, by the permissions
 of that moment (promise 3); and what one person chose for themselves holds for nobody else.
 """
 

@@ -21,7 +21,7 @@ KEYS = 'server:\n  api_keys: [{name: ci, key: "${CI_KEY}"}]\n'
 
 
 @pytest.fixture
-def town(home: Home, provider: Provider) -> Home:
+def configured_home(home: Home, provider: Provider) -> Home:
     """A home whose agent knows when tea is."""
     home.variables["CI_KEY"] = KEY
     home.configure(provider.server.openai_url, rest=KEYS)
@@ -33,8 +33,8 @@ def town(home: Home, provider: Provider) -> Home:
 
 
 @pytest.mark.proves("S20", "S-http-sandbox-shell-post", "S-sdk-client", "S-sdk-session")
-async def test_a_program_looks_into_the_knowledge_by_the_sdk(town: Home) -> None:
-    with town.serve(token=KEY) as server:
+async def test_a_program_looks_into_the_knowledge_by_the_sdk(configured_home: Home) -> None:
+    with configured_home.serve(token=KEY) as server:
         async with DenizenClient(server.url, KEY) as client:
             assert (await client.bash("cat shared/rules.md")).stdout == "Tea at five.\n"
             session = client.session_id
@@ -45,7 +45,7 @@ async def test_a_program_looks_into_the_knowledge_by_the_sdk(town: Home) -> None
             with pytest.raises(ApiError) as refused:
                 await client.bash("cat ../denizen.yaml")
     assert "leads out of the top folder" in refused.value.problem.why
-    assert "bash" in town.do("audit", "list").out
+    assert "bash" in configured_home.do("audit", "list").out
 
 
 async def test_the_mcp_server_can_be_switched_off(home: Home, provider: Provider) -> None:
@@ -54,14 +54,14 @@ async def test_the_mcp_server_can_be_switched_off(home: Home, provider: Provider
         assert server.post("/mcp").status == 404
 
 
-async def test_a_client_of_mcp_asks_and_looks_up(town: Home, provider: Provider) -> None:
+async def test_a_client_of_mcp_asks_and_looks_up(configured_home: Home, provider: Provider) -> None:
     provider.script(Answer(calls=[Call("bash", {"command": "cat shared/rules.md"})]), Answer(text="At five."))
     told: list[str | None] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    with town.serve(token=KEY) as server:
+    with configured_home.serve(token=KEY) as server:
         async with (
             httpx2.AsyncClient(headers={"authorization": f"Bearer {KEY}"}, timeout=HANG_LIMIT_S) as http,
             Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,

@@ -18,7 +18,7 @@ FILES = {f"agents/denizen/{name}.md" for name in ("IDENTITY", "SOUL", "RULES")} 
 
 
 def files(home: Home) -> set[str]:
-    """What people may edit."""
+    """The configuration that people may edit."""
     found = (path.relative_to(home.folder).as_posix() for path in home.folder.rglob("*") if path.is_file())
     return {name for name in found if name.endswith((".md", ".yaml", ".env"))}
 

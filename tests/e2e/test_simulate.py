@@ -52,7 +52,7 @@ class Page:
 
     @contextmanager
     def listening(self) -> Generator[Iterator[tuple[str, Any]]]:
-        """What happens from now on."""
+        """The events from now on."""
         with urllib.request.urlopen(f"{self.url}sim/events", timeout=HANG_LIMIT_S) as stream:
             yield read_events(stream)
 
