@@ -18,7 +18,7 @@ from tests.timing import HANG_LIMIT_S, PROCESS_LIMIT_S
 
 WORKER = Path(__file__).with_name("worker.py")
 RESULT = "[10, 20, 30]"
-EXPIRY_S = 1.0
+EXPIRY_S = 5.0
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("postgres")]
 pytest_plugins = ["tests.postgres"]
