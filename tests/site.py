@@ -39,14 +39,14 @@ from denizen.engine.turn import Turns
 from denizen.ports.hosting import Hosting, NoHosting
 from denizen.ports.toolset import CallScope, Toolset
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.app import create_app
 from denizen.web.auth import ApiKey
 from denizen.web.dependencies import Exposure, GapParts, KnowledgeParts, Timing, WebDependencies
 
-MakeKnowledge = Callable[[MemoryStore, MemoryDurable, "HandClock"], KnowledgeParts]
-MakeGaps = Callable[[MemoryStore, MemoryDurable, "HandClock"], GapParts]
+MakeKnowledge = Callable[[TemporaryStore, MemoryDurable, "HandClock"], KnowledgeParts]
+MakeGaps = Callable[[TemporaryStore, MemoryDurable, "HandClock"], GapParts]
 
 LOCAL = "http://127.0.0.1:8642"
 ANN = ApiKey.of("ann", "key-of-ann", ("member",))
@@ -95,7 +95,7 @@ class Site:
 
     app: Starlette
     model: ScriptedModel
-    store: MemoryStore
+    store: TemporaryStore
     clock: HandClock
     keys: list[ApiKey]
     weather: Weather
@@ -174,7 +174,7 @@ async def running_site(
             policy or GatePolicy(),
         )
     )
-    clock, store, durable = HandClock(), MemoryStore(), MemoryDurable()
+    clock, store, durable = HandClock(), TemporaryStore(), MemoryDurable()
     assistant, gate = Assistant(store, clock), Gate(clock, ledger=Ledger(store, clock))
     services = Services(store, durable, Live(), gate, clock, assistant=assistant)
     turns = Turns(runtime, services)

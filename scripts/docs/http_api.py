@@ -33,7 +33,7 @@ from denizen.engine.services import Services
 from denizen.engine.statistics import UsageStatistics
 from denizen.engine.turn import Turns
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 from denizen.web import errors
 from denizen.web.api.listings import create_listings
 from denizen.web.api.on_demand import Listings
@@ -96,7 +96,7 @@ def _list_routes(routes: Iterable[object]) -> Iterator[tuple[str, str, str]]:
 def _open_dependencies() -> WebDependencies:
     """Empty in-memory parts: the applications on them are asked what they serve, and never serve."""
     clock, runtime = SystemClock(), Runtime()
-    store = MemoryStore()
+    store = TemporaryStore()
     services = Services(store, MemoryDurable(), Live(), Gate(clock), clock)
     turns, calls = Turns(runtime, services), DirectCalls(runtime, services)
     beside = Beside(runtime, build_community(runtime, services, Channels()), SandboxPool(clock))

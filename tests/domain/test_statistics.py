@@ -29,7 +29,7 @@ from denizen.domain.statistics import (
     read_day,
 )
 from denizen.domain.usage import Usage
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SPAN = Span(date(2026, 11, 18), date(2026, 11, 21))
@@ -56,7 +56,7 @@ def test_the_sums_of_any_division_come_to_the_same_total(
     given_reports: Sequence[Report], given_sides: Sequence[SideRequest], computed: Sequence[str], by: Sequence[By]
 ) -> None:
     async def check() -> None:
-        store = MemoryStore()
+        store = TemporaryStore()
         async with store.work() as work:
             for report in given_reports:
                 await work.statistics.add_report(report)

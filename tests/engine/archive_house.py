@@ -31,7 +31,7 @@ from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import START, MemoryPlatform
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 
 ADA, BOB = AgentName("ada"), AgentName("bob")
 DISCORD = "discord"
@@ -66,7 +66,7 @@ class Crash(BaseException):
 class DyingStore:
     """A store whose process dies when it is about to commit its `dies_at`th writing, counted from 1."""
 
-    def __init__(self, store: MemoryStore, dies_at: int) -> None:
+    def __init__(self, store: TemporaryStore, dies_at: int) -> None:
         self._store = store
         self._left = dies_at
 
@@ -90,7 +90,7 @@ class Archived:
     """Ana, Bea and Kim talk in #general; Bea and Kim in #staff, where Bea moderates; Ana has a direct talk with Ada."""
 
     policy: ArchivePolicy = field(default_factory=ArchivePolicy)
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
     clock: MovedClock = field(default_factory=MovedClock)
     embedder: Embedder | None = None

@@ -14,8 +14,8 @@ import anyio
 from denizen.ports.model import ModelEvent, ModelRequest
 from denizen.ports.store import Work
 from denizen.testing.memory_channel import MemoryChannel, Operation
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel
+from denizen.testing.temporary_store import TemporaryStore
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Bomb:
             await anyio.sleep_forever()
 
 
-class MortalStore(MemoryStore):
+class MortalStore(TemporaryStore):
     """A store whose process may die before and after each unit of work that writes."""
 
     bomb = Bomb()

@@ -30,8 +30,8 @@ from denizen.engine.services import Services
 from denizen.ports.channel import CommandCall, CommandReply, Names
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
 
 ADA, BOB, CLEO = AgentName("ada"), AgentName("bob"), AgentName("cleo")
 ROOM = Room("chat", "10", "general", guild="1")
@@ -90,7 +90,7 @@ class CommandHouse:
     commands: Commands
     runtime: Runtime
     services: Services
-    store: MemoryStore
+    store: TemporaryStore
     inbox: Inbox
     manners: Manners
     diary: Diary
@@ -203,9 +203,9 @@ async def open_command_house(
     customs: Customs | None = None,
     policy: GatePolicy | None = None,
     toolsets: tuple[Toolset, ...] = (),
-    store: MemoryStore | None = None,
+    store: TemporaryStore | None = None,
 ) -> AsyncGenerator[CommandHouse]:
-    store, clock, runtime, inbox = store or MemoryStore(), SystemClock(), Runtime(), Inbox()
+    store, clock, runtime, inbox = store or TemporaryStore(), SystemClock(), Runtime(), Inbox()
     observer = Observer(store, clock, Consult(runtime, store, clock))
     gate = Gate(clock, Judge(clock, observer))
     services = Services(store, MemoryDurable(MemoryLog()), Live(), gate, clock, observer=observer)

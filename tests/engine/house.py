@@ -31,8 +31,8 @@ from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
 
 NAME = AgentName("ada")
 PLACE = Place("terminal", "test")
@@ -83,7 +83,7 @@ class House:
     turns: Turns
     runtime: Runtime
     services: Services
-    store: MemoryStore
+    store: TemporaryStore
     durable: MemoryDurable
     model: ScriptedModel
     tools: Tools
@@ -130,7 +130,7 @@ async def open_house(
     tools: Tools | None = None,
     *,
     agent: Agent | None = None,
-    store: MemoryStore | None = None,
+    store: TemporaryStore | None = None,
     log: MemoryLog | None = None,
     inbox: Inbox | None = None,
     policy: GatePolicy | None = None,
@@ -140,7 +140,7 @@ async def open_house(
     tools = tools or Tools()
     clock, runtime = SystemClock(), Runtime()
     durable = MemoryDurable(log or MemoryLog())
-    store = store or MemoryStore()
+    store = store or TemporaryStore()
     observer = Observer(store, clock, Consult(runtime, store, clock))
     gate = Gate(clock, Judge(clock, observer), ledger=Ledger(store, clock))
     services = Services(store, durable, Live(), gate, clock, observer=observer, assistant=Assistant(store, clock))

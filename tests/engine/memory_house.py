@@ -25,7 +25,7 @@ from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 from tests.skill_services import StandingClock, Surroundings
 
 ADA = AgentName("ada")
@@ -77,7 +77,7 @@ class Recollection:
     """Rooms: `general` for everybody, `staff` for Ana, Zoe and the account, `dm` of Ana."""
 
     root: Path
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
     clock: StandingClock = field(default_factory=StandingClock)
     channels: Channels = field(default_factory=Channels)

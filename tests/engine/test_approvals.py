@@ -24,8 +24,8 @@ from denizen.engine.toolbox import NestedCalls
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import LOOK, NAME, PLACE, WRITE, House, Tools, generation, message, open_house
 
 pytestmark = pytest.mark.anyio
@@ -324,7 +324,7 @@ async def test_a_rule_that_forbids_it_meanwhile_holds_for_the_waiting_call() -> 
 
 @pytest.mark.proves("VW2", "P2")
 async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     async with open_house(script(), store=store, log=log, policy=asking()) as house:
         approval = await killed_while_waiting(house)
     model = ScriptedModel(Say("Done."))
@@ -339,7 +339,7 @@ async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
 
 @pytest.mark.proves("VW2")
 async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     async with open_house(script(), store=store, log=log, policy=asking()) as house:
         approval = await killed_while_waiting(house)
     async with open_house(ScriptedModel(), store=store, policy=asking()) as other:  # another process with its own runs
@@ -351,7 +351,7 @@ async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -
 
 
 async def test_a_decision_of_another_process_is_noticed() -> None:
-    store = MemoryStore()
+    store = TemporaryStore()
     async with open_house(script(), store=store, policy=asking()) as here:
         here.turns.approvals.poll_s = 0.005
         async with open_house(ScriptedModel(), store=store, policy=asking()) as there:

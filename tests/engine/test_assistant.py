@@ -13,8 +13,8 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
 from denizen.engine.assistant import KEPT_S, Assistant
 from denizen.engine.runtime import Generation
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import ANA, NAME, House, Tools, generation, open_house
 from tests.engine.test_routing import AUTO, Models, open_routed, sorts
 
@@ -103,7 +103,7 @@ async def test_a_model_that_is_not_configured_is_refused_and_one_that_has_gone_i
 
 @pytest.mark.proves("S-kv-agent-config")
 async def test_a_change_by_another_process_holds_within_a_minute() -> None:
-    store, clock = MemoryStore(), HandClock()
+    store, clock = TemporaryStore(), HandClock()
     here, elsewhere = Assistant(store, clock), Assistant(store, SystemClock())
     current = generation(ScriptedModel(), Tools(), agent=Agent(NAME))
 
@@ -121,7 +121,7 @@ async def test_a_change_by_another_process_holds_within_a_minute() -> None:
 
 @pytest.mark.proves("S-data-agent-config")
 async def test_sets_have_names_and_one_of_them_is_active() -> None:
-    assistant, current = Assistant(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
+    assistant, current = Assistant(TemporaryStore(), SystemClock()), generation(ScriptedModel(), Tools())
     first = await assistant.save(ANA, current, {"language": "de"}, to=NAME)
     assert (first.name, first.is_active) == ("default", True)
     await assistant.save(ANA, current, {"language": "fr"}, to=NAME, name="exam", activate=False)
@@ -141,7 +141,7 @@ async def test_sets_have_names_and_one_of_them_is_active() -> None:
 
 
 async def test_the_audit_log_tells_who_changed_which_settings_and_not_what_they_say() -> None:
-    store = MemoryStore()
+    store = TemporaryStore()
     assistant, current = Assistant(store, SystemClock()), generation(ScriptedModel(), Tools())
     await assistant.save(ANA, current, {"additional_prompt": "A secret."}, to=NAME)
     await assistant.reset(ANA, NAME)
@@ -157,7 +157,7 @@ async def test_the_audit_log_tells_who_changed_which_settings_and_not_what_they_
 
 
 async def test_a_reset_of_nothing_changes_nothing() -> None:
-    assistant, current = Assistant(MemoryStore(), SystemClock()), generation(ScriptedModel(), Tools())
+    assistant, current = Assistant(TemporaryStore(), SystemClock()), generation(ScriptedModel(), Tools())
     assert await assistant.reset(ANA, NAME) is None
     assert await agent_of(assistant, current) == current.agent(NAME)
 

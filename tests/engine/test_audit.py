@@ -22,8 +22,8 @@ from denizen.engine.gate.policy import GatePolicy, Rule
 from denizen.engine.toolbox import NestedCalls, list_all
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import PLACE, House, Tools, message, open_house
 from tests.engine.town import World, open_town
 
@@ -59,7 +59,7 @@ async def test_each_call_of_a_turn_is_in_the_log_once_with_who_asked_and_who_dec
 
 async def test_what_could_do_harm_is_in_the_log_before_it_runs() -> None:
     seen: list[list[tuple[str, object]]] = []
-    store = MemoryStore()
+    store = TemporaryStore()
 
     async def run(made: ToolCall, scope: CallScope) -> ToolResult:
         del scope
@@ -123,7 +123,7 @@ async def test_a_call_that_no_turn_records_is_written_by_the_door() -> None:
 async def test_what_people_decide_is_in_the_log() -> None:
     policy = GatePolicy(rules=(Rule("write", Decision.ASK),))
     model = ScriptedModel(Say(calls=(call("write", q="milk"),)), Say("Done."))
-    store = MemoryStore()
+    store = TemporaryStore()
     async with open_house(model, policy=policy, store=store) as house, anyio.create_task_group() as tasks:
 
         async def say_no() -> None:
@@ -156,7 +156,7 @@ async def test_what_is_posted_is_in_the_log_once() -> None:
     assert entry.event.details["message"] == sent
 
 
-class Forgery(MemoryStore):
+class Forgery(TemporaryStore):
     """A store whose rows somebody can get at."""
 
     @property

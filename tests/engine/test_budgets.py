@@ -25,8 +25,8 @@ from denizen.ports.model import Capabilities
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import NAME, House, Tools, message, open_house
 from tests.engine.town import ADA, World, open_town
 
@@ -211,7 +211,7 @@ async def test_a_step_is_counted_before_its_tools_run() -> None:
 
 
 async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     reached, never = anyio.Event(), anyio.Event()
 
     async def hang(asked: ToolCall, scope: CallScope) -> ToolResult:

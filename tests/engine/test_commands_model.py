@@ -4,8 +4,8 @@ import pytest
 
 from denizen.domain.errors import NotFound
 from denizen.engine.choices import MODE, MODEL, model_of
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.command_house import ANA, BEN, ZOE, CommandHouse, Person, models, open_command_house
 
 pytestmark = pytest.mark.anyio
@@ -100,7 +100,7 @@ async def test_a_named_model_goes_before_a_mode() -> None:
 
 
 async def test_a_choice_that_is_not_configured_any_more_says_how_to_choose_again() -> None:
-    store = MemoryStore()
+    store = TemporaryStore()
     async with open_command_house(store=store) as house:
         await house.give("/model set house", ANA)
         await house.give("/mode set fast", BEN)

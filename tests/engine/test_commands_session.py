@@ -8,8 +8,8 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.engine.choices import agent_of, reset_at
 from denizen.ports.model import Capabilities
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.command_house import (
     ADA,
     ANA,
@@ -61,7 +61,7 @@ async def test_new_is_for_the_session_of_whoever_answers_wherever_it_is() -> Non
 
 @pytest.mark.proves("C19")
 async def test_reset_makes_the_agent_forget_for_good_also_after_a_restart() -> None:
-    store = MemoryStore()
+    store = TemporaryStore()
     async with open_command_house(store=store) as house:
         await house.talk("hello", "hi")
         await house.talk("to bob", agent=BOB)
@@ -114,7 +114,7 @@ async def test_others_choose_among_what_is_offered_to_everybody() -> None:
 
 
 async def test_an_agent_that_is_gone_gives_the_conversation_back() -> None:
-    store = MemoryStore()
+    store = TemporaryStore()
     async with open_command_house(store=store) as house:
         await house.give("/agent cleo", ZOE)
     async with open_command_house(store=store, agents=(Agent(ADA), Agent(BOB))) as house:

@@ -25,8 +25,8 @@ from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.archive_house import Archived
 from tests.engine.house import LOOK, NAME, WRITE, Tools, generation
 
@@ -42,7 +42,7 @@ class Counter:
 
     calls: DirectCalls
     tools: Tools
-    store: MemoryStore
+    store: TemporaryStore
 
     async def call(self, tool: str = "look", agent: str = "", **args: Json) -> Done:
         return await self.calls.make(Wanted(KEY, tool, args or {"q": "x"}, agent))
@@ -56,7 +56,7 @@ class Counter:
 async def counter(
     tools: Tools, *, policy: GatePolicy | None = None, agent: Agent | None = None
 ) -> AsyncGenerator[Counter]:
-    clock, runtime, store = SystemClock(), Runtime(), MemoryStore()
+    clock, runtime, store = SystemClock(), Runtime(), TemporaryStore()
     services = Services(store, MemoryDurable(), Live(), Gate(clock, ledger=Ledger(store, clock)), clock)
     Turns(runtime, services)  # from now on the gate can ask people
     await runtime.swap(generation(ScriptedModel(), tools, policy=policy, agent=agent))

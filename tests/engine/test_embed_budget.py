@@ -16,7 +16,7 @@ from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.engine.embed_budget import EmbedBudget
 from denizen.engine.meaning import Meaning
 from denizen.ports.embed import Embedded, EmbedKind
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.memory_house import WordEmbedder
 from tests.skill_services import StandingClock
 
@@ -30,7 +30,7 @@ TEXT = "one two three four"
 @dataclass
 class Till:
     embedder: WordEmbedder = field(default_factory=lambda: WordEmbedder(usd_per_token=CENT))
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
     clock: StandingClock = field(default_factory=StandingClock)
     policy: BudgetPolicy = field(default_factory=BudgetPolicy)
 

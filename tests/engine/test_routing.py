@@ -32,8 +32,8 @@ from denizen.engine.trace import Trace
 from denizen.engine.unsent import plan_requests
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import NAME, House, Tools, generation, message, open_house
 
 pytestmark = pytest.mark.anyio
@@ -73,7 +73,7 @@ async def open_routed(
     models: Models,
     agent: Agent = AUTO,
     tools: Tools | None = None,
-    store: MemoryStore | None = None,
+    store: TemporaryStore | None = None,
     log: MemoryLog | None = None,
 ) -> AsyncGenerator[House]:
     tools = tools or Tools()
@@ -181,7 +181,7 @@ async def test_a_router_that_does_not_answer_is_not_waited_for() -> None:
 
 
 async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     gate = Gate()
     models = Models.answering(sorts("complex", 25, "quality"))
     models.quality.script(Say("never said", before=gate))
@@ -204,7 +204,7 @@ async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
 
 
 async def test_a_change_of_the_configuration_between_does_not_change_what_was_begun() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     gate = Gate()
     models = Models.answering()
     models.balanced.script(Say("never said", before=gate))

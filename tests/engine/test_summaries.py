@@ -28,8 +28,8 @@ from denizen.engine.recall import Recall
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, Step
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import LOOK, NAME, PLACE, House, Tools, open_house
 
 pytestmark = pytest.mark.anyio
@@ -60,7 +60,7 @@ async def open_town(
     cheap: ScriptedModel,
     agent: Agent = AGENT,
     *,
-    store: MemoryStore | None = None,
+    store: TemporaryStore | None = None,
     log: MemoryLog | None = None,
     budgets: BudgetPolicy | None = None,
 ) -> AsyncGenerator[House]:
@@ -198,7 +198,7 @@ async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
 
 @pytest.mark.proves("V6")
 async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_restart() -> None:
-    store, gate = MemoryStore(), Gate()
+    store, gate = TemporaryStore(), Gate()
     before, after = ScriptedModel(Say("ok", before=gate), otherwise=Say("ok")), answering()
     async with (
         open_town(before, summing(otherwise=Say("Summary.")), store=store) as house,
@@ -220,7 +220,7 @@ async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_res
 
 
 async def test_a_run_that_is_cut_off_goes_on_after_a_restart_and_asks_the_model_no_second_time() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     gate = Gate()
     big = replace(AGENT, limits=Limits(max_history_tokens=20_000))
     first = summing(Say("First piece."), Say("Both.", before=gate))

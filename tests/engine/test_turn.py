@@ -23,8 +23,8 @@ from denizen.ports.model import Capabilities
 from denizen.ports.store import Work
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import NAME, PLACE, Tools, generation, message, open_house
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +42,7 @@ async def test_the_same_message_twice_is_one_turn_with_one_answer() -> None:
 
 
 async def test_a_turn_that_is_killed_is_finished_after_a_restart_without_repeating_what_was_done() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     reached, never = anyio.Event(), anyio.Event()
 
     async def hang_on_second(call: ToolCall, scope: CallScope) -> ToolResult:
@@ -75,7 +75,7 @@ async def test_a_turn_that_is_killed_is_finished_after_a_restart_without_repeati
 
 
 async def test_a_turn_that_was_opened_but_never_started_is_taken_up_after_a_restart() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     gate = Gate()
     async with open_house(ScriptedModel(Say("never", before=gate)), store=store, log=log) as house:
         turn = await house.turns.submit(message("hello"))
@@ -334,7 +334,7 @@ async def test_a_session_goes_on_with_the_model_that_is_configured_now() -> None
 
 
 async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart() -> None:
-    store, log = MemoryStore(), MemoryLog()
+    store, log = TemporaryStore(), MemoryLog()
     async with open_house(ScriptedModel(Say("never", before=Gate())), store=store, log=log) as house:
         turn = await house.turns.submit(message("x"))
         await house.durable.cancel(turn.id)
@@ -344,7 +344,7 @@ async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart
         assert (closed.status, closed.failure_code) == (TurnStatus.FAILED, "turn_lost")
 
 
-class TroubledStore(MemoryStore):
+class TroubledStore(TemporaryStore):
     """A store whose database is locked for the next `faults` writes that change a message; none of them is kept."""
 
     faults = 0

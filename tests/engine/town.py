@@ -38,8 +38,8 @@ from denizen.engine.turn import Turns
 from denizen.testing.memory_channel import MemoryChannel, Sent
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_platform import START, MemoryPlatform
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import Tools
 
 ADA = AgentName("ada")
@@ -64,7 +64,7 @@ class World:
     """What outlives a process: the platform, the store, the durable log."""
 
     platform: MemoryPlatform = field(default_factory=MemoryPlatform)
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
     log: MemoryLog = field(default_factory=MemoryLog)
     clock: TownClock = field(default_factory=TownClock)
     general: Room = field(init=False)
@@ -87,7 +87,7 @@ class Town:
     tools: Tools
     turns: Turns
     runtime: Runtime
-    store: MemoryStore
+    store: TemporaryStore
     outbox: Outbox
     channels: Channels
     accounts: Mapping[AgentName, MemoryChannel]

@@ -9,10 +9,10 @@ import anyio
 
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.ports.store import Work
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 
 
-class WeakStore(MemoryStore):
+class WeakStore(TemporaryStore):
     """Every unit of work fails while `error` is set; `failed` counts them."""
 
     def __init__(self) -> None:

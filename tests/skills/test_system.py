@@ -19,7 +19,7 @@ from denizen.domain.usage import Usage
 from denizen.ports.fetch import Downloaded
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 from tests.skill_services import Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio
@@ -96,7 +96,7 @@ async def test_a_file_is_downloaded_into_the_agents_folder_once(tmp_path: Path) 
 
 @pytest.mark.proves("V-skill-system")
 async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) -> None:
-    around, store = Surroundings(tmp_path), MemoryStore()
+    around, store = Surroundings(tmp_path), TemporaryStore()
     async with store.work() as work:
         await work.spending.add([SERVER], Usage(10, 5, cost_usd=Decimal("0.25"), requests=1), at=around.clock.now())
     tools = system(tmp_path, upkeep=HomeUpkeep(store, around.clock, Restart()))
@@ -109,7 +109,7 @@ async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) ->
 @pytest.mark.proves("V-skill-system", "TW8")
 async def test_a_restart_is_for_owners_and_where_a_server_runs(tmp_path: Path) -> None:
     around, restart = Surroundings(tmp_path), Restart()
-    tools = system(tmp_path, upkeep=HomeUpkeep(MemoryStore(), around.clock, restart))
+    tools = system(tmp_path, upkeep=HomeUpkeep(TemporaryStore(), around.clock, restart))
     assert "nothing to restart" in (await run(tools, "restart_denizen", {}, OWNER)).text
     restart.is_possible = True
     assert "only an owner" in (await run(tools, "restart_denizen", {})).text

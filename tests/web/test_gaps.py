@@ -20,7 +20,7 @@ from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.proposal import Proposal
 from denizen.engine.knowledge.gaps import MAX_GAPS, GapReport
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.dependencies import GapParts
 from tests.engine.knowledge.house import House
 from tests.engine.knowledge.test_learning import build_learning
@@ -44,7 +44,7 @@ PROPOSAL = Proposal(
 @dataclass
 class Desk:
     app: Starlette
-    store: MemoryStore
+    store: TemporaryStore
     client: httpx2.AsyncClient
     house: House
 
@@ -57,7 +57,7 @@ class Desk:
 async def open_desk(root: Path) -> AsyncGenerator[Desk]:
     houses: list[House] = []
 
-    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> GapParts:
+    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> GapParts:
         house = House(root, store=store, durable=durable)
         houses.append(house)
         return GapParts(GapReport(store, clock), build_learning(house))

@@ -15,7 +15,7 @@ from denizen.domain.snapshot import Remote
 from denizen.domain.source import SourceKind, SyncRun
 from denizen.ports.source import SourceReader
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.auth import ApiKey
 from denizen.web.dependencies import KnowledgeParts
 from denizen_sdk import ApiError, DenizenClient
@@ -68,7 +68,7 @@ class Desk:
 async def open_desk(root: Path, readers: Mapping[SourceKind, SourceReader] = NO_READERS) -> AsyncGenerator[Desk]:
     houses: list[House] = []
 
-    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
+    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
         house = House(root, readers, store=store, durable=durable)
         houses.append(house)
 

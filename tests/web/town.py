@@ -14,8 +14,8 @@ from denizen.engine.knowledge.gaps import GapReport
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.auth import ApiKey
 from denizen.web.dependencies import GapParts, KnowledgeParts
 from tests.engine.knowledge.house import House
@@ -60,7 +60,7 @@ class Parrot:
 async def open_town(root: Path) -> AsyncGenerator[Site]:
     houses: list[House] = []
 
-    def make(store: MemoryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
+    def make(store: TemporaryStore, durable: MemoryDurable, clock: HandClock) -> KnowledgeParts:
         house = House(root, store=store, durable=durable)
         houses.append(house)
 
@@ -71,7 +71,7 @@ async def open_town(root: Path) -> AsyncGenerator[Site]:
             house.catalog, house.sync, house.snapshots, lambda: house.remote or NOWHERE, change, dict, lambda: None
         )
 
-    def make_gaps(store: MemoryStore, _: MemoryDurable, clock: HandClock) -> GapParts:
+    def make_gaps(store: TemporaryStore, _: MemoryDurable, clock: HandClock) -> GapParts:
         return GapParts(GapReport(store, clock), build_learning(houses[0]))
 
     model = ScriptedModel(otherwise=Say("Hello."))

@@ -19,7 +19,7 @@ from denizen.engine.gate.observer import Observer
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
 from denizen.ports.model import FinishReason, ModelReply, ModelRequest
 from denizen.ports.toolset import CallScope, Trail
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 
 ANA = Principal(PrincipalKind.PLATFORM_USER, "discord:1", "Ana")
 OWNER = replace(ANA, id="discord:9", name="Zoe", roles=frozenset({"owner"}))
@@ -107,7 +107,7 @@ class Court:
 
     says: list[str | DenizenError | TimeoutError | ModelReply] = field(default_factory=list)
     clock: HandClock = field(default_factory=HandClock)
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
 
     def __post_init__(self) -> None:
         self.opinions = Opinions(self.says)

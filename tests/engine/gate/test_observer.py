@@ -22,7 +22,7 @@ from denizen.engine.gate.verdicts import Opined, Opinion, VerdictCache
 from denizen.ports.model import ModelReply, ModelRequest
 from denizen.ports.store import Work
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.gate.bench import ANA, OWNER, WATCHED, Court, HandClock, call, reply, scope, spec, verdict
 
 pytestmark = pytest.mark.anyio
@@ -235,7 +235,7 @@ async def test_switched_off_people_are_asked_also_after_a_restart() -> None:
 
 @pytest.mark.proves("V22")
 async def test_a_reset_forgets_the_verdicts_in_every_process() -> None:
-    store = MemoryStore()
+    store = TemporaryStore()
     one, two = Court([verdict("approve")], store=store), Court([verdict("approve")], store=store)
     for court in (one, two):
         await court.about(RISKY)
@@ -248,7 +248,7 @@ async def test_a_reset_forgets_the_verdicts_in_every_process() -> None:
 
 
 async def test_without_a_store_nothing_runs() -> None:
-    class Away(MemoryStore):
+    class Away(TemporaryStore):
         def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
             raise Unavailable("The store is away.")
 

@@ -23,8 +23,8 @@ from denizen.engine.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
 from denizen.skill.untrusted import quote_untrusted
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.gate.bench import verdict
 from tests.engine.house import LOOK, NAME, PLACE, WRITE, House, Tools, message, open_house
 
@@ -145,7 +145,7 @@ async def test_what_a_program_printed_for_a_command_is_foreign_now_and_later() -
 
 
 async def test_what_was_read_is_known_after_a_crash() -> None:
-    store, log, reached = MemoryStore(), MemoryLog(), anyio.Event()
+    store, log, reached = TemporaryStore(), MemoryLog(), anyio.Event()
 
     async def run(each: ToolCall, scope: CallScope) -> ToolResult:
         if each.tool == "look":

@@ -36,7 +36,7 @@ from denizen.engine.meaning import Meaning
 from denizen.ports.fetch import NO_HEADERS, Fetched
 from denizen.ports.source import SnapshotRemote, SourceReader
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.memory_store import MemoryStore
+from denizen.testing.temporary_store import TemporaryStore
 from tests.repository import ENVIRONMENT
 
 PLAIN = Converters(html=lambda data: Converted(data.decode().upper()), pdf=lambda data: Converted(data.decode()))
@@ -102,7 +102,7 @@ class House:
 
     root: Path
     readers: Mapping[SourceKind, SourceReader] = field(default_factory=dict[SourceKind, SourceReader])
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
     clock: ToldClock = field(default_factory=ToldClock)
     durable: MemoryDurable = field(default_factory=MemoryDurable)
     remote: Remote | None = None

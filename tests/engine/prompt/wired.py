@@ -23,8 +23,8 @@ from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.model_server import ModelServer
+from denizen.testing.temporary_store import TemporaryStore
 from tests.adapters.models.wires import Wire, catalog
 from tests.engine.house import ANA, NAME, PLACE, Tools, message
 from tests.engine.town import TownClock
@@ -36,7 +36,7 @@ ROOM = Place("discord", "100")
 class Past:
     """What outlives a process."""
 
-    store: MemoryStore = field(default_factory=MemoryStore)
+    store: TemporaryStore = field(default_factory=TemporaryStore)
     log: MemoryLog = field(default_factory=MemoryLog)
     clock: TownClock = field(default_factory=TownClock)
     posts: int = 1000

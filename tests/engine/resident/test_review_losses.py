@@ -19,8 +19,8 @@ from denizen.engine.resident import errands, missed, resident, showing
 from denizen.engine.resident.positions import Positions
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import Tools
 from tests.engine.resident.test_exactly_once import Acted, Scene
 from tests.engine.town import ADA, Town, World, open_town
@@ -234,7 +234,7 @@ async def test_the_past_of_a_direct_talk_that_was_never_read_is_not_answered() -
 
 @pytest.mark.proves("P1")
 async def test_what_comes_while_a_room_is_read_twice_does_not_move_its_position_too_early() -> None:
-    positions = Positions(MemoryStore(), ADA, "discord")
+    positions = Positions(TemporaryStore(), ADA, "discord")
     positions.advance("1", "10")
     positions.hold("1")
     positions.hold("1")

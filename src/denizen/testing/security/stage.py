@@ -32,8 +32,8 @@ from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+from denizen.testing.temporary_store import TemporaryStore
 
 AGENT = AgentName("ada")
 HERE = Place("terminal", "home")
@@ -97,7 +97,7 @@ class Stage:
     """What is open."""
 
     turns: Turns
-    store: MemoryStore
+    store: TemporaryStore
     guard: Guard
     runtime: Runtime
     gate: Gate
@@ -142,7 +142,7 @@ async def open_stage(
     tools: tuple[str, ...] = ("*",),
 ) -> AsyncGenerator[Stage]:
     """An engine of its own in memory. `tools` are those of its one agent."""
-    clock, runtime, store, durable = SystemClock(), Runtime(), MemoryStore(), MemoryDurable(MemoryLog())
+    clock, runtime, store, durable = SystemClock(), Runtime(), TemporaryStore(), MemoryDurable(MemoryLog())
     opinions = [Say(text) for text in guard.observer]
     watcher = ScriptedModel(*opinions, name="bench/observer", otherwise=opinions[-1] if opinions else None)
     observer = Observer(store, clock, Consult(runtime, store, clock))
