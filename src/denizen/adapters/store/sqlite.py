@@ -12,11 +12,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import datetime
+from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.util import LRUCache
 
 from denizen.adapters.store.bits import BitIndex
 from denizen.adapters.store.columns import EscapedText, UtcTime
@@ -26,6 +30,9 @@ from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavai
 
 BUSY_TIMEOUT_MS = 5000
 """How long a write waits for another process that writes."""
+
+COMPILED_STATEMENTS = 1000
+"""How many compiled statements are kept; about twice as many as the store has."""
 
 _PRAGMAS = (
     "synchronous=NORMAL",
@@ -255,7 +262,7 @@ def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
 
 
 def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engine:
-    def connect() -> sqlite3.Connection:
+    def connect() -> DBAPIConnection:
         # For its owner only. Where this fails, SQLite fails next, and says why.
         with suppress(OSError):
             path.touch(mode=0o600)
@@ -269,10 +276,25 @@ def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engin
         except sqlite3.Error:
             connection.close()
             raise
-        return connection
+        return cast("DBAPIConnection", connection)
 
     url = sa.URL.create("sqlite", database=str(path))
-    return sa.create_engine(url, creator=connect, poolclass=sa.NullPool, hide_parameters=True)
+    dialect = _shared_engine().dialect
+    pool = sa.NullPool(connect, dialect=dialect)
+    return sa.Engine(pool, dialect, url, hide_parameters=True, execution_options={"compiled_cache": _compiled})
+
+
+_compiled: LRUCache[Any, Any] = LRUCache(COMPILED_STATEMENTS)
+
+
+@cache
+def _shared_engine() -> sa.Engine:
+    """Its dialect is that of every engine here, so that a process that opens many stores compiles a statement once:
+    SQLAlchemy keeps what it compiled by dialect, and compiling costs more than most statements take.
+    """
+    engine = sa.create_engine("sqlite://", poolclass=sa.NullPool)
+    engine.connect().close()  # the dialect reads the version of SQLite with the first connection
+    return engine
 
 
 def _copy(source: Path, target: Path) -> None:
