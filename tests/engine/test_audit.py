@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import closing
 
 import anyio
 import pytest
@@ -156,23 +157,25 @@ async def test_what_is_posted_is_in_the_log_once() -> None:
     assert entry.event.details["message"] == sent
 
 
-class Forgery(TemporaryStore):
-    """A store whose rows somebody can get at."""
-
-    @property
-    def rows(self) -> dict[int, AuditEntry]:
-        return self._tables.audit
+def forge(store: TemporaryStore, statement: str) -> None:
+    """Somebody who has the file changes the rows of the log."""
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute(statement)
 
 
 async def test_a_log_that_was_changed_afterwards_is_found_out() -> None:
-    store = Forgery()
+    store = TemporaryStore()
     async with open_house(script(), store=store) as house:
         await house.say("buy milk")
-    whole, kept = await verify_log(store), dict(store.rows)
+    whole, entries = await verify_log(store), await log_of(store)
     assert (whole.fault, whole.head.number) == ("", 2)
-    assert (await verify_log(store, noted=kept[1].digest)).fault == ""
-    store.rows[1] = replace(kept[1], event=replace(kept[1].event, actor="somebody else"))
+    assert (await verify_log(store, noted=entries[0].digest)).fault == ""
+    actor = entries[0].event.actor
+    forge(store, "UPDATE audit SET actor = 'somebody else' WHERE number = 1")
     assert "Entry 1 was changed" in (await verify_log(store)).fault
-    store.rows[1] = kept[1]
-    del store.rows[2]
+    forge(store, f"UPDATE audit SET actor = '{actor}' WHERE number = 1")
+    forge(store, "DELETE FROM audit WHERE number = 2")
+    assert "The end is missing" in (await verify_log(store)).fault
+    forge(store, f"UPDATE audit_head SET number = 1, digest = '{entries[0].digest}'")
+    assert (await verify_log(store)).fault == ""
     assert "noted" in (await verify_log(store, noted=whole.head.digest)).fault

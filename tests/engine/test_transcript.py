@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -336,13 +336,12 @@ async def test_a_question_of_somebody_who_is_not_archived_is_read_all_the_same()
     assert said(request) == ["Bob: it rains", "Ana: hello there"]
 
 
-def mirrored(world: World) -> Callable[[object], None]:
+def mirrored(world: World) -> Callable[[object], Awaitable[None]]:
     """What was written while nobody was connected is in the archive already."""
 
-    def prepare(_: object) -> None:
-        tables = world.store._tables
-        for written in world.platform.posts.values():
-            tables.posts[written.post.platform, written.post.id] = written.post
+    async def prepare(_: object) -> None:
+        async with world.store.work() as work:
+            await work.archive.put([written.post for written in world.platform.posts.values()])
 
     return prepare
 

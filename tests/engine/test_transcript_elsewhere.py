@@ -120,7 +120,7 @@ async def test_after_a_long_absence_only_what_fits_the_budget_is_read() -> None:
     async with open_town(world, model(), agents={ADA: participant()}, prepare=mirrored(world)) as town:
         before = await ask(town)
         chatter(world, 400, words="much was said meanwhile")
-        mirrored(world)(None)
+        await mirrored(world)(None)
         after = await ask(town)
         again = await ask(town)
     assert not set(blocks(before)) & set(blocks(after))

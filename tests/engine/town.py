@@ -106,18 +106,29 @@ class Town:
     async def settled(self) -> None:
         """Until everything was heard, every turn has ended and everything owed was sent."""
         with anyio.fail_after(10):
-            while True:
-                await self.world.platform.settled()
-                async with self.store.work(write=False) as work:
-                    is_open = await work.turns.list_turns(status=TurnStatus.OPEN)
-                    due = [
-                        d for account in self.accounts.values()
-                        for d in await work.outbox.list_due(account.agent, account.platform)
-                    ]  # fmt: skip
-                is_behind = any(resident.is_behind for resident in self.residents.values())
-                if not is_open and not due and not is_behind and not any(a.is_busy for a in self.accounts.values()):
-                    return
+            quiet = 0
+            # While the store is read work moves on, from a message to a turn to a delivery, and a look at one after the
+            # other may miss it. A second look finds it, since it is further on by then.
+            while quiet < 2:
+                quiet = quiet + 1 if await self._is_quiet() else 0
                 await anyio.sleep(0.001)
+
+    async def _is_quiet(self) -> bool:
+        await self.world.platform.settled()
+        if self._is_behind:
+            return False
+        async with self.store.work(write=False) as work:
+            is_open = await work.turns.list_turns(status=TurnStatus.OPEN)
+            due = [
+                each
+                for account in self.accounts.values()
+                for each in await work.outbox.list_due(account.agent, account.platform)
+            ]
+        return not (is_open or due or self._is_behind or any(account.is_busy for account in self.accounts.values()))
+
+    @property
+    def _is_behind(self) -> bool:
+        return any(resident.is_behind for resident in self.residents.values())
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """What follows the end of a turn, such as a reaction, takes a few steps more."""
@@ -158,7 +169,7 @@ async def open_town(
     learning: LearningPolicy | None = None,
     connect: bool = True,
     accounts: Mapping[AgentName, MemoryChannel] | None = None,
-    prepare: Callable[[Mapping[AgentName, MemoryChannel]], None] = lambda _: None,
+    prepare: Callable[[Mapping[AgentName, MemoryChannel]], Awaitable[None]] | None = None,
 ) -> AsyncGenerator[Town]:
     """Give the world of an earlier town to see a restart; it is left as a killed process leaves it."""
     world = world or World()
@@ -195,7 +206,8 @@ async def open_town(
     exchanges = Exchanges(world.store)
     accounts = accounts or {name: MemoryChannel(world.platform, name) for name in agents}
     world.platform.accounts[:] = list(accounts.values())
-    prepare(accounts)
+    if prepare is not None:
+        await prepare(accounts)
     residents = {
         name: Resident(Desk(channel, runtime, world.store, clock, turns, outbox, exchanges), household)
         for name, channel in accounts.items()

@@ -1,7 +1,6 @@
 """The store: domain records in and out, in short units of work.
 
-Implemented by `adapters/store` (SQLite, Postgres) and `denizen.testing.temporary_store`; all three pass the contract suite
-in `denizen.testing.store_contract`. A unit of work commits when its block ends without an error, is shielded against
+Implemented by `adapters/store` (SQLite, Postgres); both pass the contract suite of the tests. A unit of work commits when its block ends without an error, is shielded against
 cancellation, and must not wait for a model, a tool or a platform.
 
 Every `add_` and `put_` with a derived id may be repeated with the same record: a resumed turn writes again what it

@@ -27,12 +27,12 @@ _open: set[TemporaryStore] = set()
 
 
 class TemporaryStore:
-    """`denizen.ports.store.Store`. Empty at first; a second instance shares nothing with it."""
+    """`denizen.ports.store.Store`. Empty at first; a second instance shares nothing with it. The file is at `path`."""
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
         self._store: Store | None = None
-        self._path = Path()
+        self.path = _folder() / f"{next(_numbers)}.db"
         self._closed = False
 
     def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
@@ -49,14 +49,13 @@ class TemporaryStore:
         if store is not None:
             await store.aclose()
             _open.discard(self)
-            _delete(self._path)
+            _delete(self.path)
 
     @asynccontextmanager
     async def _first_work(self, *, write: bool) -> AsyncGenerator[Work]:
         async with self._lock:  # tasks of a test may begin side by side
             if self._store is None:
-                self._path = _folder() / f"{next(_numbers)}.db"
-                self._store = await _open_copy(self._path)
+                self._store = await _open_copy(self.path)
                 _open.add(self)
         async with self._store.work(write=write) as work:
             yield work

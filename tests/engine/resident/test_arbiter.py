@@ -81,6 +81,7 @@ async def test_a_question_that_is_deleted_while_an_agent_waits_is_not_answered_b
         asked = world.platform.say(world.general, "ana", "@ben @ada go")
         await gate.reached.wait()
         world.platform.delete(asked.id)
+        await world.platform.settled()
         gate.open.set()
         await town.settled()
     assert in_room(world) == []

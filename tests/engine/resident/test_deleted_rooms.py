@@ -36,7 +36,7 @@ async def test_what_was_said_in_rooms_that_were_deleted_meanwhile_is_deleted_in_
     for room in (old, within, forum, thread):
         world.platform.remove_room(room, tell=False)
 
-    def busy(accounts: Mapping[AgentName, MemoryChannel]) -> None:
+    async def busy(accounts: Mapping[AgentName, MemoryChannel]) -> None:
         accounts[ADA].fail("find_deleted", Unavailable("busy", retry_after_s=0.01), times=2)
 
     async with open_town(world, prepare=busy) as town:
