@@ -70,6 +70,7 @@ def test_the_sums_of_any_division_come_to_the_same_total(
         total = sum((Used(usage=each.usage) for each in given_sides), total)
         assert sum(parts.values(), Used()) == total
         assert sum(hours.values(), Used()) == total
+        await store.aclose()
 
     anyio.run(check)
 

@@ -70,12 +70,12 @@ async def call(
     return await client.post(f"/api/sync/webhook/{source}", headers=raw, content=payload)
 
 
-async def ended(desk: Desk) -> list[dict[str, Any]]:
-    """All runs, once none runs any more."""
+async def ended(desk: Desk, count: int = 1) -> list[dict[str, Any]]:
+    """All runs, once there are that many and none runs any more."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             _, runs = await desk.admin.ask("GET", "/api/sync")
-            if runs and all(run["ended_at"] for run in runs):
+            if len(runs) >= count and all(run["ended_at"] for run in runs):
                 return runs
             await give_way()
 
@@ -89,9 +89,9 @@ async def test_a_push_that_github_signed_or_a_token_has_just_that_source_read(tm
         await ended(desk)
         answer = await call(client, "notes", {"Authorization": f"Bearer {SECRETS['notes']}"}, b"")
         assert answer.status_code == 202
-        assert [run["sources"] for run in await ended(desk)] == [["notes"], ["notes"]]
+        assert [run["sources"] for run in await ended(desk, 2)] == [["notes"], ["notes"]]
         assert (await call(client, "notes", signed(PUSH) | {"X-GitHub-Event": "ping"})).json() == {"status": "pong"}
-        assert len(await ended(desk)) == 2
+        assert len(await ended(desk, 2)) == 2
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ async def test_several_triggers_while_one_runs_or_waits_are_one_more_run(tmp_pat
         more = {(await call(client, "notes", signed(PUSH))).json()["run"] for _ in range(5)}
         assert len(more) == 1 and first not in more
         slow.goes_on.set()
-        runs = await ended(desk)
+        runs = await ended(desk, 2)
         assert {run["id"] for run in runs} == {first, *more}
         assert slow.looked == 2
         await call(client, "notes", signed(PUSH))
-        assert len(await ended(desk)) == 3
+        assert len(await ended(desk, 3)) == 3
 
 
 async def test_triggers_at_the_same_moment_are_one_run_and_then_one_more(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ async def test_triggers_at_the_same_moment_are_one_run_and_then_one_more(tmp_pat
                     group.start_soon(trigger)
         assert len(found) <= 2
         slow.goes_on.set()
-        assert {run["id"] for run in await ended(desk)} == found
+        assert {run["id"] for run in await ended(desk, len(found))} == found
 
 
 async def read_events(url: str, run: str, slow: Slow) -> list[tuple[str, Any]]:

@@ -1,7 +1,7 @@
 """The store: domain records in and out, in short units of work.
 
-Implemented by `adapters/store` (SQLite, Postgres); both pass the contract suite of the tests. A unit of work commits when its block ends without an error, is shielded against
-cancellation, and must not wait for a model, a tool or a platform.
+Implemented by `adapters/store` (SQLite, Postgres); both pass one contract suite. A unit of work commits when its block
+ends without an error, is shielded against cancellation, and must not wait for a model, a tool or a platform.
 
 Every `add_` and `put_` with a derived id may be repeated with the same record: a resumed turn writes again what it
 wrote before.
