@@ -15,7 +15,7 @@ from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.engine.knowledge.gaps import MAX_GAPS
 from denizen.testing.model_server import Answer, Call
-from denizen.testing.store_contract_answers import gap_of
+from denizen.testing.store_contract_answers import make_gap
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider
@@ -127,7 +127,7 @@ def test_a_list_that_is_too_long_says_that_there_is_more(home: Home) -> None:
         store = await open_store(home.store_url, clock=SystemClock())
         async with store.work() as work:
             for number in range(MAX_GAPS + 1):
-                await work.gaps.add(gap_of(f"gap_{number}", hours=24))
+                await work.gaps.add(make_gap(f"gap_{number}", hours=24))
         await store.aclose()
 
     anyio.run(ask_often)

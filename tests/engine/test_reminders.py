@@ -33,7 +33,7 @@ from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset
 from denizen.skills.reminders import skill
-from denizen.testing.memory_channel import MemoryChannel, Sent
+from denizen.testing.memory_channel import MemoryChannel, SentMessage
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from tests.engine.town import ADA, World
 from tests.skill_services import Surroundings
@@ -71,7 +71,7 @@ class Desk:
         assert not result.is_error, result.text
         return result.text.rpartition("Id: ")[2]
 
-    async def say(self, *, after: timedelta = timedelta()) -> Sequence[Sent]:
+    async def say(self, *, after: timedelta = timedelta()) -> Sequence[SentMessage]:
         """What the account has sent, once everything that is due by then was said."""
         self.world.clock.at += after
         await self.reminders.say_due()

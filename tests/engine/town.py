@@ -35,7 +35,7 @@ from denizen.engine.resident.resident import Household, Resident
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
 from denizen.engine.turn import Turns
-from denizen.testing.memory_channel import MemoryChannel, Sent
+from denizen.testing.memory_channel import MemoryChannel, SentMessage
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from denizen.testing.memory_platform import START, MemoryPlatform
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
@@ -141,7 +141,7 @@ class Town:
         await self.settled()
         return [sent.content.text for sent in self.accounts[agent].sent if sent.id in self.world.platform.posts]
 
-    async def sent(self) -> list[Sent]:
+    async def sent(self) -> list[SentMessage]:
         await self.settled()
         return self.ada.sent
 

@@ -33,7 +33,7 @@ from denizen.domain.message import Part, TextPart
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.ports.channel import Arrival, Listener, Names, Reacted
-from denizen.testing.memory_platform import MemoryPlatform, Person, Written, page_of
+from denizen.testing.memory_platform import MemoryPlatform, Person, PlatformPost, select_page
 
 MAX_CHARS = 2000
 MAX_PAGE = 100
@@ -46,7 +46,7 @@ _Event = Callable[[Listener], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Sent:
+class SentMessage:
     """A message that the account posted, with the content that it has now. `ticket` is set when it answered one."""
 
     id: str
@@ -74,7 +74,7 @@ class MemoryChannel:
         self._agent = agent
         self._user_id = user_id or f"bot-{agent}"
         self._name = name or agent
-        self.sent: list[Sent] = []
+        self.sent: list[SentMessage] = []
         self.typed: list[Place] = []
         self.typing_in: list[Place] = []
         self.asked: list[Operation] = []
@@ -116,7 +116,7 @@ class MemoryChannel:
     async def wait(self) -> None:
         await self._idle.wait()
 
-    def hear_post(self, written: Written, *, is_edit: bool = False) -> None:
+    def hear_post(self, written: PlatformPost, *, is_edit: bool = False) -> None:
         if self._platform.may_read(written.post.room, self._user_id):
             arrival = self._arrival(written, is_edit=is_edit)
             self._tell(lambda listener: listener.on_message(arrival))
@@ -167,7 +167,7 @@ class MemoryChannel:
             replied = reply_to if reply_to in self._platform.posts and not answered else ""
             post = self._platform.say(room, self._user_id, content.text, reply_to=replied)
             self._nonces[room.id, nonce] = post.id
-            self.sent.append(Sent(post.id, place, content, nonce, replied, answered))
+            self.sent.append(SentMessage(post.id, place, content, nonce, replied, answered))
         return post.id
 
     async def edit(self, place: Place, message_id: str, content: Content) -> None:
@@ -210,12 +210,12 @@ class MemoryChannel:
     async def list_posts(self, room_id: str, *, before: str = "", after: str = "", limit: int = 100) -> Sequence[Post]:
         async with self._asking("list_posts"):
             self._enter_room(room_id)
-            return page_of(self._platform.list_posts(room_id), before, after, min(limit, MAX_PAGE))
+            return select_page(self._platform.list_posts(room_id), before, after, min(limit, MAX_PAGE))
 
     async def list_arrivals(self, room: Room, *, after: str, limit: int = 100) -> Sequence[Arrival]:
         async with self._asking("list_arrivals"):
             self._enter_room(room.id)
-            posts = page_of(self._platform.list_posts(room.id), "", after or "0", min(limit, MAX_PAGE))
+            posts = select_page(self._platform.list_posts(room.id), "", after or "0", min(limit, MAX_PAGE))
         return [self._arrival(self._platform.posts[post.id]) for post in posts]
 
     async def find_deleted(self, rooms: Sequence[Room]) -> frozenset[str]:
@@ -307,7 +307,7 @@ class MemoryChannel:
             raise NotAllowed("The account may not see this room.", code="missing_access")
         return room
 
-    def _find(self, place: Place, message_id: str) -> Written:
+    def _find(self, place: Place, message_id: str) -> PlatformPost:
         room, written = self._enter(place), self._platform.posts.get(message_id)
         if written is None or written.post.room != room.id:
             raise NotFound("The message is gone.", code="message_not_found")
@@ -321,7 +321,7 @@ class MemoryChannel:
         rooms = self._platform.rooms
         return [self._platform.get_room(key) for key in rooms if self._platform.may_read(key, self._user_id)]
 
-    def _arrival(self, written: Written, *, is_edit: bool = False) -> Arrival:
+    def _arrival(self, written: PlatformPost, *, is_edit: bool = False) -> Arrival:
         post, platform = written.post, self._platform
         author = platform.people[post.author.id]
         answered = platform.posts.get(post.reply_to)

@@ -43,7 +43,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PlatformPost:
     """A post with what only the platform knows of it: whom it pings, and what is read from its attachments."""
 
     post: Post
@@ -55,7 +55,7 @@ class Written:
 class Account(Protocol):
     """An account as the platform knows it; all but `wait` return at once. One that is not connected hears nothing."""
 
-    def hear_post(self, written: Written, *, is_edit: bool = False) -> None: ...
+    def hear_post(self, written: PlatformPost, *, is_edit: bool = False) -> None: ...
 
     def hear_delete(self, room: Room, post_ids: Sequence[str]) -> None: ...
 
@@ -81,7 +81,7 @@ class MemoryPlatform:
         self.people: dict[str, Person] = {}
         self.roles: dict[str, str] = {}
         self.rooms: dict[str, Room] = {}
-        self.posts: dict[str, Written] = {}
+        self.posts: dict[str, PlatformPost] = {}
         self.reactions: dict[str, list[tuple[str, str]]] = {}
         self.accounts: list[Account] = []
         self.subjects: dict[str, Subject] = {}
@@ -170,7 +170,7 @@ class MemoryPlatform:
             reply_to=reply_to,
             attachments=tuple(attachments),
         )
-        self.posts[post.id] = Written(
+        self.posts[post.id] = PlatformPost(
             post, _mentioned(text, self._names()), _mentioned(text, _reversed(self.roles)), parts
         )
         return post
@@ -266,7 +266,7 @@ class MemoryPlatform:
         return self._now
 
 
-def page_of(posts: Iterable[Post], before: str, after: str, limit: int) -> list[Post]:
+def select_page(posts: Iterable[Post], before: str, after: str, limit: int) -> list[Post]:
     """Of posts in order: the newest `limit` before `before`, or with `after` the oldest `limit` after it."""
     chosen = [
         post for post in posts if (not before or is_newer(before, post.id)) and (not after or is_newer(post.id, after))

@@ -18,11 +18,11 @@ from denizen.testing.store_contract_documents import DocumentContract
 from denizen.testing.store_contract_forgetting import ForgettingContract
 from denizen.testing.store_contract_memories import MemoriesContract
 from denizen.testing.store_contract_outbox import OutboxContract
-from denizen.testing.store_contract_post_meanings import PostMeaningContract
+from denizen.testing.store_contract_post_meanings import PostEmbeddingContract
 from denizen.testing.store_contract_post_search import PostSearchContract
 from denizen.testing.store_contract_posts import PostContract
 from denizen.testing.store_contract_proposals import ProposalContract
-from denizen.testing.store_contract_reception import ReceptionContract
+from denizen.testing.store_contract_reception import InboxContract
 from denizen.testing.store_contract_reminders import ReminderContract
 from denizen.testing.store_contract_rooms import RoomContract
 from denizen.testing.store_contract_settings import SettingsContract
@@ -30,7 +30,7 @@ from denizen.testing.store_contract_sources import SourceContract
 from denizen.testing.store_contract_spending import SpendingContract
 from denizen.testing.store_contract_statistics import StatisticsContract
 from denizen.testing.store_contract_summaries import SummaryContract
-from denizen.testing.store_contract_talk import TalkContract
+from denizen.testing.store_contract_talk import ConversationContract
 from denizen.testing.store_contract_texts import TextContract
 from denizen.testing.store_contract_traces import TraceContract
 from denizen.testing.store_contract_transcripts import TranscriptContract
@@ -41,7 +41,7 @@ __all__ = ["StoreContract"]
 
 
 class StoreContract(
-    TalkContract,
+    ConversationContract,
     TextContract,
     TurnContract,
     SummaryContract,
@@ -52,9 +52,9 @@ class StoreContract(
     RoomContract,
     PostContract,
     PostSearchContract,
-    PostMeaningContract,
+    PostEmbeddingContract,
     ForgettingContract,
-    ReceptionContract,
+    InboxContract,
     OutboxContract,
     SpendingContract,
     ApprovalContract,

@@ -12,14 +12,14 @@ from denizen.domain.errors import NotFound
 from denizen.domain.gap import Gap, GapKind
 from denizen.domain.ids import TurnId
 from denizen.ports.store import Store
-from denizen.testing.store_records import AGENT, at, open_talk, turn_of
+from denizen.testing.store_records import AGENT, at, make_turn, open_conversation
 
 ANA, BOB = "platform_user:discord:1", "platform_user:discord:2"
 PROVED = Citation(Ref("docs/\x00 a.md", 3, 9), "guide", "c0ffee", "https://example.org/a\ud800")
 DOUBTED = Citation(Ref("docs/b.md"), doubt=Doubt.NOT_READ)
 
 
-def gap_of(key: str, *, hours: float = 0, asker: str = ANA) -> Gap:
+def make_gap(key: str, *, hours: float = 0, asker: str = ANA) -> Gap:
     return Gap(
         id=key, agent=AGENT, question=f"what is {key}? \x00", asker=asker, place=Place("discord", "1", "2"),
         is_private=key == "private", kind=GapKind.UNKNOWN, turn_id=TurnId("t"), created_at=at(hours),
@@ -29,8 +29,8 @@ def gap_of(key: str, *, hours: float = 0, asker: str = ANA) -> Gap:
 @pytest.mark.anyio
 class AnswerContract:
     async def test_what_a_turn_cites_comes_back_in_order_and_is_told_once(self, store: Store) -> None:
-        _, session = await open_talk(store)
-        turn = turn_of(session, "t1")
+        _, session = await open_conversation(store)
+        turn = make_turn(session, "t1")
         async with store.work() as work:
             await work.turns.open(turn)
             await work.citations.add(turn.id, [PROVED, DOUBTED])
@@ -46,7 +46,7 @@ class AnswerContract:
                 await work.citations.add(TurnId("none"), [PROVED])
 
     async def test_gaps_come_back_newest_first_until_they_are_closed(self, store: Store) -> None:
-        old, new, private = gap_of("old", hours=-9), gap_of("new"), gap_of("private", hours=-1)
+        old, new, private = make_gap("old", hours=-9), make_gap("new"), make_gap("private", hours=-1)
         async with store.work() as work:
             assert [await work.gaps.add(each) for each in (new, old, private, replace(old, asker=BOB))] == [
                 True, True, True, False,
@@ -63,7 +63,7 @@ class AnswerContract:
 
     async def test_who_is_forgotten_leaves_no_question_behind(self, store: Store) -> None:
         async with store.work() as work:
-            for each in (gap_of("a"), gap_of("b", asker=BOB), gap_of("c")):
+            for each in (make_gap("a"), make_gap("b", asker=BOB), make_gap("c")):
                 await work.gaps.add(each)
             assert await work.gaps.forget_asker(ANA) == 2
             assert await work.gaps.forget_asker(ANA) == 0

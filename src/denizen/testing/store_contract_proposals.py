@@ -15,7 +15,7 @@ ANA, BOB = "platform_user:discord:1", "platform_user:discord:2"
 OPEN, ACCEPTED = ProposalStatus.OPEN, ProposalStatus.ACCEPTED
 
 
-def proposal_of(key: str, *, hours: float = 0, author: str = ANA, asker: str = BOB, thread: str = "2") -> Proposal:
+def make_proposal(key: str, *, hours: float = 0, author: str = ANA, asker: str = BOB, thread: str = "2") -> Proposal:
     return Proposal(
         id=key, place=Place("discord", "1", thread), post=f"p{key}", answer="Ten \x00 euros.", author=author,
         author_name="Ana\ud800", proposer=BOB, link="https://example.org/1", said_at=at(hours), created_at=at(hours),
@@ -23,7 +23,7 @@ def proposal_of(key: str, *, hours: float = 0, author: str = ANA, asker: str = B
     )  # fmt: skip
 
 
-def accepted(proposal: Proposal) -> Proposal:
+def accept_proposal(proposal: Proposal) -> Proposal:
     return replace(
         proposal, status=ACCEPTED, decided_by="local:operator", decided_at=at(3), text="Twelve.", file="a.md"
     )  # fmt: skip
@@ -32,7 +32,7 @@ def accepted(proposal: Proposal) -> Proposal:
 @pytest.mark.anyio
 class ProposalContract:
     async def test_a_proposal_is_kept_once_and_listed_by_its_status_the_newest_first(self, store: Store) -> None:
-        old, new = proposal_of("a", hours=-2), proposal_of("b")
+        old, new = make_proposal("a", hours=-2), make_proposal("b")
         async with store.work() as work:
             assert [await work.proposals.add(each) for each in (new, old, replace(old, answer="Else."))] == [
                 True, True, False,
@@ -48,7 +48,7 @@ class ProposalContract:
             assert await work.proposals.list_proposals(ACCEPTED) == []
 
     async def test_a_proposal_is_decided_about_once_and_only_as_it_is_kept(self, store: Store) -> None:
-        proposal = proposal_of("a")
+        proposal = make_proposal("a")
         async with store.work() as work:
             await work.proposals.add(proposal)
             for seen in (
@@ -58,51 +58,51 @@ class ProposalContract:
                 {"author": BOB},
                 {"author_name": ""},
             ):
-                assert not await work.proposals.decide(replace(accepted(proposal), **seen))
-            assert await work.proposals.decide(accepted(proposal))
+                assert not await work.proposals.decide(replace(accept_proposal(proposal), **seen))
+            assert await work.proposals.decide(accept_proposal(proposal))
             assert not await work.proposals.decide(replace(proposal, status=ProposalStatus.REJECTED))
-            assert not await work.proposals.decide(proposal_of("none"))
-            assert await work.proposals.find("a") == accepted(proposal)
+            assert not await work.proposals.decide(make_proposal("none"))
+            assert await work.proposals.find("a") == accept_proposal(proposal)
             await work.proposals.set_file("a", "b.md", is_filed=True)
             assert await work.proposals.list_proposals(ACCEPTED) == [
-                replace(accepted(proposal), file="b.md", is_filed=True)
+                replace(accept_proposal(proposal), file="b.md", is_filed=True)
             ]
 
     async def test_a_file_belongs_to_an_accepted_proposal_only(self, store: Store) -> None:
         async with store.work() as work:
-            await work.proposals.add(proposal_of("a"))
+            await work.proposals.add(make_proposal("a"))
             await work.proposals.set_file("a", "b.md", is_filed=True)
-            assert await work.proposals.find("a") == proposal_of("a")
+            assert await work.proposals.find("a") == make_proposal("a")
 
     async def test_of_a_withdrawn_proposal_nothing_is_left_that_anybody_wrote(self, store: Store) -> None:
-        proposal = proposal_of("a")
+        proposal = make_proposal("a")
         async with store.work() as work:
             await work.proposals.add(proposal)
-            await work.proposals.decide(accepted(proposal))
+            await work.proposals.decide(accept_proposal(proposal))
             assert await work.proposals.withdraw("a")
             assert not await work.proposals.withdraw("a")
             assert not await work.proposals.withdraw("none")
-            assert await work.proposals.find("a") == accepted(proposal).withdrawn()
+            assert await work.proposals.find("a") == accept_proposal(proposal).withdrawn()
             assert not await work.proposals.add(proposal)
 
     async def test_who_is_forgotten_leaves_neither_answers_nor_questions_behind(self, store: Store) -> None:
         async with store.work() as work:
-            for each in (proposal_of("a"), proposal_of("b", author=BOB, asker=ANA), proposal_of("c", asker="")):
+            for each in (make_proposal("a"), make_proposal("b", author=BOB, asker=ANA), make_proposal("c", asker="")):
                 await work.proposals.add(each)
-            asked = proposal_of("b", author=BOB, asker=ANA)
-            await work.proposals.decide(accepted(asked))
+            asked = make_proposal("b", author=BOB, asker=ANA)
+            await work.proposals.decide(accept_proposal(asked))
             assert await work.proposals.forget_author(ANA) == 2
             assert await work.proposals.forget_asker(ANA) == 1
             assert await work.proposals.forget_asker("") == 0
             assert await work.proposals.find("b") == replace(
-                accepted(asked), question="", asker="", gap_id="", file="", is_filed=False
+                accept_proposal(asked), question="", asker="", gap_id="", file="", is_filed=False
             )
             assert await work.proposals.remove(["b", "none"]) == 1
             assert await work.proposals.remove([]) == 0
 
     async def test_a_room_that_is_forgotten_takes_what_was_said_in_its_threads_along(self, store: Store) -> None:
         async with store.work() as work:
-            for each in (proposal_of("a"), proposal_of("b", thread=""), proposal_of("c", thread="3")):
+            for each in (make_proposal("a"), make_proposal("b", thread=""), make_proposal("c", thread="3")):
                 await work.proposals.add(each)
             assert await work.proposals.forget_room("discord", "3") == 1
             assert await work.proposals.forget_room("discord", "") == 0

@@ -13,28 +13,28 @@ from denizen.ports.store import Store
 from denizen.testing.store_contract_texts import ODD
 from denizen.testing.store_records import AGENT, NOON, PLATFORM, at
 
-OTHER = AgentName("scribe")
+SCRIBE = AgentName("scribe")
 
 
-def claim_of(post: str, turn: str | None = "t1", refusal: str = "", agent: AgentName = AGENT) -> Claim:
+def make_claim(post: str, turn: str | None = "t1", refusal: str = "", agent: AgentName = AGENT) -> Claim:
     return Claim(agent, PLATFORM, post, None if turn is None else TurnId(turn), refusal)
 
 
 @pytest.mark.anyio
-class ReceptionContract:
+class InboxContract:
     async def test_a_message_is_claimed_once_for_an_agent(self, store: Store) -> None:
-        refused = claim_of("2", None, "rate")
+        refused = make_claim("2", None, "rate")
         async with store.work() as work:
-            assert await work.reception.claim([claim_of("1"), refused], now=NOON) == [claim_of("1"), refused]
+            assert await work.reception.claim([make_claim("1"), refused], now=NOON) == [make_claim("1"), refused]
         async with store.work() as work:
-            late, others, fresh = claim_of("1", "t2"), claim_of("1", "t3", agent=OTHER), claim_of("3", "t2")
+            late, others, fresh = make_claim("1", "t2"), make_claim("1", "t3", agent=SCRIBE), make_claim("3", "t2")
             assert await work.reception.claim([late, others, fresh, fresh], now=at(1)) == [others, fresh]
-            assert await work.reception.claim([claim_of("2")], now=at(1)) == []
+            assert await work.reception.claim([make_claim("2")], now=at(1)) == []
             assert await work.reception.claim([], now=at(1)) == []
         async with store.work(write=False) as work:
             found = await work.reception.find_claims(AGENT, PLATFORM, {"1", "2", "3", "4"})
-            assert found == {"1": claim_of("1"), "2": refused, "3": fresh}
-            assert await work.reception.find_claims(OTHER, PLATFORM, ["1", "2"]) == {"1": others}
+            assert found == {"1": make_claim("1"), "2": refused, "3": fresh}
+            assert await work.reception.find_claims(SCRIBE, PLATFORM, ["1", "2"]) == {"1": others}
             assert await work.reception.find_claims(AGENT, "other", ["1"]) == {}
             assert await work.reception.find_claims(AGENT, PLATFORM, []) == {}
 
@@ -44,7 +44,7 @@ class ReceptionContract:
 
         async def claim(turn: str, order: Sequence[str]) -> None:
             async with store.work() as work:
-                mine = await work.reception.claim([claim_of(post, turn) for post in order], now=NOON)
+                mine = await work.reception.claim([make_claim(post, turn) for post in order], now=NOON)
             taken.extend(mine)
 
         with anyio.fail_after(60):
@@ -59,10 +59,10 @@ class ReceptionContract:
     async def test_a_claim_of_a_unit_that_fails_is_free_again(self, store: Store) -> None:
         with pytest.raises(ZeroDivisionError):  # noqa: PT012 - the claim is to be undone
             async with store.work() as work:
-                await work.reception.claim([claim_of("1")], now=NOON)
+                await work.reception.claim([make_claim("1")], now=NOON)
                 raise ZeroDivisionError
         async with store.work() as work:
-            assert await work.reception.claim([claim_of("1", "t2")], now=NOON) == [claim_of("1", "t2")]
+            assert await work.reception.claim([make_claim("1", "t2")], now=NOON) == [make_claim("1", "t2")]
 
     async def test_ids_with_odd_characters_come_back(self, store: Store) -> None:
         odd = Claim(AgentName(ODD), ODD, ODD, TurnId("t1"), "rate")
@@ -82,30 +82,30 @@ class ReceptionContract:
             await work.reception.put_positions(AGENT, PLATFORM, {})
             await work.reception.put_positions(AGENT, PLATFORM, {"10": "100", "30": "1"})
             await work.reception.put_positions(AGENT, PLATFORM, {"10": "98", "20": "6", "30": ""})
-            await work.reception.put_positions(OTHER, PLATFORM, {"10": "7"})
+            await work.reception.put_positions(SCRIBE, PLATFORM, {"10": "7"})
             await work.reception.put_positions(AGENT, "other", {"10": "8"})
         async with store.work(write=False) as work:
             assert await work.reception.list_positions(AGENT, PLATFORM) == {"10": "100", "20": "6", "30": "1"}
-            assert await work.reception.list_positions(OTHER, PLATFORM) == {"10": "7"}
+            assert await work.reception.list_positions(SCRIBE, PLATFORM) == {"10": "7"}
 
     async def test_a_thread_is_followed_until_it_is_not(self, store: Store) -> None:
         async with store.work() as work:
             for thread in ("1", "2", "1"):
                 await work.reception.follow(AGENT, PLATFORM, thread, now=NOON)
-            await work.reception.follow(OTHER, PLATFORM, "3", now=NOON)
+            await work.reception.follow(SCRIBE, PLATFORM, "3", now=NOON)
             await work.reception.follow(AGENT, "other", "4", now=NOON)
             await work.reception.unfollow(AGENT, PLATFORM, "2")
             await work.reception.unfollow(AGENT, PLATFORM, "3")
         async with store.work(write=False) as work:
             assert await work.reception.list_followed(AGENT, PLATFORM) == {"1"}
-            assert await work.reception.list_followed(OTHER, PLATFORM) == {"3"}
+            assert await work.reception.list_followed(SCRIBE, PLATFORM) == {"3"}
 
     async def test_users_and_roles_are_allowed_for_one_agent(self, store: Store) -> None:
         async with store.work() as work:
             for kind, key in ((AllowedKind.USER, "1"), (AllowedKind.USER, "2"), (AllowedKind.ROLE, "1")):
                 await work.reception.allow(AGENT, PLATFORM, kind, key, by="9", now=NOON)
             await work.reception.allow(AGENT, PLATFORM, AllowedKind.USER, "1", by="8", now=at(1))
-            await work.reception.allow(OTHER, PLATFORM, AllowedKind.USER, "5", by="9", now=NOON)
+            await work.reception.allow(SCRIBE, PLATFORM, AllowedKind.USER, "5", by="9", now=NOON)
             assert await work.reception.disallow(AGENT, PLATFORM, AllowedKind.USER, "2")
             assert not await work.reception.disallow(AGENT, PLATFORM, AllowedKind.USER, "2")
             assert not await work.reception.disallow(AGENT, PLATFORM, AllowedKind.USER, "5")
@@ -159,7 +159,7 @@ class ReceptionContract:
     async def test_a_unit_that_only_reads_refuses_to_decide(self, store: Store) -> None:
         async with store.work(write=False) as work:
             with pytest.raises(RuntimeError):
-                await work.reception.claim([claim_of("1")], now=NOON)
+                await work.reception.claim([make_claim("1")], now=NOON)
             with pytest.raises(RuntimeError):
                 await work.archive.put([])
             with pytest.raises(RuntimeError):

@@ -10,7 +10,7 @@ from denizen.domain.room import Room, RoomKind
 from denizen.ports.archive import Backfill, OptOutKind
 from denizen.ports.store import Store
 from denizen.testing.store_contract_texts import ODD
-from denizen.testing.store_records import NOON, PLATFORM, at, room_of
+from denizen.testing.store_records import NOON, PLATFORM, at, make_room
 
 
 @pytest.mark.anyio
@@ -33,13 +33,18 @@ class RoomContract:
     ) -> None:
         async with store.work() as work:
             for latest in ("99", "100", "", "98"):
-                await work.archive.put_room(replace(room_of("10"), name=f"at {latest}", latest_post=latest))
+                await work.archive.put_room(replace(make_room("10"), name=f"at {latest}", latest_post=latest))
         async with store.work(write=False) as work:
             found = await work.archive.find_room(PLATFORM, "10")
-        assert found == replace(room_of("10"), name="at 98", latest_post="100")
+        assert found == replace(make_room("10"), name="at 98", latest_post="100")
 
     async def test_rooms_are_listed_of_one_platform_and_guild(self, store: Store) -> None:
-        rooms = [room_of("100"), room_of("20", guild="g2"), room_of("9"), replace(room_of("5"), platform="other")]
+        rooms = [
+            make_room("100"),
+            make_room("20", guild="g2"),
+            make_room("9"),
+            replace(make_room("5"), platform="other"),
+        ]
         async with store.work() as work:
             for room in rooms:
                 await work.archive.put_room(room)

@@ -21,7 +21,7 @@ TALKS = Source(
     updated_at=at(0),
 )  # fmt: skip
 TAKEN = Taken(manifest="ab" * 32, files=3, documents=2, size_bytes=4096, skipped=1, left_out=("a.md (no text)",))
-READ = SourceState(
+READ_STATE = SourceState(
     source_id="docs", revision="c0ffee", fingerprint="read_1", taken=TAKEN, synced_at=at(2), tried_at=at(2)
 )
 
@@ -43,20 +43,20 @@ class SourceContract:
             assert await work.sources.find("other") is None
 
     async def test_a_state_is_replaced_and_goes_with_its_source(self, store: Store) -> None:
-        failed = replace(READ, tried_at=at(3), error_code="unavailable", error="No answer.")
+        failed = replace(READ_STATE, tried_at=at(3), error_code="unavailable", error="No answer.")
         never = SourceState(source_id="a-notes", tried_at=at(3), error_code="not_found", error="It is gone.")
         async with store.work() as work:
             await work.sources.put(DOCS)
             await work.sources.put(NOTES)
-            await work.sources.put_state(READ)
-            assert await work.sources.list_states() == [READ]
+            await work.sources.put_state(READ_STATE)
+            assert await work.sources.list_states() == [READ_STATE]
             await work.sources.put_state(failed)
             await work.sources.put_state(never)
         async with store.work() as work:
             assert await work.sources.list_states() == [never, failed]
             assert await work.sources.remove("docs")
             assert not await work.sources.remove("docs")
-            await work.sources.put_state(READ)
+            await work.sources.put_state(READ_STATE)
             assert await work.sources.list_states() == [never]
 
     @pytest.mark.proves("S-kv-last-sync")

@@ -12,11 +12,11 @@ from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId
 from denizen.domain.message import Message
 from denizen.ports.store import RecentSession, Store
-from denizen.testing.store_records import AGENT, NOON, PLACE, at, open_talk, said
+from denizen.testing.store_records import AGENT, NOON, PLACE, at, make_message, open_conversation
 
 
 @pytest.mark.anyio
-class TalkContract:
+class ConversationContract:
     async def test_a_place_is_one_conversation_however_often_it_is_put(self, store: Store) -> None:
         async with store.work() as work:
             first = await work.conversations.put(PLACE, title="General", now=NOON)
@@ -63,10 +63,10 @@ class TalkContract:
                 conversation = await work.conversations.put(place, now=at(index))
                 session = await work.sessions.current(conversation.id, AGENT, now=at(index))
                 if place.channel == "a":
-                    await work.messages.add(said(session, "late", hours=9))
-                    await work.messages.add(said(session, "early", hours=-9))
+                    await work.messages.add(make_message(session, "late", hours=9))
+                    await work.messages.add(make_message(session, "early", hours=-9))
                 if place.channel == "b":
-                    await work.messages.add(said(session, "middle", hours=2.5))
+                    await work.messages.add(make_message(session, "middle", hours=2.5))
         async with store.work(write=False) as work:
             recent = await work.conversations.list_recent()
             assert [row.place.channel for row in recent] == ["a", "d", "b", "c"]
@@ -75,7 +75,7 @@ class TalkContract:
             assert await work.conversations.list_recent(platform="github") == []
 
     async def test_an_agent_has_one_open_session_in_a_conversation(self, store: Store) -> None:
-        conversation, session = await open_talk(store)
+        conversation, session = await open_conversation(store)
         async with store.work() as work:
             again = await work.sessions.current(conversation.id, AGENT, now=at(1))
             other = await work.sessions.current(conversation.id, AgentName("scribe"), now=at(1))
@@ -84,9 +84,9 @@ class TalkContract:
         assert other.id != session.id
 
     async def test_a_renewed_session_is_empty_and_the_old_one_keeps_its_messages(self, store: Store) -> None:
-        conversation, old = await open_talk(store)
+        conversation, old = await open_conversation(store)
         async with store.work() as work:
-            await work.messages.add(said(old, "before"))
+            await work.messages.add(make_message(old, "before"))
             new = await work.sessions.renew(conversation.id, AGENT, now=at(1))
             newest = await work.sessions.renew(conversation.id, AGENT, now=at(1))
         async with store.work() as work:
@@ -100,14 +100,18 @@ class TalkContract:
             assert await work.sessions.list_sessions(conversation.id, AgentName("scribe")) == []
 
     async def test_recent_sessions_come_by_their_last_message_without_empty_and_closed_ones(self, store: Store) -> None:
-        _, talk = await open_talk(store)
-        _, web = await open_talk(store, Place("web", "\ufdd0", "1"))
-        await open_talk(store, Place("web", "empty"))
+        _, talk = await open_conversation(store)
+        _, web = await open_conversation(store, Place("web", "\ufdd0", "1"))
+        await open_conversation(store, Place("web", "empty"))
         async with store.work() as work:
             scribe = await work.sessions.current(talk.conversation_id, AgentName("scribe"), now=NOON)
-            for message in (said(talk, "a", hours=1), said(web, "b", hours=3), said(talk, "c", hours=2)):
+            for message in (
+                make_message(talk, "a", hours=1),
+                make_message(web, "b", hours=3),
+                make_message(talk, "c", hours=2),
+            ):
                 await work.messages.add(message)
-            await work.messages.add(said(scribe, "d", hours=4))
+            await work.messages.add(make_message(scribe, "d", hours=4))
             await work.sessions.renew(talk.conversation_id, AgentName("scribe"), now=NOON)
         async with store.work(write=False) as work:
             recent = await work.sessions.list_recent()
@@ -153,40 +157,40 @@ class TalkContract:
                 await work.sessions.renew(ConversationId("conv_none"), AGENT, now=NOON)
 
     async def test_a_message_comes_back_as_it_was_with_its_place_in_the_session(self, store: Store) -> None:
-        _, session = await open_talk(store)
+        _, session = await open_conversation(store)
         async with store.work() as work:
-            first = await work.messages.add(said(session, "m1"))
-            second = await work.messages.add(said(session, "m2"))
-        assert first == replace(said(session, "m1"), sequence=first.sequence)
+            first = await work.messages.add(make_message(session, "m1"))
+            second = await work.messages.add(make_message(session, "m2"))
+        assert first == replace(make_message(session, "m1"), sequence=first.sequence)
         assert 0 < first.sequence < second.sequence
         async with store.work(write=False) as work:
             assert await work.messages.get(first.id) == first
             assert await work.messages.list_tail(session.id, limit=10) == [first, second]
 
     async def test_a_message_added_again_stays_as_it_was(self, store: Store) -> None:
-        _, session = await open_talk(store)
+        _, session = await open_conversation(store)
         async with store.work() as work:
-            first = await work.messages.add(said(session, "m1", "first"))
+            first = await work.messages.add(make_message(session, "m1", "first"))
         async with store.work() as work:
-            assert await work.messages.add(said(session, "m1", "second", hours=3)) == first
-            assert await work.messages.add(said(session, "m1", "third")) == first
+            assert await work.messages.add(make_message(session, "m1", "second", hours=3)) == first
+            assert await work.messages.add(make_message(session, "m1", "third")) == first
         async with store.work(write=False) as work:
             assert await work.messages.list_tail(session.id, limit=10) == [first]
 
     async def test_messages_of_two_sessions_are_counted_apart(self, store: Store) -> None:
-        conversation, session = await open_talk(store)
+        conversation, session = await open_conversation(store)
         async with store.work() as work:
             other = await work.sessions.current(conversation.id, AgentName("scribe"), now=NOON)
             for number in range(3):
-                await work.messages.add(said(session, f"a{number}"))
-                await work.messages.add(said(other, f"b{number}"))
+                await work.messages.add(make_message(session, f"a{number}"))
+                await work.messages.add(make_message(other, f"b{number}"))
         async with store.work(write=False) as work:
             assert [row.id for row in await work.messages.list_tail(session.id, limit=9)] == ["a0", "a1", "a2"]
             assert [row.id for row in await work.messages.list_tail(other.id, limit=9)] == ["b0", "b1", "b2"]
 
     async def test_a_message_outside_sessions_has_no_sequence(self, store: Store) -> None:
-        _, session = await open_talk(store)
-        mirrored = replace(said(session, "m1"), session_id=None, platform_id="998877")
+        _, session = await open_conversation(store)
+        mirrored = replace(make_message(session, "m1"), session_id=None, platform_id="998877")
         async with store.work() as work:
             stored = await work.messages.add(mirrored)
             await work.messages.add(replace(mirrored, id=MessageId("m2")))
@@ -196,10 +200,10 @@ class TalkContract:
             assert await work.messages.list_tail(session.id, limit=9) == []
 
     async def test_a_message_of_an_unknown_conversation_or_session_is_refused(self, store: Store) -> None:
-        _, session = await open_talk(store)
+        _, session = await open_conversation(store)
         for wrong in (
-            replace(said(session, "m1"), conversation_id=ConversationId("conv_none")),
-            replace(said(session, "m2"), session_id=SessionId("sess_none")),
+            replace(make_message(session, "m1"), conversation_id=ConversationId("conv_none")),
+            replace(make_message(session, "m2"), session_id=SessionId("sess_none")),
         ):
             with pytest.raises(NotFound):
                 async with store.work() as work:
@@ -209,11 +213,11 @@ class TalkContract:
                     await work.messages.get(wrong.id)
 
     async def test_the_tail_is_the_newest_messages_oldest_first_and_pages_backwards(self, store: Store) -> None:
-        _, session = await open_talk(store)
+        _, session = await open_conversation(store)
         async with store.work() as work:
             for number in range(7):
                 # The order of a session is that of arrival, whatever the clocks say.
-                await work.messages.add(said(session, f"m{number}", hours=-number))
+                await work.messages.add(make_message(session, f"m{number}", hours=-number))
 
         async def page(limit: int, before: int | None = None) -> tuple[list[str], int]:
             async with store.work(write=False) as work:
@@ -229,12 +233,12 @@ class TalkContract:
         assert len((await page(100))[0]) == 7
 
     async def test_twenty_who_write_into_one_session_at_once_get_twenty_sequences(self, store: Store) -> None:
-        _, session = await open_talk(store)
+        _, session = await open_conversation(store)
         stored: list[Message] = []
 
         async def add(number: int) -> None:
             async with store.work() as work:
-                stored.append(await work.messages.add(said(session, f"m{number}")))
+                stored.append(await work.messages.add(make_message(session, f"m{number}")))
 
         async with anyio.create_task_group() as tasks:
             for number in range(20):

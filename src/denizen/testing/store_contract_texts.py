@@ -23,7 +23,7 @@ from denizen.domain.message import (
 )
 from denizen.domain.words import words_of
 from denizen.ports.store import Store
-from denizen.testing.store_records import NOON, open_talk, said
+from denizen.testing.store_records import NOON, make_message, open_conversation
 
 ODD = (
     "NUL \x00 within, \ufdd00000 \ufdd0, bell \x07, emoji 👩\u200d👩, Ω, עִבְרִית, half \ud83d a pair, \u2028, "
@@ -52,9 +52,9 @@ anything = st.text(st.characters(codec=None), max_size=40)
 @pytest.mark.anyio
 class TextContract:
     async def test_every_kind_of_part_and_every_character_comes_back(self, store: Store) -> None:
-        _, session = await open_talk(store)
+        _, session = await open_conversation(store)
         message = replace(
-            said(session, "m1", *PARTS),
+            make_message(session, "m1", *PARTS),
             author=Author(ODD, ODD, is_bot=True),
             turn_id=TurnId("t1"),
             platform_id=ODD,
@@ -74,23 +74,25 @@ class TextContract:
         assert found == stored == Conversation(place.conversation_id, place, ODD, NOON)
 
     async def test_a_very_long_message_comes_back_and_its_first_words_are_found(self, store: Store) -> None:
-        conversation, session = await open_talk(store)
+        conversation, session = await open_conversation(store)
         text = "needle " + " ".join(f"wörd{number}" for number in range(200_000))
         async with store.work() as work:
-            await work.messages.add(said(session, "m1", text))
+            await work.messages.add(make_message(session, "m1", text))
         async with store.work(write=False) as work:
-            assert (await work.messages.get(said(session, "m1").id)).text == text
+            assert (await work.messages.get(make_message(session, "m1").id)).text == text
             hits = await work.messages.search("needle word99", conversation_ids=[conversation.id])
         assert [hit.message.id for hit in hits] == ["m1"]
         assert len(hits[0].excerpt) < 300
 
     async def test_a_search_finds_messages_with_all_the_words_in_any_case_newest_first(self, store: Store) -> None:
-        conversation, session = await open_talk(store)
+        conversation, session = await open_conversation(store)
         async with store.work() as work:
-            await work.messages.add(said(session, "m1", "The Gateway fell over.", hours=3))
-            await work.messages.add(said(session, "m2", "GATEWAY? It fell, café says!", role=Role.ASSISTANT, hours=1))
-            await work.messages.add(said(session, "m3", "the gateway stands", hours=5))
-            await work.messages.add(said(session, "m4", "fell", "gateway", hours=2))
+            await work.messages.add(make_message(session, "m1", "The Gateway fell over.", hours=3))
+            await work.messages.add(
+                make_message(session, "m2", "GATEWAY? It fell, café says!", role=Role.ASSISTANT, hours=1)
+            )
+            await work.messages.add(make_message(session, "m3", "the gateway stands", hours=5))
+            await work.messages.add(make_message(session, "m4", "fell", "gateway", hours=2))
 
         async def find(words: str, limit: int = 10) -> list[str]:
             async with store.work(write=False) as work:
@@ -108,15 +110,15 @@ class TextContract:
     async def test_a_search_looks_only_at_what_people_and_agents_said_in_the_given_conversations(
         self, store: Store
     ) -> None:
-        here, session = await open_talk(store)
-        there, elsewhere = await open_talk(store, Place("discord", "secret"))
+        here, session = await open_conversation(store)
+        there, elsewhere = await open_conversation(store, Place("discord", "secret"))
         secret = ToolResultPart(CallId("c"), "t", "needle")
         async with store.work() as work:
-            await work.messages.add(said(session, "m1", "needle"))
-            await work.messages.add(said(session, "m2", "needle", role=Role.SYSTEM))
-            await work.messages.add(said(session, "m3", "needle", secret, role=Role.TOOL))
-            await work.messages.add(said(session, "m4", ThinkingPart("needle"), "hay", role=Role.ASSISTANT))
-            await work.messages.add(said(elsewhere, "m5", "needle", hours=1))
+            await work.messages.add(make_message(session, "m1", "needle"))
+            await work.messages.add(make_message(session, "m2", "needle", role=Role.SYSTEM))
+            await work.messages.add(make_message(session, "m3", "needle", secret, role=Role.TOOL))
+            await work.messages.add(make_message(session, "m4", ThinkingPart("needle"), "hay", role=Role.ASSISTANT))
+            await work.messages.add(make_message(elsewhere, "m5", "needle", hours=1))
 
         async def find(*ids: ConversationId) -> list[str]:
             async with store.work(write=False) as work:
@@ -130,10 +132,10 @@ class TextContract:
         assert await find(*many, here.id) == ["m1"]
 
     async def test_an_excerpt_shows_the_match(self, store: Store) -> None:
-        conversation, session = await open_talk(store)
+        conversation, session = await open_conversation(store)
         text = "hay " * 500 + "\n\nthe NEEDLE is here " + "straw " * 500
         async with store.work() as work:
-            await work.messages.add(said(session, "m1", text))
+            await work.messages.add(make_message(session, "m1", text))
         async with store.work(write=False) as work:
             (hit,) = await work.messages.search("needle", conversation_ids=[conversation.id])
         assert hit.message.text == text
@@ -141,10 +143,10 @@ class TextContract:
         assert len(hit.excerpt) < 300
 
     async def test_what_looks_like_the_language_of_a_search_engine_is_only_words(self, store: Store) -> None:
-        conversation, session = await open_talk(store)
+        conversation, session = await open_conversation(store)
         async with store.work() as work:
-            await work.messages.add(said(session, "m1", "gamma"))
-            await work.messages.add(said(session, "m2", "alpha and beta, or not near 2 words; 1"))
+            await work.messages.add(make_message(session, "m1", "gamma"))
+            await work.messages.add(make_message(session, "m2", "alpha and beta, or not near 2 words; 1"))
         async with store.work(write=False) as work:
             for typed in SYNTAX:
                 hits = await work.messages.search(typed, conversation_ids=[conversation.id])
@@ -156,10 +158,10 @@ class TextContract:
     async def test_whatever_is_typed_a_message_is_found_by_its_words_and_not_by_others(
         self, store: Store, said_text: str, typed: str
     ) -> None:
-        conversation, session = await open_talk(store, Place("test", fresh("channel")))
+        conversation, session = await open_conversation(store, Place("test", fresh("channel")))
         key = fresh("msg")
         async with store.work() as work:
-            await work.messages.add(said(session, key, said_text))
+            await work.messages.add(make_message(session, key, said_text))
         async with store.work(write=False) as work:
             for words in (said_text, "* ".join(words_of(said_text)), typed):
                 hits = await work.messages.search(words, conversation_ids=[conversation.id])

@@ -10,12 +10,12 @@ from denizen.domain.conversation import Place
 from denizen.domain.transcript import DELETED, Block, Event
 from denizen.ports.store import Store
 from denizen.ports.transcripts import Stretch
-from denizen.testing.store_records import PLACE, PLATFORM, at, post_of
+from denizen.testing.store_records import PLACE, PLATFORM, at, make_post
 
 THREAD = Place(PLACE.platform, PLACE.channel, "t1")
 
 
-def block_of(number: int, first: str, last: str) -> Block:
+def make_block(number: int, first: str, last: str) -> Block:
     return Block(
         number, "10", first, last, 100 * number, f"digest {number}", 3, {"7": 2}, ("8",),
         (Event("5", DELETED, first), Event("6", 1)),
@@ -25,7 +25,7 @@ def block_of(number: int, first: str, last: str) -> Block:
 @pytest.mark.anyio
 class TranscriptContract:
     async def test_closed_blocks_come_back_in_order_each_place_with_its_own(self, store: Store) -> None:
-        first, second = block_of(1, "99", "100"), block_of(2, "101", "1000")
+        first, second = make_block(1, "99", "100"), make_block(2, "101", "1000")
         async with store.work() as work:
             assert await work.transcripts.add_blocks(PLACE, [first, second]) == 2
             assert await work.transcripts.add_blocks(THREAD, [first]) == 1
@@ -35,18 +35,23 @@ class TranscriptContract:
             assert await work.transcripts.list_blocks(Place("discord", "other")) == []
 
     async def test_a_block_is_closed_once_also_where_there_is_no_thread(self, store: Store) -> None:
-        first = block_of(1, "99", "100")
+        first = make_block(1, "99", "100")
         async with store.work() as work:
             await work.transcripts.add_blocks(PLACE, [first])
         async with store.work() as work:
-            assert await work.transcripts.add_blocks(PLACE, [block_of(1, "99", "105"), block_of(2, "106", "110")]) == 0
-            assert await work.transcripts.add_blocks(PLACE, [block_of(2, "99", "105")]) == 0
-            assert await work.transcripts.add_blocks(PLACE, [block_of(2, "101", "105"), block_of(2, "106", "110")]) == 1
+            assert (
+                await work.transcripts.add_blocks(PLACE, [make_block(1, "99", "105"), make_block(2, "106", "110")]) == 0
+            )
+            assert await work.transcripts.add_blocks(PLACE, [make_block(2, "99", "105")]) == 0
+            assert (
+                await work.transcripts.add_blocks(PLACE, [make_block(2, "101", "105"), make_block(2, "106", "110")])
+                == 1
+            )
         async with store.work(write=False) as work:
-            assert await work.transcripts.list_blocks(PLACE) == [first, block_of(2, "101", "105")]
+            assert await work.transcripts.list_blocks(PLACE) == [first, make_block(2, "101", "105")]
 
     async def test_a_block_is_renewed_only_as_it_was_read(self, store: Store) -> None:
-        block = block_of(1, "99", "100")
+        block = make_block(1, "99", "100")
         new = replace(block, digest="other", tokens=7, posts=2, events=(), versions={})
         async with store.work() as work:
             await work.transcripts.add_blocks(PLACE, [block])
@@ -56,7 +61,7 @@ class TranscriptContract:
             assert await work.transcripts.list_blocks(PLACE) == [new]
 
     async def test_blocks_are_removed_by_number(self, store: Store) -> None:
-        blocks = [block_of(1, "1", "2"), block_of(2, "3", "4"), block_of(3, "5", "6")]
+        blocks = [make_block(1, "1", "2"), make_block(2, "3", "4"), make_block(3, "5", "6")]
         async with store.work() as work:
             await work.transcripts.add_blocks(PLACE, blocks)
             await work.transcripts.remove_blocks(PLACE, [1, 2, 9])
@@ -65,9 +70,9 @@ class TranscriptContract:
 
     async def test_a_stretch_has_every_post_with_its_earlier_texts_deleted_ones_too(self, store: Store) -> None:
         async with store.work() as work:
-            await work.archive.put([post_of(str(key)) for key in (98, 99, 100, 101, 102)])
-            await work.archive.put([post_of("100", room="11")])
-            edited = replace(post_of("99", "new"), edited_at=at(5))
+            await work.archive.put([make_post(str(key)) for key in (98, 99, 100, 101, 102)])
+            await work.archive.put([make_post("100", room="11")])
+            edited = replace(make_post("99", "new"), edited_at=at(5))
             await work.archive.put([edited])
             await work.archive.put([replace(edited, text="newest", edited_at=at(6))])
             await work.archive.mark_deleted(PLATFORM, ["101"], at=at(7))
@@ -92,7 +97,7 @@ class TranscriptContract:
 
     async def test_what_is_forgotten_is_missing_in_a_stretch(self, store: Store) -> None:
         async with store.work() as work:
-            await work.archive.put([post_of("1"), post_of("2", author="2"), post_of("3")])
+            await work.archive.put([make_post("1"), make_post("2", author="2"), make_post("3")])
             await work.archive.forget_author(PLATFORM, "2")
             stretch = Stretch(PLATFORM, "10", "1", "3")
             assert [each.post.id for each in await work.transcripts.list_stretch(stretch)] == ["1", "3"]

@@ -30,14 +30,14 @@ def at(hours: float) -> datetime:
     return NOON + timedelta(hours=hours)
 
 
-async def open_talk(store: Store, place: Place = PLACE) -> tuple[Conversation, Session]:
+async def open_conversation(store: Store, place: Place = PLACE) -> tuple[Conversation, Session]:
     """A conversation and the agent's session in it, made at noon."""
     async with store.work() as work:
         conversation = await work.conversations.put(place, now=NOON)
         return conversation, await work.sessions.current(conversation.id, AGENT, now=NOON)
 
 
-def said(session: Session, key: str, *parts: Part | str, role: Role = Role.USER, hours: float = 0) -> Message:
+def make_message(session: Session, key: str, *parts: Part | str, role: Role = Role.USER, hours: float = 0) -> Message:
     """A message of the session, with texts or other parts; its id when none is given."""
     return Message(
         MessageId(key),
@@ -50,7 +50,7 @@ def said(session: Session, key: str, *parts: Part | str, role: Role = Role.USER,
     )
 
 
-def turn_of(session: Session, key: str, *, principal: Principal = ANA, hours: float = 0) -> Turn:
+def make_turn(session: Session, key: str, *, principal: Principal = ANA, hours: float = 0) -> Turn:
     """An open turn."""
     return Turn(
         TurnId(key),
@@ -65,12 +65,12 @@ def turn_of(session: Session, key: str, *, principal: Principal = ANA, hours: fl
     )
 
 
-def step_of(turn: Turn, number: int, *, model: str = "m1", usage: Usage = USAGE, hours: float = 0) -> Step:
+def make_step(turn: Turn, number: int, *, model: str = "m1", usage: Usage = USAGE, hours: float = 0) -> Step:
     """A step of the turn."""
     return Step(turn.id, number, model, "act", "stop", usage, 1234, at(hours))
 
 
-def call_of(turn: Turn, step: int, position: int) -> CallRecord:
+def make_call(turn: Turn, step: int, position: int) -> CallRecord:
     """A call that was denied."""
     return CallRecord(
         turn.id,
@@ -90,18 +90,18 @@ def call_of(turn: Turn, step: int, position: int) -> CallRecord:
     )
 
 
-def room_of(key: str, *, parent: str = "", guild: str = "g1") -> Room:
+def make_room(key: str, *, parent: str = "", guild: str = "g1") -> Room:
     """A channel."""
     return Room(PLATFORM, key, f"room {key}", guild=guild, parent=parent)
 
 
-def post_of(key: str, text: str = "", *, room: str = "10", author: str = "1", hours: float | None = None) -> Post:
+def make_post(key: str, text: str = "", *, room: str = "10", author: str = "1", hours: float | None = None) -> Post:
     """A post. When nothing else is given it says its id, and was written as many minutes after noon."""
     written_at = at(int(key) / 60 if hours is None else hours)
     return Post(PLATFORM, key, room, Author(author, f"user {author}"), text or f"post {key}", written_at)
 
 
-def delivery_of(
+def make_delivery(
     turn: str, position: int = 0, *, kind: DeliveryKind = DeliveryKind.ANSWER, content: Content | None = None
 ) -> Delivery:
     """One that is pending, at `PLACE`."""

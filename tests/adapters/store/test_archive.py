@@ -19,9 +19,9 @@ from denizen.domain.delivery import Content, DeliveryState, File
 from denizen.domain.message import Author
 from denizen.domain.room import Post
 from denizen.ports.archive import Archive, PostQuery
-from denizen.testing.store_records import PLATFORM, at, delivery_of, post_of
+from denizen.testing.store_records import PLATFORM, at, make_delivery, make_post
 
-PAGE = [post_of(str(number)) for number in range(1, 101)]
+PAGE = [make_post(str(number)) for number in range(1, 101)]
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def put(store: Database, posts: list[Post]) -> None:
 @pytest.mark.anyio
 async def test_a_page_of_posts_is_a_few_statements_whether_they_are_new_edited_or_known(store: Database) -> None:
     edits = [replace(post, text="new", edited_at=at(9)) for post in PAGE]
-    await put(store, [post_of("1000")])  # with the first connection come statements of its own
+    await put(store, [make_post("1000")])  # with the first connection come statements of its own
     for posts, most in ((PAGE, 2), (PAGE, 1), (edits, 5), (edits, 1)):
         with statements(store) as seen:
             await put(store, posts)
@@ -103,9 +103,9 @@ async def test_what_is_read_costs_the_same_however_much_is_archived(store: Datab
             await cost(store, lambda archive: archive.list_posts(PLATFORM, "10", before="50", limit=5), 5),
         ]
 
-    await put(store, [*PAGE, post_of("101", "needle")])
+    await put(store, [*PAGE, make_post("101", "needle")])
     few = await costs()
-    await put(store, [post_of(str(number)) for number in range(102, 5000)])
+    await put(store, [make_post(str(number)) for number in range(102, 5000)])
     for little, much in zip(few, await costs(), strict=True):
         assert much < little + 500  # where every post was looked at it would be thousands
 
@@ -132,7 +132,7 @@ async def test_the_index_of_words_is_in_order_after_edits_and_has_nothing_of_wha
 
 @pytest.mark.anyio
 async def test_the_bytes_of_files_are_gone_when_their_delivery_is_final(store: Database, path: Path) -> None:
-    delivery = delivery_of("t1", content=Content(files=(File("a", "image/png", b"bytes"),)))
+    delivery = make_delivery("t1", content=Content(files=(File("a", "image/png", b"bytes"),)))
     counts: list[int] = []
     for state in (DeliveryState.SENDING, DeliveryState.SENT):
         async with store.work() as work:

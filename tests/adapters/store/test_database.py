@@ -21,8 +21,8 @@ from denizen.adapters.store.sqlite import Sqlite
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Session
 from denizen.domain.ids import AgentName
-from denizen.testing.store_contract_proposals import proposal_of
-from denizen.testing.store_records import AGENT, NOON, open_talk, said
+from denizen.testing.store_contract_proposals import make_proposal
+from denizen.testing.store_records import AGENT, NOON, make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
 
@@ -92,11 +92,11 @@ async def test_every_wait_for_postgres_has_an_end(on_server: Database, postgres_
 
 @pytest.mark.anyio
 async def test_a_reader_sees_what_was_committed_before_it_began_while_another_writes(store: Database) -> None:
-    _, session = await open_talk(store)
+    _, session = await open_conversation(store)
     async with store.work(write=False) as reading:
         assert await reading.messages.list_tail(session.id, limit=9) == []
         async with store.work() as writing:
-            await writing.messages.add(said(session, "m1"))
+            await writing.messages.add(make_message(session, "m1"))
         assert await reading.messages.list_tail(session.id, limit=9) == []
     async with store.work(write=False) as reading:
         assert len(await reading.messages.list_tail(session.id, limit=9)) == 1
@@ -115,20 +115,20 @@ async def test_a_task_that_asks_for_a_second_unit_within_the_first_is_told_so(st
             with pytest.raises(RuntimeError):
                 async with store.work(write=write):
                     pass
-    await open_talk(store)
+    await open_conversation(store)
 
 
 @pytest.mark.anyio
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.proves("V5")
 async def test_many_units_share_few_connections(on_server: Database, postgres_url: str) -> None:
-    _, session = await open_talk(on_server)
+    _, session = await open_conversation(on_server)
     most = 0
 
     async def say(number: int) -> None:
         nonlocal most
         async with on_server.work() as work:
-            await work.messages.add(said(session, f"m{number}"))
+            await work.messages.add(make_message(session, f"m{number}"))
             most = max(most, on_server.in_use)
 
     async with anyio.create_task_group() as tasks:
@@ -144,14 +144,14 @@ async def test_many_units_share_few_connections(on_server: Database, postgres_ur
 
 @pytest.mark.anyio
 async def test_closing_waits_for_the_unit_that_is_under_way(store: Database) -> None:
-    _, session = await open_talk(store)
+    _, session = await open_conversation(store)
     begun = anyio.Event()
 
     async def write() -> None:
         async with store.work() as work:
             begun.set()
             for number in range(20):
-                await work.messages.add(said(session, f"m{number}"))
+                await work.messages.add(make_message(session, f"m{number}"))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(write)
@@ -212,7 +212,7 @@ async def cost(store: Database, statement: sa.Executable, bounds: dict[str, Any]
 
 @pytest.mark.anyio
 async def test_the_tail_of_a_long_session_costs_what_that_of_a_short_one_costs(store: Database) -> None:
-    conversation, short = await open_talk(store)
+    conversation, short = await open_conversation(store)
     async with store.work() as work:
         long = await work.sessions.current(conversation.id, AgentName("scribe"), now=NOON)
     assert long.agent != AGENT
@@ -235,7 +235,7 @@ async def test_a_proposal_is_found_by_its_message_at_the_same_cost_however_many_
     async def propose(numbers: range) -> int:
         async with store.work() as work:
             for number in numbers:
-                assert await work.proposals.add(proposal_of(str(number)))
+                assert await work.proposals.add(make_proposal(str(number)))
         return await cost(store, _of_posts(dialect), wanted, rows=1)
 
     assert await propose(range(10)) == await propose(range(10, 1000))

@@ -20,7 +20,7 @@ from denizen.adapters.store.sqlite import Sqlite
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.store import Work
-from denizen.testing.store_records import NOON, PLACE, open_talk, said
+from denizen.testing.store_records import NOON, PLACE, make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
 
@@ -56,25 +56,25 @@ async def test_a_database_that_another_process_writes_to_is_unavailable_for_a_mo
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable) as refusal:
-            await open_talk(impatient)
+            await open_conversation(impatient)
         assert refusal.value.code == "store_busy"
         assert refusal.value.retry_after_s == 1.0
         async with impatient.work(write=False) as work:
             assert await work.conversations.list_recent() == []
         other.execute("ROLLBACK")
-    await open_talk(impatient)
+    await open_conversation(impatient)
 
 
 @pytest.mark.anyio
 async def test_a_full_disk_needs_attention_and_nothing_is_half_written(impatient: Database, path: Path) -> None:
-    _, session = await open_talk(impatient)
+    _, session = await open_conversation(impatient)
     async with impatient.work() as work:
         await run(work, "PRAGMA max_page_count = 1")  # no page more than there are
 
     async def fill() -> None:
         async with impatient.work() as work:
-            await work.messages.add(said(session, "small", "needle"))
-            await work.messages.add(said(session, "large", "x" * 1_000_000))
+            await work.messages.add(make_message(session, "small", "needle"))
+            await work.messages.add(make_message(session, "large", "x" * 1_000_000))
 
     with pytest.raises(NeedsAttention) as refusal:
         await fill()
@@ -183,20 +183,20 @@ async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
 
-    _, session = await open_talk(store)
+    _, session = await open_conversation(store)
     async with store.work(write=False) as work:
         await work.conversations.list_recent()
     end_all_connections()
     async with store.work(write=False) as work:
         assert len(await work.conversations.list_recent()) == 1
     async with store.work() as work:
-        await work.messages.add(said(session, "kept"))
+        await work.messages.add(make_message(session, "kept"))
 
     async def write() -> None:
         async with store.work() as work:
-            await work.messages.add(said(session, "lost"))
+            await work.messages.add(make_message(session, "lost"))
             end_all_connections()
-            await work.messages.add(said(session, "lost too"))
+            await work.messages.add(make_message(session, "lost too"))
 
     with pytest.raises(Unavailable):
         await write()
@@ -207,10 +207,10 @@ async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
 
 @pytest.mark.anyio
 async def test_a_unit_that_goes_on_after_a_fault_of_the_database_comes_to_nothing(impatient: Database) -> None:
-    _, session = await open_talk(impatient)
+    _, session = await open_conversation(impatient)
     with pytest.raises(DenizenError):  # noqa: PT012 - the unit is what fails
         async with impatient.work() as work:
-            await work.messages.add(said(session, "lost"))
+            await work.messages.add(make_message(session, "lost"))
             with pytest.raises(DenizenError):
                 await work.sessions.current(type(session.conversation_id)("none"), session.agent, now=NOON)
     async with impatient.work(write=False) as work:

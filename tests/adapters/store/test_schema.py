@@ -27,7 +27,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.ids import ConversationId, MessageId
 from denizen.domain.mirror import FORGOTTEN
-from denizen.testing.store_records import NOON, open_talk, post_of, said
+from denizen.testing.store_records import NOON, make_message, make_post, open_conversation
 
 pytest_plugins = ["tests.postgres"]
 
@@ -64,9 +64,9 @@ def history(tmp_path: Path) -> Callable[[str], History]:
 
 async def fill(url: str) -> None:
     store = await open_store(url, clock=SystemClock())
-    _, session = await open_talk(store)
+    _, session = await open_conversation(store)
     async with store.work() as work:
-        await work.messages.add(said(session, "kept", "needle"))
+        await work.messages.add(make_message(session, "kept", "needle"))
     await store.aclose()
 
 
@@ -262,7 +262,7 @@ async def upgrade_from_first(dialect: Dialect, url: str, noon: str) -> None:
     async with store.work() as work:
         (hit,) = await work.messages.search("needle", conversation_ids=[ConversationId("c")])
         assert (hit.message.text, hit.message.created_at) == ("needle", NOON)
-        assert await work.archive.put([post_of("77", "needle")]) == 1
+        assert await work.archive.put([make_post("77", "needle")]) == 1
         assert await work.archive.forget_posts("discord", ["77"]) == 1
         assert (await work.messages.get(MessageId("m"))).parts == FORGOTTEN
     await store.aclose()
