@@ -30,7 +30,7 @@ from denizen.engine.archive.view import View
 from denizen.engine.meaning import Meaning
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.store import Store
-from denizen.testing.store_records import PLATFORM, at
+from tests.contracts.store.records import PLATFORM, at
 
 POSTS = 100_000
 ROOMS = 40

@@ -17,7 +17,7 @@ from denizen.domain.ids import fresh
 from denizen.domain.message import Role
 from denizen.domain.turn import TurnStatus
 from denizen.ports.store import Store
-from denizen.testing.store_records import (
+from tests.contracts.store.records import (
     AGENT,
     NOON,
     PLACE,

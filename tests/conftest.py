@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.proofs"]
-pytest.register_assert_rewrite("denizen.testing")
+pytest.register_assert_rewrite("denizen.testing", "tests.contracts", "tests.github_simulator")
 
 from denizen.testing.temporary_store import close_temporary_stores  # noqa: E402 - after it is known what is rewritten
 

@@ -13,7 +13,7 @@ from denizen.cli.main import run
 from denizen.domain.clock import SystemClock
 from denizen.domain.routing import Complexity, Route
 from denizen.domain.turn import TurnStatus
-from denizen.testing.store_records import at, make_step, make_turn, open_conversation
+from tests.contracts.store.records import at, make_step, make_turn, open_conversation
 
 
 @pytest.mark.proves("S1")

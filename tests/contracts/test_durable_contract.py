@@ -11,9 +11,9 @@ import pytest
 from denizen.adapters.durable.durable import DbosDurable
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.ports.durable import Durable
-from denizen.testing.durable_contract import DurableContract
-from denizen.testing.durable_processes import Processes
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
+from tests.contracts.durable.contract import DurableContract
+from tests.contracts.durable.processes import Processes
 
 pytest_plugins = ["tests.postgres"]
 

@@ -13,7 +13,7 @@ from denizen.adapters.store import open_store
 from denizen.adapters.store.tables import metadata
 from denizen.domain.clock import SystemClock
 from denizen.ports.store import Store
-from denizen.testing.store_contract import StoreContract
+from tests.contracts.store.contract import StoreContract
 
 pytest_plugins = ["tests.postgres"]
 

@@ -24,12 +24,12 @@ from anyio import to_thread
 
 from denizen.adapters.github.body import from_body
 from denizen.domain.clock import SystemClock
-from denizen.testing.github import App, GitHubServer, Issue, NotReachedError, Repository, User, World, open_github
-from denizen.testing.github.state import Talk
 from denizen.testing.model_server import Answer, Entry
 from tests.e2e.discord import PATIENCE_S, Denizen
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider, Requests
+from tests.github_simulator import App, GitHubServer, Issue, NotReachedError, Repository, User, World, open_github
+from tests.github_simulator.state import Talk
 
 SECRET = "a-secret-of-the-webhook"
 SETTLED = "That was all."

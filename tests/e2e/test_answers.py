@@ -15,7 +15,7 @@ from denizen.adapters.store import open_store
 from denizen.domain.clock import SystemClock
 from denizen.engine.knowledge.gaps import MAX_GAPS
 from denizen.testing.model_server import Answer, Call
-from denizen.testing.store_contract_answers import make_gap
+from tests.contracts.store.knowledge import make_gap
 from tests.e2e.home import Home
 from tests.e2e.process import eventually
 from tests.e2e.provider import Provider

@@ -29,9 +29,9 @@ from denizen.ports.embed import Embedder
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import START, MemoryPlatform
 from denizen.testing.temporary_store import TemporaryStore
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import START, MemoryPlatform
 
 ADA, BOB = AgentName("ada"), AgentName("bob")
 DISCORD = "discord"

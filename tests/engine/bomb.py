@@ -13,9 +13,9 @@ import anyio
 
 from denizen.ports.model import ModelEvent, ModelRequest
 from denizen.ports.store import Work
-from denizen.testing.memory_channel import MemoryChannel, Operation
 from denizen.testing.scripted_model import ScriptedModel
 from denizen.testing.temporary_store import TemporaryStore
+from tests.memory_channel import MemoryChannel, Operation
 
 
 @dataclass

@@ -23,9 +23,9 @@ from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import MemoryPlatform
 from denizen.testing.temporary_store import TemporaryStore
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 from tests.skill_services import StandingClock, Surroundings
 
 ADA = AgentName("ada")

@@ -13,8 +13,8 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.acting import Acting
 from denizen.engine.channels import Channels
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import MemoryPlatform
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 from tests.skill_services import scope
 
 pytestmark = pytest.mark.anyio

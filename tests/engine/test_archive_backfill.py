@@ -13,8 +13,8 @@ from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room, RoomKind
 from denizen.engine.archive.backfill import Progress
-from denizen.testing.memory_channel import MemoryChannel
 from tests.engine.archive_house import BOB, DISCORD, Archived, Crash, DyingStore
+from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,8 @@ from denizen.domain.principal import PrincipalKind
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.ports.archive import OptOutKind
 from denizen.skill import ArchiveLookup
-from denizen.testing.memory_channel import MemoryChannel
 from tests.engine.archive_house import BOB, DISCORD, Archived, scope_of
+from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
 

@@ -12,9 +12,9 @@ from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.room import Attachment, RoomKind
 from denizen.skill import ArchiveCount
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import START
 from tests.engine.archive_house import BOB, DISCORD, Archived, scope_of
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
 

@@ -17,10 +17,10 @@ from denizen.domain.room import Post
 from denizen.engine.archive.meaning import LATER_S, SOON_S
 from denizen.engine.archive.status import load_status
 from denizen.ports.embed import Embedded, EmbedKind
-from denizen.testing.memory_platform import START
 from tests.engine.archive_house import DISCORD, Archived
 from tests.engine.memory_house import WordEmbedder
 from tests.engine.pets import Pets
+from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
 

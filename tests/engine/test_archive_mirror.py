@@ -14,8 +14,8 @@ from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.room import RoomKind
 from denizen.engine.archive.retention import Retention
 from denizen.ports.archive import OptOutKind
-from denizen.testing.memory_platform import START
 from tests.engine.archive_house import ADA, DISCORD, Archived
+from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from denizen.domain.message import Author, Message, Role, TextPart
 from denizen.domain.routing import Complexity, Earlier, Route
 from denizen.engine.kept_route import ROUTE, find_earlier, kept_with, turns_on
 from denizen.engine.prompt.rhythm import LONG_S, SHORT_S, pauses_between, plan_keep_s
-from denizen.testing.store_records import at
+from tests.contracts.store.records import at
 from tests.engine.house import PLACE
 
 HARD, EASY = Route.of(Complexity.COMPLEX, "a bug"), Route.of(Complexity.SIMPLE, "one fact")

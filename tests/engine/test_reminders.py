@@ -33,9 +33,9 @@ from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset
 from denizen.skills.reminders import skill
-from denizen.testing.memory_channel import MemoryChannel, SentMessage
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from tests.engine.town import ADA, World
+from tests.memory_channel import MemoryChannel, SentMessage
 from tests.skill_services import Surroundings
 
 pytestmark = pytest.mark.anyio

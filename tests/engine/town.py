@@ -35,12 +35,12 @@ from denizen.engine.resident.resident import Household, Resident
 from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
 from denizen.engine.turn import Turns
-from denizen.testing.memory_channel import MemoryChannel, SentMessage
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.memory_platform import START, MemoryPlatform
 from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import Tools
+from tests.memory_channel import MemoryChannel, SentMessage
+from tests.memory_platform import START, MemoryPlatform
 
 ADA = AgentName("ada")
 

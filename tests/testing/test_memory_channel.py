@@ -18,8 +18,8 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import Room, RoomKind
 from denizen.engine.channels import Channels
 from denizen.ports.channel import Arrival, Channel, CommandCall, CommandReply, CommandSpec, Listener, Press, Reacted
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import MemoryPlatform
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 
 pytestmark = pytest.mark.anyio
 

@@ -17,13 +17,13 @@ from denizen.adapters.github.signature import sign
 from denizen.app.hosting import AccountsHosting
 from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName
-from denizen.testing.github import GitHubServer, Issue, User, open_github
-from denizen.testing.github.hooks import payload_of, ping_of
-from denizen.testing.github.state import Hook
-from denizen.testing.github.world import Happened
 from denizen.testing.scripted_model import ScriptedModel
 from denizen.web.auth import ApiKey
 from tests.adapters.github.yard import SECRET, Heard
+from tests.github_simulator import GitHubServer, Issue, User, open_github
+from tests.github_simulator.hooks import payload_of, ping_of
+from tests.github_simulator.state import Hook
+from tests.github_simulator.world import Happened
 from tests.site import ADA, ANN, Site, running_site
 
 pytestmark = pytest.mark.anyio

@@ -2,7 +2,7 @@
 
 The log is an object. Handing the log of one instance to another is a restart: what had not ended is resumed, steps
 that were recorded are not repeated. Several instances on one log are several processes. Passes
-`denizen.testing.durable_contract`, as the real one does.
+`tests.contracts.durable.contract`, as the real one does.
 """
 
 from __future__ import annotations

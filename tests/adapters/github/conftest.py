@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from denizen.testing.github import open_github
 from tests.adapters.github.yard import HandClock, Yard
+from tests.github_simulator import open_github
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from denizen.domain.errors import NotAllowed, NotFound, Unavailable
 from denizen.domain.message import FilePart, text_of
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.room import RoomKind
-from denizen.testing.github.state import Repository, User
 from tests.adapters.github.yard import Heard, Yard, running
+from tests.github_simulator.state import Repository, User
 
 pytestmark = pytest.mark.anyio
 

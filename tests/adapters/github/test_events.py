@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from denizen.adapters.github.events import Change, read_event
 from denizen.adapters.github.threads import ThreadKind
 from denizen.domain.clock import SystemClock
-from denizen.testing.github.hooks import payload_of
-from denizen.testing.github.world import Happened, World
+from tests.github_simulator.hooks import payload_of
+from tests.github_simulator.world import Happened, World
 
 
 def told(act: Callable[[World], object]) -> list[tuple[str, dict[str, Any]]]:

@@ -22,10 +22,10 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
-from denizen.testing.github import App, GitHubServer, Repository, User, World
-from denizen.testing.github.hooks import Delivery, payload_of
-from denizen.testing.github.state import Installation
-from denizen.testing.github.world import Happened
+from tests.github_simulator import App, GitHubServer, Repository, User, World
+from tests.github_simulator.hooks import Delivery, payload_of
+from tests.github_simulator.state import Installation
+from tests.github_simulator.world import Happened
 
 SECRET = "a-secret-of-the-webhook"
 

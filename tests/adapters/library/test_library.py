@@ -15,7 +15,7 @@ from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import Taken, describe_left_out
 from denizen.ports.source import File, Progress
-from denizen.testing.store_records import at
+from tests.contracts.store.records import at
 from tests.skill_services import StandingClock
 
 pytestmark = pytest.mark.anyio

@@ -19,7 +19,7 @@ from denizen.domain.delivery import Content, DeliveryState, File
 from denizen.domain.message import Author
 from denizen.domain.room import Post
 from denizen.ports.archive import Archive, PostQuery
-from denizen.testing.store_records import PLATFORM, at, make_delivery, make_post
+from tests.contracts.store.records import PLATFORM, at, make_delivery, make_post
 
 PAGE = [make_post(str(number)) for number in range(1, 101)]
 

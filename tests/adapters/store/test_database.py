@@ -21,8 +21,8 @@ from denizen.adapters.store.sqlite import Sqlite
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Session
 from denizen.domain.ids import AgentName
-from denizen.testing.store_contract_proposals import make_proposal
-from denizen.testing.store_records import AGENT, NOON, make_message, open_conversation
+from tests.contracts.store.knowledge import make_proposal
+from tests.contracts.store.records import AGENT, NOON, make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
 

@@ -20,7 +20,7 @@ from denizen.adapters.store.sqlite import Sqlite
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
 from denizen.ports.store import Work
-from denizen.testing.store_records import NOON, PLACE, make_message, open_conversation
+from tests.contracts.store.records import NOON, PLACE, make_message, open_conversation
 
 pytest_plugins = ["tests.postgres"]
 

@@ -27,7 +27,7 @@ from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.ids import ConversationId, MessageId
 from denizen.domain.mirror import FORGOTTEN
-from denizen.testing.store_records import NOON, make_message, make_post, open_conversation
+from tests.contracts.store.records import NOON, make_message, make_post, open_conversation
 
 pytest_plugins = ["tests.postgres"]
 

@@ -26,11 +26,11 @@ from denizen.engine.knowledge.sources import Change
 from denizen.engine.meaning import Meaning
 from denizen.ports.archive import OptOutKind
 from denizen.ports.source import Report, Tree
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import MemoryPlatform
 from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
 from tests.engine.knowledge.test_search import Concepts
 from tests.engine.knowledge.test_sync import Moody
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import MemoryPlatform
 from tests.repository import Repository
 
 pytestmark = pytest.mark.anyio

@@ -21,12 +21,12 @@ from denizen.engine.resident import showing
 from denizen.ports.channel import Press
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_channel import MemoryChannel
-from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.bomb import Bomb, MortalChannel, MortalModel, MortalStore
 from tests.engine.house import Tools
 from tests.engine.town import ADA, Town, World, open_town
+from tests.memory_channel import MemoryChannel
+from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
 

@@ -10,8 +10,8 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.room import RoomKind
 from denizen.ports.archive import CountBy
-from denizen.testing.memory_channel import MemoryChannel
 from tests.engine.town import ADA, Town, World, open_town
+from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
 

@@ -17,11 +17,11 @@ from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.resident import showing
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.scripted_model import Say, ScriptedModel, call
 from tests.engine.bomb import Bomb, MortalChannel, MortalModel, MortalStore
 from tests.engine.house import Tools
 from tests.engine.town import ADA, Town, World, open_town
+from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
 

@@ -16,10 +16,10 @@ from denizen.engine.resident import showing
 from denizen.ports.channel import CommandCall, Press
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from tests.engine.house import Tools, undated
 from tests.engine.town import ADA, World, open_town
+from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
 

@@ -11,9 +11,9 @@ from denizen.domain.delivery import Content
 from denizen.engine.opening import end_unwanted
 from denizen.engine.outbox.sent import says
 from denizen.engine.resident import showing
-from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel
 from tests.engine.town import ADA, World, open_town
+from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
 

@@ -14,10 +14,10 @@ from denizen.domain.principal import RoleName
 from denizen.domain.room import RoomKind
 from denizen.engine.prompt.marks import speaker_of
 from denizen.ports.channel import Press
-from denizen.testing.memory_platform import START
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel
 from tests.engine.resident.test_features import texts
 from tests.engine.town import ADA, Town, World, open_town
+from tests.memory_platform import START
 
 pytestmark = pytest.mark.anyio
 

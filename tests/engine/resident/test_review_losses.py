@@ -18,13 +18,13 @@ from denizen.engine.outbox import outbox
 from denizen.engine.resident import errands, missed, resident, showing
 from denizen.engine.resident.positions import Positions
 from denizen.ports.toolset import CallScope
-from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import Tools
 from tests.engine.resident.test_exactly_once import Acted, Scene
 from tests.engine.town import ADA, Town, World, open_town
 from tests.engine.weak import WeakStore
+from tests.memory_channel import MemoryChannel
 
 pytestmark = pytest.mark.anyio
 

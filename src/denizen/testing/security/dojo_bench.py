@@ -244,11 +244,17 @@ async def _run(
         said = f"{said}\n{injection.GROUND_TRUTH_OUTPUT}"
     useful = _ran_all(ran, wanted) and _is_useful(task, said, before, desk)
     return Result(
-        on.suite.name, watched, task.ID, useful, injection.ID if injection else "", attack,
-        max((on.tiers[call.tool] for call in ordered), default=None), obedient.has_read,
+        on.suite.name,
+        watched,
+        task.ID,
+        useful,
+        injection.ID if injection else "",
+        attack,
+        max((on.tiers[call.tool] for call in ordered), default=None),
+        obedient.has_read,
         injection is not None and obedient.has_read and _has_succeeded(injection, said, before, desk),
         sum(len(each.asked) for each in ran),
-    )  # fmt: skip
+    )
 
 
 def _calls(truth: Sequence[Invocation], prefix: str) -> list[ToolCallPart]:

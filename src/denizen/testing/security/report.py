@@ -12,8 +12,13 @@ from denizen.testing.security.corpus import Finding
 from denizen.testing.security.dojo_bench import Attack, Result, Watched
 
 ALL = "all"
-_NEED = {None: "words only", Tier.HARMLESS: "tier 0", Tier.LIMITED: "tier 1", Tier.SENSITIVE: "tier 2",
-         Tier.DANGEROUS: "tier 3"}  # fmt: skip
+_NEED = {
+    None: "words only",
+    Tier.HARMLESS: "tier 0",
+    Tier.LIMITED: "tier 1",
+    Tier.SENSITIVE: "tier 2",
+    Tier.DANGEROUS: "tier 3",
+}
 _GUARDS = {
     Watched.NOBODY: "no observer, nobody answers (the default)",
     Watched.OBSERVER: "an observer that approves whatever it is shown, nobody answers",
@@ -96,29 +101,42 @@ def to_json(report: Report) -> JsonObject:
     """`held`, and a row for each case and each kind of run."""
     cases: list[Json] = [
         {
-            "kind": each.case.kind.value, "case": each.case.name, "attack": each.case.is_attack,
-            "expected": each.case.fate.value, "found": each.fate.value, "tier": int(each.tier),
-            "succeeded": each.succeeded, "residual": each.case.residual,
+            "kind": each.case.kind.value,
+            "case": each.case.name,
+            "attack": each.case.is_attack,
+            "expected": each.case.fate.value,
+            "found": each.fate.value,
+            "tier": int(each.tier),
+            "succeeded": each.succeeded,
+            "residual": each.case.residual,
         }
         for each in report.findings
-    ]  # fmt: skip
+    ]
     groups: dict[tuple[str, Watched, Attack | None, Tier | None], list[Result]] = {}
     for each in report.results:
         groups.setdefault((each.suite, each.watched, each.attack, each.tier), []).append(each)
     runs: list[Json] = [
         {
-            "suite": suite, "guard": watched.value, "attack": attack.value if attack else None,
-            "tier": None if tier is None else int(tier), "runs": len(of), "useful": sum(each.useful for each in of),
-            "reached": sum(each.is_reached for each in of), "succeeded": sum(each.succeeded for each in of),
+            "suite": suite,
+            "guard": watched.value,
+            "attack": attack.value if attack else None,
+            "tier": None if tier is None else int(tier),
+            "runs": len(of),
+            "useful": sum(each.useful for each in of),
+            "reached": sum(each.is_reached for each in of),
+            "succeeded": sum(each.succeeded for each in of),
             "approvals_asked": sum(each.asked for each in of),
         }
         for (suite, watched, attack, tier), of in groups.items()
-    ]  # fmt: skip
+    ]
     return {
-        "held": report.is_held, "own": cases,
+        "held": report.is_held,
+        "own": cases,
         "own_unobserved_succeeded": sum(each.succeeded for each in report.unobserved),
-        "agentdojo": runs, "agentdojo_version": report.version, "not_playable": list(report.unplayable),
-    }  # fmt: skip
+        "agentdojo": runs,
+        "agentdojo_version": report.version,
+        "not_playable": list(report.unplayable),
+    }
 
 
 def _tables(report: Report) -> Iterable[Table]:
@@ -135,15 +153,24 @@ def _own(report: Report) -> Table:
         bare = [each for each in report.unobserved if keep(each.case.kind)]
         fooled = [each for each in of if each.case.is_attack]
         return [
-            name, str(len(of)), str(sum(each.is_expected for each in of)),
-            _through(bare, high=False), _through(bare, high=True),
-            _through(fooled, high=False), _through(fooled, high=True),
-        ]  # fmt: skip
+            name,
+            str(len(of)),
+            str(sum(each.is_expected for each in of)),
+            _through(bare, high=False),
+            _through(bare, high=True),
+            _through(fooled, high=False),
+            _through(fooled, high=True),
+        ]
 
     heading = (
-        "Kind", "Cases", "As written", "No observer: through at tier 0-2", "at tier 3",
-        "Fooled observer: through at tier 0-2", "at tier 3",
-    )  # fmt: skip
+        "Kind",
+        "Cases",
+        "As written",
+        "No observer: through at tier 0-2",
+        "at tier 3",
+        "Fooled observer: through at tier 0-2",
+        "at tier 3",
+    )
     rows = [row(kind.value, lambda each, kind=kind: each is kind) for kind in Kind]
     return Table("Own corpus", [heading, *rows, row(ALL, lambda _: True)])
 
@@ -155,9 +182,16 @@ def _through(findings: Sequence[Finding], *, high: bool) -> str:
 
 def _by_suite(report: Report) -> Table:
     heading = (
-        "Suite", "Guard", "Utility", "Questions a task", "Utility under attack", "Attacks: at once", "after the task",
-        "next turn", "of all that need tier 3",
-    )  # fmt: skip
+        "Suite",
+        "Guard",
+        "Utility",
+        "Questions a task",
+        "Utility under attack",
+        "Attacks: at once",
+        "after the task",
+        "next turn",
+        "of all that need tier 3",
+    )
     suites = list(dict.fromkeys(each.suite for each in report.results))
     rows: list[Sequence[str]] = [heading]
     for suite in [*suites, ALL] if len(suites) > 1 else suites:

@@ -108,9 +108,16 @@ class Stage:
         reach = Reach.NOBODY if self.guard.word is None else Reach.WATCHER
         asker = said.asker
         inbound = Inbound(
-            AGENT, said.place, asker, Author(asker.id, asker.name), (TextPart(said.text), *said.parts),
-            f"m{next(self._numbers)}", new_session=said.new_session, shared=said.shared, reach=reach,
-        )  # fmt: skip
+            AGENT,
+            said.place,
+            asker,
+            Author(asker.id, asker.name),
+            (TextPart(said.text), *said.parts),
+            f"m{next(self._numbers)}",
+            new_session=said.new_session,
+            shared=said.shared,
+            reach=reach,
+        )
         asked: list[Approval] = []
         end: TurnFinished | None = None
         async with aclosing(self.turns.stream(inbound)) as events:
