@@ -35,9 +35,9 @@ from denizen.domain.room import Post
 from denizen.domain.turn import Inbound, Owed, TurnStatus
 from denizen.engine.turn import Turns
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.model_server import Answer, Call, ModelServer, model_server
-from denizen.testing.model_wire import Api
-from denizen.testing.prompt_cache import PromptCache, blocks_of
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
+from denizen.testing.model_wire import ModelApi
+from denizen.testing.prompt_cache import PromptCache, list_blocks
 
 TURNS = 50
 TOOL_TURNS = 20
@@ -93,7 +93,7 @@ class Sent:
 
     turn: int
     at_s: float
-    api: Api
+    api: ModelApi
     body: Mapping[str, Any]
 
 
@@ -109,16 +109,18 @@ class Run:
     model: str = ""
     sent: list[Sent] = field(default_factory=list[Sent])
 
-    async def ask(self, number: int, inbound: Inbound, *answers: Answer) -> str:
+    async def ask(self, number: int, inbound: Inbound, *answers: ModelAnswer) -> str:
         self.server.script(*answers)
         before = len(self.server.requests)
         asked = inbound.parts[0].text if isinstance(inbound.parts[0], TextPart) else ""
-        self.server.aside = lambda body: None if asked in json.dumps(body) else Answer(text=words(SUMMARY_TOKENS, 1))
+        self.server.aside = lambda body: (
+            None if asked in json.dumps(body) else ModelAnswer(text=words(SUMMARY_TOKENS, 1))
+        )
         end = await self.turns.ask(replace(inbound, model=self.model))
         if end.status is not TurnStatus.DONE:
             raise RuntimeError(f"turn {number} failed: {end.failure}")
         for new in self.server.requests[before:]:
-            api: Api = "messages" if new.path.endswith("/messages") else "chat"
+            api: ModelApi = "messages" if new.path.endswith("/messages") else "chat"
             self.sent.append(Sent(number, self.clock.cache.now_s, api, new.body))
         self.clock.advance(STEP_S * len(answers))
         return end.reply
@@ -130,10 +132,11 @@ async def talk_with_tools(run: Run) -> None:
     for number in range(1, TURNS + 1):
         said = (TextPart(words(QUESTION_TOKENS, number)),)
         inbound = Inbound(DENIZEN, place, ANA, Author("1", "Ana"), said, f"q{number}")
-        answer = Answer(text=words(ANSWER_TOKENS, 1000 + number))
+        answer = ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number))
         is_tool_turn = number * TOOL_TURNS % TURNS < TOOL_TURNS
-        call = Answer(
-            text=words(60, 2000 + number), calls=[Call("calculator", {"expression": f"{number} * 29"}, f"c{number}")]
+        call = ModelAnswer(
+            text=words(60, 2000 + number),
+            calls=[ModelCall("calculator", {"expression": f"{number} * 29"}, f"c{number}")],
         )
         await run.ask(number, inbound, *([call] if is_tool_turn else []), answer)
         run.clock.advance(run.pause_s)
@@ -152,7 +155,7 @@ async def take_part(run: Run) -> None:
         inbound = Inbound(
             ADA, CHANNEL, ANA, Author("1", "Ana"), (TextPart(text),), post, shared=True, owed=Owed(ADA, post),
         )  # fmt: skip
-        reply = await run.ask(number, inbound, Answer(text=words(ANSWER_TOKENS, 1000 + number)))
+        reply = await run.ask(number, inbound, ModelAnswer(text=words(ANSWER_TOKENS, 1000 + number)))
         await _post(run, str(next(ids)), ADA, reply, answers=post)
         run.clock.advance(run.pause_s)
 
@@ -267,7 +270,7 @@ def _share(name: str, share: float) -> Figure:
 
 
 def _prompt(body: Mapping[str, Any]) -> str:
-    fixed = [block.tokens for block in blocks_of(body) if block.section != "messages"]
+    fixed = [block.tokens for block in list_blocks(body) if block.section != "messages"]
     return f"system and tools {sum(fixed)} tokens"
 
 

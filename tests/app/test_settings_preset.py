@@ -16,13 +16,13 @@ from denizen.domain.prompt import estimate_tokens
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.skill import SkillToolset
 from denizen.skills import BUILTIN, OPT_IN, load_builtin
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.app.home_folder import Home
 from tests.engine.house import open_house
 from tests.skill_services import Surroundings
 
 ADA = AgentName("ada")
-NO_TOOL = Say(json.dumps({"thought": "-", "tool": None, "args": {}}))
+NO_TOOL = ScriptedReply(json.dumps({"thought": "-", "tool": None, "args": {}}))
 
 
 def agent(home: Home, keys: str = "preset: small") -> Agent:

@@ -11,7 +11,7 @@ from denizen.domain.ids import AgentName
 from denizen.domain.message import Author, TextPart
 from denizen.domain.summary import Summary
 from denizen.domain.turn import Inbound, TurnStatus
-from denizen.testing.model_server import Answer, Body, ModelServer, model_server
+from denizen.testing.model_server import JsonBody, ModelAnswer, ModelServer, model_server
 from tests.app.home_folder import Home
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ async def summaries_of(denizen: Denizen) -> list[Summary]:
         return list(await work.summaries.list_summaries(session))
 
 
-def asked(server: ModelServer, model: str) -> list[Body]:
+def asked(server: ModelServer, model: str) -> list[JsonBody]:
     return [body for body in server.bodies if body["model"] == model]
 
 
@@ -48,7 +48,7 @@ def asked(server: ModelServer, model: str) -> list[Body]:
 async def test_a_summary_is_made_beside_the_talk_and_is_read_after_a_restart(home: Home) -> None:
     async with model_server() as server:
         home.write(CONFIG.format(url=server.openai_url))
-        server.script(*[Answer(text="They spoke.")] * 40)
+        server.script(*[ModelAnswer(text="They spoke.")] * 40)
         async with open_denizen(home.path, Opening(ModelChoice())) as denizen:
             for number in range(1, 10):
                 await ask(denizen, number)

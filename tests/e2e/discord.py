@@ -30,7 +30,7 @@ from denizen.testing.discord import Application, Channel, DiscordServer, Message
 from denizen.testing.discord.fixtures import build_harbour
 from denizen.testing.discord.state.guilds import Guild
 from denizen.testing.discord.world import World
-from denizen.testing.model_server import Answer, Entry
+from denizen.testing.model_server import ModelAnswer, ScriptEntry
 from tests.e2e.home import Home, Server
 from tests.e2e.process import Finished
 from tests.e2e.provider import Held, Provider, Requests
@@ -156,13 +156,13 @@ class Harbour:
         """Another home folder, on the same Discord."""
         return Home(self.home.folder.with_name(name), dict(self.home.variables))
 
-    def script(self, *entries: Entry | str) -> None:
+    def script(self, *entries: ScriptEntry | str) -> None:
         """What the model says next; a text is an answer."""
-        self.provider.script(*(Answer(text=each) if isinstance(each, str) else each for each in entries))
+        self.provider.script(*(ModelAnswer(text=each) if isinstance(each, str) else each for each in entries))
 
     def hold(self, text: str) -> Held:
         """An answer of the model that waits for `release`."""
-        return self.provider.hold(Answer(text=text))
+        return self.provider.hold(ModelAnswer(text=text))
 
     @property
     def requests(self) -> Requests:

@@ -24,7 +24,7 @@ from anyio import to_thread
 
 from denizen.adapters.github.body import from_body
 from denizen.domain.clock import SystemClock
-from denizen.testing.model_server import Answer, Entry
+from denizen.testing.model_server import ModelAnswer, ScriptEntry
 from tests.e2e.discord import PATIENCE_S, Denizen
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider, Requests
@@ -92,9 +92,9 @@ class Yard:
         file.write_text(text, encoding="utf-8")
         os.chmod(file, 0o600)  # noqa: PTH101
 
-    def script(self, *entries: Entry | str) -> None:
+    def script(self, *entries: ScriptEntry | str) -> None:
         """What the model says next; a text is an answer."""
-        self.provider.script(*(Answer(text=each) if isinstance(each, str) else each for each in entries))
+        self.provider.script(*(ModelAnswer(text=each) if isinstance(each, str) else each for each in entries))
 
     @property
     def requests(self) -> Requests:

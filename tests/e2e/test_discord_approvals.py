@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from denizen.testing.discord import Message, User
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P2", "VW2", "T-approval-discord")]
 
-NOTE = Call("append_note", {"name": "shopping", "text": "- milk"})
+NOTE = ModelCall("append_note", {"name": "shopping", "text": "- milk"})
 ASKS = """\
 gate:
   rules:
@@ -53,7 +53,7 @@ async def told(harbour: Harbour, who: User, card: Message, custom_id: str) -> st
 
 async def test_asked_killed_restarted_and_pressed_it_runs_once(harbour: Harbour) -> None:
     harbour.configure(rest=ASKS)
-    harbour.script(Answer(calls=[NOTE]))
+    harbour.script(ModelAnswer(calls=[NOTE]))
     async with harbour.run() as first:
         question = harbour.ask(harbour.ana, "put milk on the list")
         card = await card_of(harbour)
@@ -74,7 +74,7 @@ async def test_asked_killed_restarted_and_pressed_it_runs_once(harbour: Harbour)
 
 async def test_a_stranger_is_told_no_in_private_and_the_second_press_what_was_decided(harbour: Harbour) -> None:
     harbour.configure(rest=ASKS)
-    harbour.script(Answer(calls=[NOTE]), "Noted.")
+    harbour.script(ModelAnswer(calls=[NOTE]), "Noted.")
     async with harbour.run():
         harbour.ask(harbour.ana, "put milk on the list")
         card = await card_of(harbour)
@@ -93,7 +93,7 @@ async def test_a_stranger_is_told_no_in_private_and_the_second_press_what_was_de
 @pytest.mark.proves("T-approval-rejected")
 async def test_a_no_asks_why_and_tells_the_model(harbour: Harbour) -> None:
     harbour.configure(rest=ASKS)
-    harbour.script(Answer(calls=[NOTE]), "As you wish.")
+    harbour.script(ModelAnswer(calls=[NOTE]), "As you wish.")
     async with harbour.run():
         harbour.ask(harbour.ana, "put milk on the list")
         card = await card_of(harbour)
@@ -109,7 +109,7 @@ async def test_a_no_asks_why_and_tells_the_model(harbour: Harbour) -> None:
 @pytest.mark.proves("T-approval-timeout")
 async def test_pressed_too_late_it_does_not_run(harbour: Harbour) -> None:
     harbour.configure(rest=SHORT)
-    harbour.script(Answer(calls=[NOTE]), "Nobody said yes.")
+    harbour.script(ModelAnswer(calls=[NOTE]), "Nobody said yes.")
     async with harbour.run() as first:
         harbour.ask(harbour.ana, "put milk on the list")
         card = await card_of(harbour)

@@ -8,7 +8,7 @@ import pytest
 
 from denizen.domain.clock import SystemClock
 from denizen.testing.discord.gateway.sessions import Session
-from denizen.testing.model_server import Hang
+from denizen.testing.model_server import HangingAnswer
 from tests.e2e.discord import Harbour, open_harbour
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
@@ -191,7 +191,7 @@ async def test_of_two_processes_on_one_home_one_takes_up_what_the_other_left_whe
 ) -> None:
     harbour.configure()
     async with harbour.run() as first:
-        harbour.script(Hang(), "One.")
+        harbour.script(HangingAnswer(), "One.")
         harbour.ask(harbour.ana, "one")
         await harbour.until(lambda: harbour.requests)
         async with harbour.run():

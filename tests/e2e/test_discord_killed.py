@@ -12,7 +12,7 @@ import pytest
 
 from denizen.testing.discord import Message
 from denizen.testing.discord.requests import Fault, When
-from denizen.testing.model_server import Answer, Call, Hang
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.discord import PATIENCE_S, Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("P1")]
@@ -49,7 +49,7 @@ def is_reply_to(question: Message, answer: Message) -> bool:
 
 async def test_killed_before_the_model_answered(harbour: Harbour) -> None:
     harbour.configure()
-    harbour.script(Hang())
+    harbour.script(HangingAnswer())
     async with harbour.run() as first:
         question = harbour.ask(harbour.ana, "hello")
         await harbour.until(lambda: harbour.requests)
@@ -75,8 +75,8 @@ async def test_killed_right_after_somebody_spoke(harbour: Harbour) -> None:
 
 async def test_killed_between_a_tool_and_the_answer(harbour: Harbour) -> None:
     harbour.configure()
-    note = Call("append_note", {"name": "shopping", "text": "- milk"})
-    harbour.script(Answer(calls=[note]), Hang())
+    note = ModelCall("append_note", {"name": "shopping", "text": "- milk"})
+    harbour.script(ModelAnswer(calls=[note]), HangingAnswer())
     async with harbour.run() as first:
         harbour.ask(harbour.ana, "put milk on the list")
         await harbour.until(lambda: len(harbour.requests) == 2)
@@ -140,7 +140,7 @@ async def test_killed_when_all_pieces_can_be_seen(harbour: Harbour) -> None:
 @pytest.mark.parametrize("known", [True, False], ids=["which was noted", "which was not noted yet"])
 async def test_killed_with_a_status_message_there(known: bool, harbour: Harbour) -> None:
     harbour.configure(preview=True)
-    harbour.script(Hang())
+    harbour.script(HangingAnswer())
     async with harbour.run() as first:
         harbour.ask(harbour.ana, "think about it")
         await harbour.until(lambda: harbour.requests)
@@ -178,7 +178,7 @@ async def test_killed_while_the_status_message_becomes_the_answer(harbour: Harbo
 
 async def test_stopped_with_a_turn_under_way_it_answers_once_after_the_next_start(harbour: Harbour) -> None:
     harbour.configure()
-    harbour.script(Hang())
+    harbour.script(HangingAnswer())
     async with harbour.run() as first:
         harbour.ask(harbour.ana, "hello")
         await harbour.until(lambda: harbour.requests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from denizen.testing.discord import Message, Permission, User
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio, pytest.mark.proves("V-skill-moderation")]
@@ -43,7 +43,7 @@ def bans(harbour: Harbour) -> list[str]:
 
 async def test_who_may_not_ban_bans_nobody_though_the_owner_approved_it(harbour: Harbour) -> None:
     mo, dot = muster(harbour)
-    harbour.script(Answer(calls=[Call("ban_member", {"member": mo.mention})]), "You may not.")
+    harbour.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": mo.mention})]), "You may not.")
     async with harbour.run():
         harbour.ask(dot, "ban Mo")
         assert "ban_member" in await approve(harbour, harbour.ana)
@@ -58,7 +58,7 @@ async def test_what_a_moderator_asked_for_and_the_owner_approved_is_done_though_
     harbour: Harbour,
 ) -> None:
     mo, dot = muster(harbour)
-    harbour.script(Answer(calls=[Call("ban_member", {"member": str(dot.id), "reason": "spam"})]))
+    harbour.script(ModelAnswer(calls=[ModelCall("ban_member", {"member": str(dot.id), "reason": "spam"})]))
     async with harbour.run() as first:
         harbour.ask(mo, "ban Dot for spam")
         banning = harbour.discord.faults.hold("PUT", "/bans/", when="after")
@@ -81,7 +81,9 @@ async def test_a_warning_is_told_to_its_member_and_kept_for_all_agents(harbour: 
     mo, dot = muster(harbour)
     harbour.guild.set_roles(mo, [harbour.guild.add_role("watch", permissions=Permission.MODERATE_MEMBERS)])
     harbour.configure(rest=f"{SKILLS}gate: {{tiers: {{warn_member: 1}}}}\n")
-    harbour.script(Answer(calls=[Call("warn_member", {"member": dot.mention, "reason": "no spam"})]), "Dot is warned.")
+    harbour.script(
+        ModelAnswer(calls=[ModelCall("warn_member", {"member": dot.mention, "reason": "no spam"})]), "Dot is warned."
+    )
     async with harbour.run():
         harbour.ask(mo, "warn Dot")
         await harbour.until(lambda: "Dot is warned." in harbour.said())

@@ -7,13 +7,15 @@ from __future__ import annotations
 import pytest
 
 from denizen.testing.discord import Channel, User
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from tests.e2e.discord import Harbour
 
 pytestmark = [pytest.mark.e2e, pytest.mark.anyio]
 
 SECRET = "heron-42"
-LOOK_UP = Answer(calls=[Call("search_archive", {"words": "launch"}), Call("read_history", {"room": "staff"})])
+LOOK_UP = ModelAnswer(
+    calls=[ModelCall("search_archive", {"words": "launch"}), ModelCall("read_history", {"room": "staff"})]
+)
 
 
 async def tell_secret(harbour: Harbour, where: Channel) -> None:

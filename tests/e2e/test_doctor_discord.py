@@ -8,7 +8,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from denizen.testing.discord import Application, DiscordServer, Intent, open_discord
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home
 from tests.e2e.process import Finished
 from tests.e2e.provider import Provider
@@ -48,7 +48,7 @@ def examine(home: Home, discord: DiscordServer, provider: Provider, token: str, 
         "DENIZEN_DISCORD_GATEWAY_URL": discord.gateway_url,
         "TOKEN": token,
     }
-    provider.script(Answer(text="OK"))
+    provider.script(ModelAnswer(text="OK"))
     return home.do("doctor", *options)
 
 

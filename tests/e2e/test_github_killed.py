@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from denizen.testing.discord.requests import Fault
-from denizen.testing.model_server import Answer, Call, Hang
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelCall
 from tests.e2e.discord import PATIENCE_S
 from tests.e2e.github import Yard
 
@@ -28,7 +28,7 @@ async def reached(fault: Fault) -> None:
 async def test_killed_before_the_model_answered(yard: Yard) -> None:
     yard.configure()
     issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks")
-    yard.script(Hang())
+    yard.script(HangingAnswer())
     async with yard.run() as first:
         yard.world.comment(yard.ana, issue, "@denizen why?")
         await yard.until(lambda: yard.requests)
@@ -68,7 +68,7 @@ async def test_killed_before_the_webhook_was_taken(yard: Yard) -> None:
 async def test_killed_between_a_tool_and_the_answer(yard: Yard) -> None:
     yard.configure()
     issue = yard.world.open_issue(yard.ana, yard.boats, "It leaks")
-    yard.script(Answer(calls=[Call("calculator", {"expression": "6 * 7"})]), Hang())
+    yard.script(ModelAnswer(calls=[ModelCall("calculator", {"expression": "6 * 7"})]), HangingAnswer())
     async with yard.run() as first:
         yard.world.comment(yard.ana, issue, "@denizen how many planks?")
         await yard.until(lambda: len(yard.requests) == 2)

@@ -8,7 +8,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from denizen.testing.model_server import Answer, Call
+from denizen.testing.model_server import ModelAnswer, ModelCall
 from denizen_sdk import ApiError, DenizenClient
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider
@@ -54,7 +54,9 @@ async def test_the_mcp_server_can_be_switched_off(home: Home, provider: Provider
 
 
 async def test_a_client_of_mcp_asks_and_looks_up(town: Home, provider: Provider) -> None:
-    provider.script(Answer(calls=[Call("bash", {"command": "cat shared/rules.md"})]), Answer(text="At five."))
+    provider.script(
+        ModelAnswer(calls=[ModelCall("bash", {"command": "cat shared/rules.md"})]), ModelAnswer(text="At five.")
+    )
     told: list[str | None] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from denizen.testing.model_server import Answer
+from denizen.testing.model_server import ModelAnswer
 from tests.e2e.home import Home, Server, text_of
 from tests.e2e.process import PATIENCE_S, Running
 from tests.e2e.provider import Provider
@@ -148,7 +148,7 @@ def test_a_person_mentions_the_agent_and_gets_its_answer_and_everything_ends_tog
     home: Home, provider: Provider
 ) -> None:
     home.configure(provider.server.openai_url)
-    provider.script(Answer(text="Hello, Ana."))
+    provider.script(ModelAnswer(text="Hello, Ana."))
     with simulated(home) as all_of_it, all_of_it.page.listening() as events:
         bot = await_bot(events)
         said = all_of_it.page.ask("POST", "/channels/general/messages", {"text": f"<@{bot}> hello"})
@@ -168,7 +168,7 @@ def test_the_simulator_does_not_outlive_a_denizen_that_is_killed(home: Home, pro
 
 def test_without_its_simulator_denizen_says_so_and_goes_on(home: Home, provider: Provider) -> None:
     home.configure(provider.server.openai_url)
-    provider.script(Answer(text="Still here."))
+    provider.script(ModelAnswer(text="Still here."))
     with simulated(home) as all_of_it:
         all_of_it.child.kill()
         all_of_it.running.err.await_text("the Discord simulator has ended")

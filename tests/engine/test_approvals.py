@@ -24,7 +24,7 @@ from denizen.engine.toolbox import NestedCalls
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import LOOK, NAME, PLACE, WRITE, House, Tools, generation, message, open_house
 
@@ -41,8 +41,8 @@ def asking(rule: ApprovalRule | None = None, *, tool: str = "write") -> GatePoli
     return GatePolicy(rules=(Rule(tool, Decision.ASK, reason="the owner wants to know", approval=rule),))
 
 
-def script(*last: Say) -> ScriptedModel:
-    return ScriptedModel(Say(calls=(TURN,)), *(last or (Say("Done."),)))
+def script(*last: ScriptedReply) -> ScriptedModel:
+    return ScriptedModel(ScriptedReply(calls=(TURN,)), *(last or (ScriptedReply("Done."),)))
 
 
 def told(model: ScriptedModel) -> str:
@@ -190,8 +190,11 @@ async def test_a_timeout_of_zero_waits_for_ever() -> None:
 
 async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -> None:
     model = ScriptedModel(
-        Say(calls=(TURN,)), Say("Done."), Say(calls=(call("write", q="bread"),)), Say("Again."),
-    )  # fmt: skip
+        ScriptedReply(calls=(TURN,)),
+        ScriptedReply("Done."),
+        ScriptedReply(calls=(call("write", q="bread"),)),
+        ScriptedReply("Again."),
+    )
     async with open_house(model, policy=asking()) as house:
         await decided(house, ANA, Choice.HOUR)
         with anyio.fail_after(5):
@@ -202,8 +205,13 @@ async def test_a_yes_for_an_hour_lets_the_next_call_of_that_tool_run_unasked() -
 
 async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only() -> None:
     model = ScriptedModel(
-        Say(calls=(TURN,)), Say("1"), Say(calls=(TURN,)), Say("2"), Say(calls=(call("write", q="all"),)), Say("3"),
-    )  # fmt: skip
+        ScriptedReply(calls=(TURN,)),
+        ScriptedReply("1"),
+        ScriptedReply(calls=(TURN,)),
+        ScriptedReply("2"),
+        ScriptedReply(calls=(call("write", q="all"),)),
+        ScriptedReply("3"),
+    )
     tools = Tools([LOOK, replace(WRITE, destructive=True)])
     async with open_house(model, tools, policy=asking()) as house:
         await decided(house, ANA, Choice.HOUR)
@@ -214,7 +222,12 @@ async def test_a_yes_for_an_hour_to_what_destroys_is_for_the_same_arguments_only
 
 
 async def test_a_yes_of_the_one_who_asks_is_none_for_a_call_that_others_decide_about() -> None:
-    model = ScriptedModel(Say(calls=(TURN,)), Say("Done."), Say(calls=(call("write", q="all"),)), Say("Again."))
+    model = ScriptedModel(
+        ScriptedReply(calls=(TURN,)),
+        ScriptedReply("Done."),
+        ScriptedReply(calls=(call("write", q="all"),)),
+        ScriptedReply("Again."),
+    )
     rules = (
         Rule("write", Decision.ASK, args={"q": "all"}, approval=ApprovalRule(Deciders.ROLE, "judge")),
         Rule("write", Decision.ASK),
@@ -227,7 +240,9 @@ async def test_a_yes_of_the_one_who_asks_is_none_for_a_call_that_others_decide_a
 
 
 async def test_one_of_several_who_decide_together_gives_no_hour_in_the_name_of_the_others() -> None:
-    model = ScriptedModel(Say(calls=(TURN,)), Say("Done."), Say(calls=(TURN,)), Say("Again."))
+    model = ScriptedModel(
+        ScriptedReply(calls=(TURN,)), ScriptedReply("Done."), ScriptedReply(calls=(TURN,)), ScriptedReply("Again.")
+    )
     rule = ApprovalRule(Deciders.QUORUM, "judge")
     async with open_house(model, policy=asking(rule)) as house:
         turn = await house.turns.submit(message("go", principal=ANA))
@@ -259,7 +274,7 @@ async def test_an_approval_is_for_the_very_call_that_people_were_shown() -> None
 
 async def test_one_person_has_so_many_calls_waiting_in_a_talk_and_no_more() -> None:
     calls = tuple(call("write", q=str(number)) for number in range(MAX_PENDING + 2))
-    async with open_house(ScriptedModel(Say(calls=calls), Say("Done.")), policy=asking()) as house:
+    async with open_house(ScriptedModel(ScriptedReply(calls=calls), ScriptedReply("Done.")), policy=asking()) as house:
         async with anyio.create_task_group() as group:
             group.start_soon(ask, house)
             for approval in await pending(house.store, count=MAX_PENDING):
@@ -272,7 +287,7 @@ async def test_one_person_has_so_many_calls_waiting_in_a_talk_and_no_more() -> N
 
 
 async def test_while_one_turn_waits_the_agent_answers_others_of_the_same_talk() -> None:
-    model = ScriptedModel(Say(calls=(TURN,)), Say("Meanwhile."), Say("Done."))
+    model = ScriptedModel(ScriptedReply(calls=(TURN,)), ScriptedReply("Meanwhile."), ScriptedReply("Done."))
     async with open_house(model, policy=asking()) as house:
         finished: list[str] = []
 
@@ -327,7 +342,7 @@ async def test_killed_while_it_waits_it_goes_on_waiting_and_runs_once() -> None:
     store, log = TemporaryStore(), MemoryLog()
     async with open_house(script(), store=store, log=log, policy=asking()) as house:
         approval = await killed_while_waiting(house)
-    model = ScriptedModel(Say("Done."))
+    model = ScriptedModel(ScriptedReply("Done."))
     async with open_house(model, store=store, log=log, policy=asking()) as again:
         assert await pending(store) == [approval]
         await again.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
@@ -344,7 +359,7 @@ async def test_decided_while_nothing_runs_it_is_acted_upon_at_the_next_start() -
         approval = await killed_while_waiting(house)
     async with open_house(ScriptedModel(), store=store, policy=asking()) as other:  # another process with its own runs
         await other.turns.approvals.decide(approval.id, ANA, Choice.ONCE)
-    async with open_house(ScriptedModel(Say("Done.")), store=store, log=log, policy=asking()) as again:
+    async with open_house(ScriptedModel(ScriptedReply("Done.")), store=store, log=log, policy=asking()) as again:
         with anyio.fail_after(5):
             await again.durable.wait(approval.turn_id)
         assert len(again.tools.calls) == 1
@@ -380,7 +395,7 @@ async def test_a_turn_that_is_stopped_leaves_nothing_to_decide() -> None:
 
 async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_while_both_wait() -> None:
     other = call("write", q="bread")
-    model = ScriptedModel(Say(calls=(TURN, other)), Say("Done."))
+    model = ScriptedModel(ScriptedReply(calls=(TURN, other)), ScriptedReply("Done."))
     running, proceed = anyio.Event(), anyio.Event()
 
     async def run(_: ToolCall, scope: CallScope) -> ToolResult:
@@ -411,7 +426,7 @@ async def test_two_calls_at_once_are_two_approvals_and_the_lane_is_free_only_whi
 
 
 async def test_a_tool_waits_for_the_approval_of_what_it_calls_itself_without_running_out_of_time() -> None:
-    model = ScriptedModel(Say(calls=(call("outer", q="milk"),)), Say("Done."))
+    model = ScriptedModel(ScriptedReply(calls=(call("outer", q="milk"),)), ScriptedReply("Done."))
     tools = Tools([LOOK, WRITE, replace(LOOK, name="outer", timeout_s=1.0)])
     async with open_house(model, tools, policy=asking()) as house:
         nested = NestedCalls(house.runtime, house.services.gate)

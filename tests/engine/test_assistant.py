@@ -13,7 +13,7 @@ from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.json import Json
 from denizen.engine.assistant import KEPT_S, Assistant
 from denizen.engine.runtime import Generation
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import ANA, NAME, House, Tools, generation, open_house
 from tests.engine.test_routing import AUTO, Models, open_routed, sorts
@@ -40,7 +40,7 @@ def segments_of(model: ScriptedModel, request: int) -> str:
 
 @pytest.mark.proves("S-config-save", "S-config-temperature", "S-config-search-instructions")
 async def test_what_is_saved_holds_for_the_next_turn_and_a_reset_brings_the_file_back() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     agent = Agent(NAME, style=Style(extra_instructions="As in the file."))
     async with open_house(model, agent=agent) as house:
         await house.say("one")
@@ -164,7 +164,7 @@ async def test_a_reset_of_nothing_changes_nothing() -> None:
 
 async def test_steps_are_multiplied_where_nothing_is_routed_too() -> None:
     agent = replace(AUTO, is_routed=False, limits=Limits(max_steps=10, max_steps_multiplier=1.5))
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_house(model, agent=agent) as house:
         await house.say("hello")
     assert "at most 13 rounds" in segments_of(model, 0)

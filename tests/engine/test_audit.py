@@ -23,7 +23,7 @@ from denizen.engine.gate.policy import GatePolicy, Rule
 from denizen.engine.toolbox import NestedCalls, list_all
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import PLACE, House, Tools, message, open_house
 from tests.engine.town import World, open_town
@@ -35,7 +35,7 @@ SENSITIVE = GatePolicy(tiers=(("write", Tier.SENSITIVE),), rules=(Rule("write", 
 
 
 def script() -> ScriptedModel:
-    return ScriptedModel(Say(calls=(call("look", q="milk"), call("write", q="milk"))), Say("Done."))
+    return ScriptedModel(ScriptedReply(calls=(call("look", q="milk"), call("write", q="milk"))), ScriptedReply("Done."))
 
 
 async def log_of(store: Store, kind: AuditKind | None = None) -> Sequence[AuditEntry]:
@@ -98,7 +98,7 @@ async def test_calls_from_within_a_call_are_recorded_with_their_origin() -> None
             return await NestedCalls(houses[0].runtime, houses[0].services.gate)(scope, "look", {"q": "inside"})
         return ToolResult(f"saw {made.args['q']}")
 
-    model = ScriptedModel(Say(calls=(call("write", q="milk"),)), Say("Done."))
+    model = ScriptedModel(ScriptedReply(calls=(call("write", q="milk"),)), ScriptedReply("Done."))
     async with open_house(model, Tools(run=run)) as house:
         houses.append(house)
         done = await house.say("buy milk")
@@ -123,7 +123,7 @@ async def test_a_call_that_no_turn_records_is_written_by_the_door() -> None:
 
 async def test_what_people_decide_is_in_the_log() -> None:
     policy = GatePolicy(rules=(Rule("write", Decision.ASK),))
-    model = ScriptedModel(Say(calls=(call("write", q="milk"),)), Say("Done."))
+    model = ScriptedModel(ScriptedReply(calls=(call("write", q="milk"),)), ScriptedReply("Done."))
     store = TemporaryStore()
     async with open_house(model, policy=policy, store=store) as house, anyio.create_task_group() as tasks:
 

@@ -25,7 +25,7 @@ from denizen.ports.model import Capabilities
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import NAME, House, Tools, message, open_house
 from tests.engine.town import ADA, World, open_town
@@ -40,12 +40,14 @@ PRICE = (Decimal("0.000001"), OUT)
 SHORT = Agent(NAME, limits=replace(Agent(NAME).limits, max_output_tokens=1000))
 
 
-def says(text: str = "Hello.", *, cents: int = 2, gate: Gate | None = None, **more: object) -> Say:
+def says(text: str = "Hello.", *, cents: int = 2, gate: ReplyGate | None = None, **more: object) -> ScriptedReply:
     usage = Usage(100, 50, cost_usd=Decimal(cents) / 100, requests=1)
-    return replace(Say(text, usage=usage, before=gate), **more)
+    return replace(ScriptedReply(text, usage=usage, before=gate), **more)
 
 
-def priced(*script: Say, name: str = "scripted/dear", otherwise: Say | None = None) -> ScriptedModel:
+def priced(
+    *script: ScriptedReply, name: str = "scripted/dear", otherwise: ScriptedReply | None = None
+) -> ScriptedModel:
     return ScriptedModel(*script, name=name, otherwise=otherwise, price_usd=PRICE)
 
 
@@ -108,7 +110,7 @@ async def test_without_limits_nothing_is_reserved_and_everything_is_counted() ->
 
 
 async def test_a_model_without_a_price_answers_whatever_the_limit() -> None:
-    async with open_limited(ScriptedModel(Say("Free.")), policy("0")) as house:
+    async with open_limited(ScriptedModel(ScriptedReply("Free.")), policy("0")) as house:
         assert (await house.say("one")).reply == "Free."
         assert (await standing(house.store, house)).day_requests == 1
 
@@ -125,7 +127,7 @@ async def test_amounts_are_told_to_those_who_may_know_them_only() -> None:
 
 @pytest.mark.proves("P5")
 async def test_two_turns_at_once_cannot_both_spend_the_last_money() -> None:
-    gate = Gate()
+    gate = ReplyGate()
     model = priced(says("first", gate=gate), says("third"))
     async with open_limited(model, policy("0.15")) as house:
         first = await house.turns.submit(message("one", place=Place("terminal", "a")))
@@ -239,8 +241,8 @@ async def test_a_turn_that_is_killed_and_resumed_is_counted_once() -> None:
 
 @pytest.mark.parametrize("limited", [True, False])
 async def test_a_request_that_is_stopped_counts_with_its_input_and_what_was_heard(limited: bool) -> None:
-    gate = Gate()
-    model = priced(Say("x" * 80, halfway=gate))
+    gate = ReplyGate()
+    model = priced(ScriptedReply("x" * 80, halfway=gate))
     async with open_house(model, agent=SHORT) as house:
         await limit(house, policy("5") if limited else BudgetPolicy())
         turn = await house.turns.submit(message("one"))
@@ -274,7 +276,7 @@ async def test_a_turn_that_is_stopped_while_a_tool_runs_has_cost_its_requests() 
 
 @pytest.mark.parametrize(("text", "requests"), [("", 0), ("half of it", 1)])
 async def test_a_request_that_fails_costs_something_only_once_an_answer_began(text: str, requests: int) -> None:
-    model = priced(Say(text, error=Unavailable("gone")))
+    model = priced(ScriptedReply(text, error=Unavailable("gone")))
     async with open_limited(model, policy("5")) as house:
         assert (await house.say("one")).failure_family == "Unavailable"
         found = await standing(house.store, house)

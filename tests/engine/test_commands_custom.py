@@ -12,7 +12,7 @@ from denizen.domain.verdict import Decision
 from denizen.engine.commands.scene import Customs
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy, Rule
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from tests.engine.command_house import ADA, ANA, BEN, ROOM, ZOE, open_command_house
 from tests.engine.house import Tools
 
@@ -122,7 +122,7 @@ async def test_without_a_rule_no_program_runs_and_the_reply_names_the_rule() -> 
 @pytest.mark.parametrize(("says", "ran"), [("approve", 1), ("deny", 0), ("escalate", 0), ("nonsense", 0)])
 async def test_the_observer_looks_at_a_program_before_it_runs(says: str, ran: int) -> None:
     programs = Programs()
-    watch = ScriptedModel(Say(f'{{"decision": "{says}", "reason": "because"}}'), name="w/watcher")
+    watch = ScriptedModel(ScriptedReply(f'{{"decision": "{says}", "reason": "because"}}'), name="w/watcher")
     scripted = ScriptedModels({"balanced": ScriptedModel(), "watcher": watch})
     policy = GatePolicy(observer=ObserverPolicy("watcher"))
     async with open_command_house(customs=customs(STATUS, programs), policy=policy, scripted=scripted) as house:

@@ -8,7 +8,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId
 from denizen.engine.choices import agent_of, reset_at
 from denizen.ports.model import Capabilities
-from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.command_house import (
     ADA,
@@ -159,7 +159,7 @@ async def test_context_shows_how_the_tokens_divide_against_the_models_window() -
 
 
 async def test_context_counts_what_is_summed_up_by_its_summary() -> None:
-    async with open_command_house(scripted=ScriptedModels(ScriptedModel(Say("A dog.")))) as house:
+    async with open_command_house(scripted=ScriptedModels(ScriptedModel(ScriptedReply("A dog.")))) as house:
         await house.talk(*["z" * 4000, "ok"] * 2)
         assert "summaries" not in (await house.give("/context")).text
         await house.give("/compact")

@@ -10,7 +10,7 @@ import pytest
 
 from denizen.domain.budget import SERVER, BudgetPolicy, Limits, Scope, ScopeKind
 from denizen.domain.usage import Usage
-from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from tests.engine.command_house import ADA, ANA, BEN, DIRECT, ZOE, CommandHouse, open_command_house
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +66,7 @@ async def test_an_admin_sees_everything_that_this_place_spends_from_with_limits_
 
 
 async def test_summing_up_is_paid_for_by_who_asks_for_it_and_refused_when_nothing_is_left() -> None:
-    answer = Say("A dog.", usage=Usage(100, 10, cost_usd=Decimal("0.25"), requests=1))
+    answer = ScriptedReply("A dog.", usage=Usage(100, 10, cost_usd=Decimal("0.25"), requests=1))
     model = ScriptedModel(answer, price_usd=(Decimal("0.000001"), Decimal("0.0001")))
     async with open_command_house(scripted=ScriptedModels({"balanced": model})) as house:
         await house.runtime.swap(

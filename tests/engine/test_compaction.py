@@ -17,7 +17,7 @@ from denizen.engine.prompt.session import from_stored
 from denizen.engine.summarize import MAX_PIECES, plan_pieces
 from denizen.ports.channel import CommandReply
 from denizen.ports.model import Capabilities, ModelRequest
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply
 from tests.engine.command_house import ADA, ANA, NOW, ROOM, CommandHouse, open_command_house
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ TALK = ("My dog is Rex.", "Noted.", "He is four.", "A good age.")
 HERE = ROOM.place.conversation_id
 
 
-def only(*steps: Say, context_tokens: int = 128_000) -> tuple[ScriptedModels, ScriptedModel]:
+def only(*steps: ScriptedReply, context_tokens: int = 128_000) -> tuple[ScriptedModels, ScriptedModel]:
     model = ScriptedModel(*steps, capabilities=Capabilities(context_tokens=context_tokens))
     return ScriptedModels({"balanced": model}), model
 
@@ -51,7 +51,7 @@ def summed_up(until: int, text: str) -> str:
 
 @pytest.mark.proves("T38")
 async def test_one_summary_takes_the_place_of_the_session() -> None:
-    scripted, model = only(Say("Ana has a dog, Rex, who is four."))
+    scripted, model = only(ScriptedReply("Ana has a dog, Rex, who is four."))
     async with open_command_house(scripted=scripted) as house:
         await house.talk(*TALK)
         reply = await house.give("/compact")
@@ -79,7 +79,7 @@ async def test_less_than_four_messages_are_not_summed_up() -> None:
 
 
 async def test_the_cheap_alias_is_asked_where_there_is_one() -> None:
-    cheap, usual = ScriptedModel(Say("Short."), name="acme/small"), ScriptedModel(name="acme/large")
+    cheap, usual = ScriptedModel(ScriptedReply("Short."), name="acme/small"), ScriptedModel(name="acme/large")
     async with open_command_house(scripted=ScriptedModels({"balanced": usual, "cheap": cheap})) as house:
         await house.talk(*TALK)
         assert not (await house.give("/compact")).is_failure
@@ -89,7 +89,7 @@ async def test_the_cheap_alias_is_asked_where_there_is_one() -> None:
 
 async def test_a_small_window_gets_pieces_oldest_first_with_the_summary_so_far() -> None:
     window = 2000
-    scripted, model = only(*(Say(f"Summary {at}.") for at in range(1, 9)), context_tokens=window)
+    scripted, model = only(*(ScriptedReply(f"Summary {at}.") for at in range(1, 9)), context_tokens=window)
     texts = [f"Message {at}: " + "word " * 150 for at in range(12)]
     async with open_command_house(scripted=scripted) as house:
         await house.talk(*texts)
@@ -109,7 +109,7 @@ async def test_a_small_window_gets_pieces_oldest_first_with_the_summary_so_far()
 
 
 async def test_what_would_take_too_many_requests_is_left_out_oldest_first_and_counted() -> None:
-    scripted, model = only(*(Say("S.") for _ in range(MAX_PIECES)), context_tokens=1000)
+    scripted, model = only(*(ScriptedReply("S.") for _ in range(MAX_PIECES)), context_tokens=1000)
     async with open_command_house(scripted=scripted) as house:
         await house.talk(*(f"Message {at}: " + "word " * 400 for at in range(12)))
         reply = await house.give("/compact")
@@ -120,7 +120,7 @@ async def test_what_would_take_too_many_requests_is_left_out_oldest_first_and_co
 
 
 async def test_tools_files_and_pictures_are_told_in_words() -> None:
-    scripted, model = only(Say("Done."))
+    scripted, model = only(ScriptedReply("Done."))
     async with open_command_house(scripted=scripted) as house:
         await house.talk(*TALK)
         session = (await house.session())[0].session_id
@@ -146,9 +146,13 @@ async def test_tools_files_and_pictures_are_told_in_words() -> None:
 
 @pytest.mark.parametrize(
     "step",
-    [Unavailable("The model is away.", fix="Try again later."), Say("  "), Say("half", error=Unavailable("Lost it."))],
+    [
+        Unavailable("The model is away.", fix="Try again later."),
+        ScriptedReply("  "),
+        ScriptedReply("half", error=Unavailable("Lost it.")),
+    ],
 )
-async def test_a_model_that_fails_changes_nothing(step: Say) -> None:
+async def test_a_model_that_fails_changes_nothing(step: ScriptedReply) -> None:
     scripted, _ = only(step)
     async with open_command_house(scripted=scripted) as house:
         await house.talk(*TALK)
@@ -158,7 +162,7 @@ async def test_a_model_that_fails_changes_nothing(step: Say) -> None:
 
 
 async def test_a_model_that_takes_too_long_changes_nothing() -> None:
-    scripted, _ = only(Say("Late.", before=Gate()))
+    scripted, _ = only(ScriptedReply("Late.", before=ReplyGate()))
     agent = Agent(ADA, limits=Limits(turn_timeout_s=0.05))
     async with open_command_house(scripted=scripted, agents=(agent,)) as house:
         await house.talk(*TALK)
@@ -167,8 +171,8 @@ async def test_a_model_that_takes_too_long_changes_nothing() -> None:
 
 
 async def test_who_writes_meanwhile_loses_nothing() -> None:
-    gate = Gate()
-    scripted, _ = only(Say("Summary.", before=gate))
+    gate = ReplyGate()
+    scripted, _ = only(ScriptedReply("Summary.", before=gate))
     async with open_command_house(scripted=scripted) as house:
         await house.talk(*TALK)
         replies: list[CommandReply] = []
@@ -197,7 +201,7 @@ async def test_a_question_that_waits_for_its_answer_is_waited_for() -> None:
 
 
 async def test_compacting_waits_for_the_turn_that_runs() -> None:
-    scripted, model = only(Say("Summary."))
+    scripted, model = only(ScriptedReply("Summary."))
     async with open_command_house(scripted=scripted) as house:
         await house.talk(*TALK[:3])
         async with anyio.create_task_group() as group, house.inbox.turn(f"{ADA}-{HERE}"):
@@ -209,7 +213,7 @@ async def test_compacting_waits_for_the_turn_that_runs() -> None:
 
 
 async def test_a_compacted_session_can_be_compacted_again() -> None:
-    scripted, model = only(Say("First."), Say("Second."))
+    scripted, model = only(ScriptedReply("First."), ScriptedReply("Second."))
     async with open_command_house(scripted=scripted) as house:
         await house.talk(*TALK)
         await house.give("/compact")

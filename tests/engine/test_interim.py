@@ -13,7 +13,7 @@ from denizen.engine.gate.door import Gate
 from denizen.engine.gate.interim import INTERIM_AFTER_S
 from denizen.engine.resident.showing import _Picture
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.house import LOOK, Tools, message, open_house
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +36,7 @@ class Slow:
 
 
 async def _watch(slow: Slow, after_s: float) -> list[object]:
-    model = ScriptedModel(Say(calls=[call("look", q="x")]), Say("Here."))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("Here."))
     tools = Tools(specs=[replace(LOOK, timeout_s=60)], run=slow.run)
     events: list[object] = []
     async with open_house(model, tools) as house:

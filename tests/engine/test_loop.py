@@ -12,7 +12,7 @@ from denizen.domain.turn import TurnStatus
 from denizen.engine.loop import APOLOGY, must_answer
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.house import LOOK, NAME, WRITE, Tools, open_house
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ def last_text(request: ModelRequest) -> str:
 
 @pytest.mark.proves("V9", "T8")
 async def test_a_turn_runs_tools_and_answers_with_their_results() -> None:
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say("It is a."))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("It is a."))
     async with open_house(model) as house:
         done = await house.say("what?")
         assert (done.status, done.reply) == (TurnStatus.DONE, "It is a.")
@@ -48,7 +48,7 @@ async def test_calls_of_one_step_run_side_by_side_and_are_recorded_in_the_order_
             second_ran.set()
         return ToolResult(f"{call.args['q']} done")
 
-    model = ScriptedModel(Say(calls=[call("look", q="first"), call("look", q="second")]), Say("ok"))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="first"), call("look", q="second")]), ScriptedReply("ok"))
     async with open_house(model, Tools(run=run)) as house:
         with anyio.fail_after(5):
             done = await house.say("both")
@@ -62,9 +62,9 @@ async def test_calls_of_one_step_run_side_by_side_and_are_recorded_in_the_order_
 @pytest.mark.proves("V10", "VW4")
 async def test_a_repeated_write_happens_again_and_makes_reads_fresh() -> None:
     model = ScriptedModel(
-        Say(calls=[call("look", q="a"), call("write", q="a")]),
-        Say(calls=[call("look", q="a"), call("write", q="a")]),
-        Say("done"),
+        ScriptedReply(calls=[call("look", q="a"), call("write", q="a")]),
+        ScriptedReply(calls=[call("look", q="a"), call("write", q="a")]),
+        ScriptedReply("done"),
     )
     async with open_house(model) as house:
         done = await house.say("twice")
@@ -81,7 +81,9 @@ async def test_a_repeated_write_happens_again_and_makes_reads_fresh() -> None:
 
 @pytest.mark.proves("V10")
 async def test_a_read_after_another_step_is_answered_from_the_cache() -> None:
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say(calls=[call("look", q="a")]), Say("done"))
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="a")]), ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("done")
+    )
     async with open_house(model) as house:
         done = await house.say("twice")
         assert len(house.tools.calls) == 1
@@ -92,7 +94,12 @@ async def test_a_read_after_another_step_is_answered_from_the_cache() -> None:
 
 @pytest.mark.proves("V10")
 async def test_the_cache_ends_with_its_turn() -> None:
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say("1"), Say(calls=[call("look", q="a")]), Say("2"))
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="a")]),
+        ScriptedReply("1"),
+        ScriptedReply(calls=[call("look", q="a")]),
+        ScriptedReply("2"),
+    )
     async with open_house(model) as house:
         await house.say("one")
         await house.say("two")
@@ -100,7 +107,7 @@ async def test_the_cache_ends_with_its_turn() -> None:
 
 
 async def test_the_same_read_twice_in_one_step_runs_once() -> None:
-    model = ScriptedModel(Say(calls=[call("look", q="a"), call("look", q="a")]), Say("ok"))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="a"), call("look", q="a")]), ScriptedReply("ok"))
     async with open_house(model) as house:
         await house.say("x")
         assert len(house.tools.calls) == 1
@@ -111,7 +118,7 @@ async def test_the_same_read_twice_in_one_step_runs_once() -> None:
 
 @pytest.mark.proves("T14")
 async def test_wrong_arguments_and_unknown_tools_come_back_as_errors_that_teach() -> None:
-    model = ScriptedModel(Say(calls=[call("look"), call("fly", q="x")]), Say("sorry"))
+    model = ScriptedModel(ScriptedReply(calls=[call("look"), call("fly", q="x")]), ScriptedReply("sorry"))
     async with open_house(model) as house:
         await house.say("x")
         wrong, unknown = model.requests[1].messages[-1].parts
@@ -130,7 +137,9 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
         return ToolResult("ok")
 
     tools.run = run
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say(calls=[call("look", q="b")]), Say("done"))
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="a")]), ScriptedReply(calls=[call("look", q="b")]), ScriptedReply("done")
+    )
     async with open_house(model, tools) as house:
         await house.say("x")
         notes = [last_text(request) for request in model.requests]
@@ -142,7 +151,7 @@ async def test_a_changed_tool_set_is_told_once_and_not_stored() -> None:
 
 @pytest.mark.proves("S9", "X-iteration-limit", "E8")
 async def test_the_last_two_steps_are_without_tools() -> None:
-    model = ScriptedModel(otherwise=lambda r: Say("end" if r.tool_choice == "none" else "", _calls(r)))
+    model = ScriptedModel(otherwise=lambda r: ScriptedReply("end" if r.tool_choice == "none" else "", _calls(r)))
     agent = Agent(NAME, limits=Limits(max_steps=3))
     async with open_house(model, agent=agent) as house:
         done = await house.say("x")
@@ -157,7 +166,7 @@ def _calls(request: ModelRequest) -> list[ToolCallPart]:
 
 @pytest.mark.proves("X-iteration-limit")
 async def test_twenty_steps_are_the_default_limit() -> None:
-    model = ScriptedModel(otherwise=lambda r: Say("and", _calls(r)))
+    model = ScriptedModel(otherwise=lambda r: ScriptedReply("and", _calls(r)))
     async with open_house(model) as house:
         await house.say("x")
         assert len(model.requests) == 19
@@ -174,10 +183,10 @@ async def test_four_tool_only_steps_in_the_later_part_force_a_step_without_tools
 @pytest.mark.proves("T15", "E8")
 async def test_the_third_identical_round_ends_the_calls() -> None:
     model = ScriptedModel(
-        Say(calls=[call("write", q="a")]),
-        Say(calls=[call("write", q="a")]),
-        Say(calls=[call("write", q="a")]),
-        Say("I stop."),
+        ScriptedReply(calls=[call("write", q="a")]),
+        ScriptedReply(calls=[call("write", q="a")]),
+        ScriptedReply(calls=[call("write", q="a")]),
+        ScriptedReply("I stop."),
     )
     async with open_house(model) as house:
         done = await house.say("x")
@@ -193,7 +202,9 @@ async def test_the_third_identical_round_ends_the_calls() -> None:
 @pytest.mark.proves("S13")
 async def test_a_model_that_calls_tools_although_it_may_not_is_asked_where_there_are_none() -> None:
     model = ScriptedModel(
-        otherwise=lambda r: Say(calls=[call("look", q=str(len(r.messages)))]) if r.tools else Say("ok")
+        otherwise=lambda r: (
+            ScriptedReply(calls=[call("look", q=str(len(r.messages)))]) if r.tools else ScriptedReply("ok")
+        )
     )
     agent = Agent(NAME, limits=Limits(max_steps=2))
     async with open_house(model, agent=agent) as house:
@@ -202,10 +213,10 @@ async def test_a_model_that_calls_tools_although_it_may_not_is_asked_where_there
 
 @pytest.mark.proves("S13", "E8")
 async def test_an_empty_answer_is_asked_for_once_more_and_then_apologised_for() -> None:
-    model = ScriptedModel(Say(""), Say("Now then."))
+    model = ScriptedModel(ScriptedReply(""), ScriptedReply("Now then."))
     async with open_house(model) as house:
         assert (await house.say("x")).reply == "Now then."
-    model = ScriptedModel(Say(""), Say(""))
+    model = ScriptedModel(ScriptedReply(""), ScriptedReply(""))
     async with open_house(model) as house:
         assert (await house.say("x")).reply == APOLOGY
         assert (await house.session())[-1].text == APOLOGY
@@ -214,7 +225,12 @@ async def test_an_empty_answer_is_asked_for_once_more_and_then_apologised_for() 
 @pytest.mark.proves("T16")
 async def test_text_instead_of_a_call_is_nudged_and_the_custom_words_come_last() -> None:
     agent = Agent(NAME, limits=Limits(nudges=2, nudge_text="Really do it."))
-    model = ScriptedModel(Say("I would look."), Say("I would."), Say(calls=[call("look", q="a")]), Say("done"))
+    model = ScriptedModel(
+        ScriptedReply("I would look."),
+        ScriptedReply("I would."),
+        ScriptedReply(calls=[call("look", q="a")]),
+        ScriptedReply("done"),
+    )
     async with open_house(model, agent=agent) as house:
         assert (await house.say("x")).reply == "done"
         assert last_text(model.requests[1]).startswith("[Use one of your tools")
@@ -223,13 +239,13 @@ async def test_text_instead_of_a_call_is_nudged_and_the_custom_words_come_last()
 
 async def test_no_nudge_follows_once_a_tool_was_used() -> None:
     agent = Agent(NAME, limits=Limits(nudges=2))
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say("done"))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("done"))
     async with open_house(model, agent=agent) as house:
         assert (await house.say("x")).reply == "done"
 
 
 async def test_watchers_see_text_grow_tools_run_and_preambles_taken_back() -> None:
-    model = ScriptedModel(Say("Let me look.", calls=[call("look", q="a")]), Say("Here it is."))
+    model = ScriptedModel(ScriptedReply("Let me look.", calls=[call("look", q="a")]), ScriptedReply("Here it is."))
     async with open_house(model) as house:
         events = await house.watch("x")
         text = ""
@@ -241,8 +257,8 @@ async def test_watchers_see_text_grow_tools_run_and_preambles_taken_back() -> No
 
 
 async def test_watchers_see_nothing_of_what_was_said_beside_the_calls_that_went_in_a_circle() -> None:
-    again = Say("Let me look.", calls=[call("look", q="a")])
-    async with open_house(ScriptedModel(again, again, again, Say("I stop."))) as house:
+    again = ScriptedReply("Let me look.", calls=[call("look", q="a")])
+    async with open_house(ScriptedModel(again, again, again, ScriptedReply("I stop."))) as house:
         text = ""
         for event in await house.watch("x"):
             if isinstance(event, TextAdded):
@@ -251,7 +267,7 @@ async def test_watchers_see_nothing_of_what_was_said_beside_the_calls_that_went_
 
 
 async def test_watchers_see_a_call_whose_arguments_do_not_fit_but_no_tool_that_the_model_made_up() -> None:
-    model = ScriptedModel(Say(calls=[call("look"), call("fly", q="x")]), Say("sorry"))
+    model = ScriptedModel(ScriptedReply(calls=[call("look"), call("fly", q="x")]), ScriptedReply("sorry"))
     async with open_house(model) as house:
         seen = [each for each in await house.watch("x") if isinstance(each, ToolStarted | ToolFinished)]
         started, ended = seen
@@ -261,7 +277,7 @@ async def test_watchers_see_a_call_whose_arguments_do_not_fit_but_no_tool_that_t
 
 @pytest.mark.proves("T-agent-tools")
 async def test_an_agent_sees_only_the_tools_of_its_allow_list_in_its_order() -> None:
-    model = ScriptedModel(Say("hi"))
+    model = ScriptedModel(ScriptedReply("hi"))
     agent = Agent(NAME, tools=("w*", "look"))
     async with open_house(model, Tools([LOOK, WRITE]), agent=agent) as house:
         await house.say("x")
@@ -270,7 +286,7 @@ async def test_an_agent_sees_only_the_tools_of_its_allow_list_in_its_order() -> 
 
 async def test_a_failing_provider_ends_the_turn_with_its_reason_and_keeps_what_was_done() -> None:
     dead = Unavailable("The model does not answer.", why="connection refused", fix="Check the server.")
-    model = ScriptedModel(Say(calls=[call("write", q="a")]), dead)
+    model = ScriptedModel(ScriptedReply(calls=[call("write", q="a")]), dead)
     async with open_house(model) as house:
         done = await house.say("x")
         assert (done.status, done.failure_family) == (TurnStatus.FAILED, "Unavailable")

@@ -20,7 +20,7 @@ from denizen.engine.replay import Replay, replay
 from denizen.engine.runtime import Generation
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, call
 from tests.engine.house import ANA, NAME, House, Tools, message, open_house, undated
 
 pytestmark = pytest.mark.anyio
@@ -52,9 +52,16 @@ def told(request: ModelRequest) -> list[str]:
 
 
 async def test_another_model_answers_the_same_question_with_the_history_of_then_and_the_results_of_then() -> None:
-    first = ScriptedModel(Say("Hello."), Say(calls=[call("look", q="a")]), Say("It is a."), Say("later"))
+    first = ScriptedModel(
+        ScriptedReply("Hello."),
+        ScriptedReply(calls=[call("look", q="a")]),
+        ScriptedReply("It is a."),
+        ScriptedReply("later"),
+    )
     second = ScriptedModel(
-        Say(calls=[call("look", q="a")], usage=Usage(20, 2, requests=1)), Say("It is A."), name="scripted/second"
+        ScriptedReply(calls=[call("look", q="a")], usage=Usage(20, 2, requests=1)),
+        ScriptedReply("It is A."),
+        name="scripted/second",
     )
     async with open_two(first, second) as house:
         await house.say("hi")
@@ -74,8 +81,8 @@ async def test_another_model_answers_the_same_question_with_the_history_of_then_
 
 async def test_a_replay_leaves_nothing_behind() -> None:
     first, second = (
-        ScriptedModel(Say(calls=[call("look", q="a")]), Say("yes")),
-        ScriptedModel(Say(calls=[call("look", q="a")]), Say("no")),
+        ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("yes")),
+        ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("no")),
     )
     async with open_two(first, second) as house:
         done = await house.say("well?")
@@ -96,8 +103,10 @@ async def test_a_replay_leaves_nothing_behind() -> None:
 
 
 async def test_a_call_that_was_not_recorded_gets_an_error_and_does_not_run() -> None:
-    first = ScriptedModel(Say(calls=[call("look", q="a")]), Say("It is a."))
-    second = ScriptedModel(Say(calls=[call("look", q="b"), call("write", q="a"), call("gone")]), Say("I do not know."))
+    first = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("It is a."))
+    second = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="b"), call("write", q="a"), call("gone")]), ScriptedReply("I do not know.")
+    )
     async with open_two(first, second) as house:
         done = await house.say("what is a?")
         house.tools.calls.clear()
@@ -119,8 +128,8 @@ async def test_results_of_the_same_call_come_in_the_order_of_then_and_the_last_s
         return ToolResult(f"written {next(count)}")
 
     write = call("write", q="a")
-    first = ScriptedModel(Say(calls=[write]), Say(calls=[write]), Say("done"))
-    second = ScriptedModel(Say(calls=[write, write]), Say(calls=[write]), Say("done"))
+    first = ScriptedModel(ScriptedReply(calls=[write]), ScriptedReply(calls=[write]), ScriptedReply("done"))
+    second = ScriptedModel(ScriptedReply(calls=[write, write]), ScriptedReply(calls=[write]), ScriptedReply("done"))
     async with open_two(first, second, tools=Tools(run=run)) as house:
         done = await house.say("write it twice")
         result = await again(house, done.turn_id)
@@ -129,8 +138,11 @@ async def test_results_of_the_same_call_come_in_the_order_of_then_and_the_last_s
 
 
 async def test_answers_given_while_the_question_waited_belong_to_its_history() -> None:
-    gate = Gate()
-    first, second = ScriptedModel(Say("one", before=gate), Say("two")), ScriptedModel(Say("2"))
+    gate = ReplyGate()
+    first, second = (
+        ScriptedModel(ScriptedReply("one", before=gate), ScriptedReply("two")),
+        ScriptedModel(ScriptedReply("2")),
+    )
     async with open_two(first, second) as house:
         await house.turns.submit(message("1?"))
         await gate.reached.wait()
@@ -142,7 +154,10 @@ async def test_answers_given_while_the_question_waited_belong_to_its_history() -
 
 
 async def test_another_agent_answers_on_its_own_model_with_its_own_prompt() -> None:
-    first, second = ScriptedModel(Say("a")), ScriptedModel(Say('{"tool": "none"}'), Say("b"), name="scripted/second")
+    first, second = (
+        ScriptedModel(ScriptedReply("a")),
+        ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("b"), name="scripted/second"),
+    )
     bob = Agent(BOB, model="second", persona=(("SOUL.md", "You are Bob."),), planning=Planning.PLAN)
     async with open_two(first, second, Agent(NAME, model="first"), bob) as house:
         done = await house.say("who?", model="first")
@@ -152,8 +167,8 @@ async def test_another_agent_answers_on_its_own_model_with_its_own_prompt() -> N
 
 
 async def test_what_cannot_be_repeated_is_told() -> None:
-    gate = Gate()
-    first, second = ScriptedModel(Say("a"), Say("b", before=gate)), ScriptedModel()
+    gate = ReplyGate()
+    first, second = ScriptedModel(ScriptedReply("a"), ScriptedReply("b", before=gate)), ScriptedModel()
     async with open_two(first, second) as house:
         done = await house.say("x")
         running = await house.turns.submit(message("y"))
@@ -179,7 +194,7 @@ async def test_what_cannot_be_repeated_is_told() -> None:
 
 
 async def test_a_turn_of_an_agent_or_model_that_is_gone_says_what_to_name() -> None:
-    first, second = ScriptedModel(Say("a"), Say("b")), ScriptedModel()
+    first, second = ScriptedModel(ScriptedReply("a"), ScriptedReply("b")), ScriptedModel()
     async with open_two(first, second) as house:
         done = await house.say("x")
         named = await house.say("x", model="first")
@@ -203,8 +218,8 @@ async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
             return super().now() + timedelta(days=1)
 
     sees = Capabilities(images=True)
-    first = ScriptedModel(Say("a cat"), Say("yes"), capabilities=sees)
-    second = ScriptedModel(*[Say("a dog")] * 3, capabilities=sees)
+    first = ScriptedModel(ScriptedReply("a cat"), ScriptedReply("yes"), capabilities=sees)
+    second = ScriptedModel(*[ScriptedReply("a dog")] * 3, capabilities=sees)
     asked = (TextPart("what is it?"), ImagePart("https://pictures.example/1.png"))
     async with open_two(first, second) as house:
         done = await house.say("x", parts=asked)
@@ -220,7 +235,10 @@ async def test_pictures_whose_addresses_have_died_are_left_out() -> None:
 
 
 async def test_a_participant_reads_what_was_said_up_to_the_question() -> None:
-    first, second = ScriptedModel(Say("one"), Say("two"), Say("three")), ScriptedModel(Say("2"))
+    first, second = (
+        ScriptedModel(ScriptedReply("one"), ScriptedReply("two"), ScriptedReply("three")),
+        ScriptedModel(ScriptedReply("2")),
+    )
     participant = Agent(NAME, model="first", context=ContextStrategy.TRANSCRIPT, tools=())
     async with open_two(first, second, participant) as house:
         await house.say("first?")

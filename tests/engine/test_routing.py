@@ -32,7 +32,7 @@ from denizen.engine.trace import Trace
 from denizen.engine.unsent import plan_requests
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import NAME, House, Tools, generation, message, open_house
 
@@ -42,9 +42,9 @@ AUTO = Agent(NAME, is_routed=True)
 USED = Usage(input_tokens=300, output_tokens=40, cost_usd=Decimal("0.0001"), requests=1)
 
 
-def sorts(complexity: str, steps: int, model: str, reason: str = "because") -> Say:
+def sorts(complexity: str, steps: int, model: str, reason: str = "because") -> ScriptedReply:
     row = {"complexity": complexity, "max_steps": steps, "model": model, "reason": reason}
-    return Say(json.dumps(row), usage=USED)
+    return ScriptedReply(json.dumps(row), usage=USED)
 
 
 @dataclass
@@ -57,9 +57,9 @@ class Models:
     quality: ScriptedModel
 
     @classmethod
-    def answering(cls, *routes: Say) -> Models:
+    def answering(cls, *routes: ScriptedReply) -> Models:
         def model(name: str) -> ScriptedModel:
-            return ScriptedModel(name=f"acme/{name}", otherwise=Say(f"said by {name}"))
+            return ScriptedModel(name=f"acme/{name}", otherwise=ScriptedReply(f"said by {name}"))
 
         return cls(ScriptedModel(*routes, name="acme/router"), model("fast"), model("balanced"), model("quality"))
 
@@ -136,13 +136,19 @@ async def test_the_router_is_told_how_to_sort_and_to_do_nothing_else() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Say("I think it is hard."), Say(""), Say('{"complexity": "simple"}'), Say("[1]"), sorts("simple", 31, "fast"),
-        sorts("simple", 8, "opus"), sorts("simple", 8, "fast", "x" * 201),
-        replace(sorts("simple", 8, "fast"), finish_reason="length"), Unavailable("no answer"),
+        ScriptedReply("I think it is hard."),
+        ScriptedReply(""),
+        ScriptedReply('{"complexity": "simple"}'),
+        ScriptedReply("[1]"),
+        sorts("simple", 31, "fast"),
+        sorts("simple", 8, "opus"),
+        sorts("simple", 8, "fast", "x" * 201),
+        replace(sorts("simple", 8, "fast"), finish_reason="length"),
+        Unavailable("no answer"),
     ],
     ids=str,
-)  # fmt: skip
-async def test_whatever_goes_wrong_counts_as_moderate(answer: Say) -> None:
+)
+async def test_whatever_goes_wrong_counts_as_moderate(answer: ScriptedReply) -> None:
     models = Models.answering(answer)
     async with open_routed(models) as house:
         done = await house.say("Compare the two.")
@@ -163,7 +169,7 @@ async def test_without_words_nobody_is_asked() -> None:
 
 @pytest.mark.proves("S3")
 async def test_a_router_that_does_not_answer_is_not_waited_for() -> None:
-    models, durable = Models.answering(Say("late", before=Gate())), MemoryDurable(MemoryLog())
+    models, durable = Models.answering(ScriptedReply("late", before=ReplyGate())), MemoryDurable(MemoryLog())
     async with open_routed(models) as house:
         router = Router(replace(house.services, durable=durable), timeout_s=0.01)
         opened, _ = await open_turn(house.store, AUTO, message("Compare."), now=house.services.clock.now())
@@ -182,9 +188,9 @@ async def test_a_router_that_does_not_answer_is_not_waited_for() -> None:
 
 async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
     store, log = TemporaryStore(), MemoryLog()
-    gate = Gate()
+    gate = ReplyGate()
     models = Models.answering(sorts("complex", 25, "quality"))
-    models.quality.script(Say("never said", before=gate))
+    models.quality.script(ScriptedReply("never said", before=gate))
     inbound = message("Why does it crash?")
     async with open_routed(models, store=store, log=log) as house:
         await house.turns.submit(inbound)
@@ -205,9 +211,9 @@ async def test_a_turn_that_is_taken_up_again_is_not_sorted_anew() -> None:
 
 async def test_a_change_of_the_configuration_between_does_not_change_what_was_begun() -> None:
     store, log = TemporaryStore(), MemoryLog()
-    gate = Gate()
+    gate = ReplyGate()
     models = Models.answering()
-    models.balanced.script(Say("never said", before=gate))
+    models.balanced.script(ScriptedReply("never said", before=gate))
     inbound = message("hello")
     async with open_routed(models, Agent(NAME), store=store, log=log) as house:
         await house.turns.submit(inbound)
@@ -242,7 +248,7 @@ async def test_a_model_that_was_asked_for_wins() -> None:
 
 
 async def test_with_one_model_behind_all_names_there_is_nothing_to_choose() -> None:
-    one = ScriptedModel(otherwise=Say("ok"))
+    one = ScriptedModel(otherwise=ScriptedReply("ok"))
     router = ScriptedModel(name="acme/router")
     async with open_house(one, agent=AUTO) as house:
         models = {"fast": one, "balanced": one, "quality": one, "cheap": router}
@@ -288,7 +294,7 @@ async def test_a_question_of_its_own_is_sorted_with_the_end_of_the_answer_before
 async def test_a_question_with_a_picture_goes_to_a_model_that_can_see_it() -> None:
     models = Models.answering(sorts("simple", 8, "fast"))
     sees = Capabilities(images=True)
-    models.quality = ScriptedModel(name="acme/quality", capabilities=sees, otherwise=Say("a cat"))
+    models.quality = ScriptedModel(name="acme/quality", capabilities=sees, otherwise=ScriptedReply("a cat"))
     async with open_routed(models) as house:
         parts = (TextPart("What is this?"), ImagePart("https://pictures.example/a.png"))
         assert (await house.say("", parts=parts)).reply == "a cat"
@@ -314,9 +320,9 @@ async def test_hint_and_budget_stand_behind_what_is_cached() -> None:
 
 
 async def test_the_steps_of_the_route_bound_the_turn() -> None:
-    looks = [Say(calls=[call("look", q=str(number))]) for number in range(4)]
+    looks = [ScriptedReply(calls=[call("look", q=str(number))]) for number in range(4)]
     models = Models.answering(sorts("trivial", 4, "fast"))
-    models.fast.script(*looks[:2], Say("so it is"))
+    models.fast.script(*looks[:2], ScriptedReply("so it is"))
     async with open_routed(models, replace(AUTO, limits=Limits(max_steps=50))) as house:
         assert (await house.say("hello")).reply == "so it is"
     assert [request.tool_choice for request in models.fast.requests] == ["auto", "auto", "none"]

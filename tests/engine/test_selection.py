@@ -15,7 +15,7 @@ from denizen.engine.selection import FIND_TOOLS, find, found_by, rank, select
 from denizen.engine.toolbox import allowed
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.house import LOOK, NAME, Tools, open_house
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,8 @@ def limited(count: int, **more: object) -> Agent:
 @pytest.mark.proves("VW8")
 async def test_a_prompt_never_carries_more_than_the_configured_number_of_tools() -> None:
     model = ScriptedModel(
-        *(Say(calls=[call(FIND_TOOLS, query=subject)]) for subject in SUBJECTS), otherwise=Say("Done.")
+        *(ScriptedReply(calls=[call(FIND_TOOLS, query=subject)]) for subject in SUBJECTS),
+        otherwise=ScriptedReply("Done."),
     )
     async with open_house(model, many(), agent=limited(6, pinned_tools=("mail_list",))) as house:
         await house.say("What is the weather?")
@@ -60,14 +61,14 @@ async def test_a_prompt_never_carries_more_than_the_configured_number_of_tools()
 
 @pytest.mark.proves("VW8")
 async def test_pinned_tools_and_the_best_matches_are_offered_and_one_that_finds_the_others() -> None:
-    model = ScriptedModel(Say("Sunny."))
+    model = ScriptedModel(ScriptedReply("Sunny."))
     async with open_house(model, many(), agent=limited(4, pinned_tools=("mail_*",))) as house:
         await house.say("How will the weather change?")
         assert offered(model.requests[0]) == ["weather_change", "mail_list", "mail_change", FIND_TOOLS]
 
 
 async def test_when_all_fit_nothing_is_chosen_and_nothing_is_to_be_found() -> None:
-    model = ScriptedModel(Say("Hello."))
+    model = ScriptedModel(ScriptedReply("Hello."))
     async with open_house(model, many(), agent=limited(20)) as house:
         await house.say("Hello")
         assert offered(model.requests[0]) == [spec.name for spec in MANY]
@@ -76,11 +77,11 @@ async def test_when_all_fit_nothing_is_chosen_and_nothing_is_to_be_found() -> No
 @pytest.mark.proves("VW8")
 async def test_a_found_tool_can_be_used_for_the_rest_of_the_turn_and_not_before() -> None:
     model = ScriptedModel(
-        Say(calls=[call("trains_list")]),
-        Say(calls=[call(FIND_TOOLS, query="trains")]),
-        Say(calls=[call("trains_list")]),
-        Say("At noon."),
-        Say("Again."),
+        ScriptedReply(calls=[call("trains_list")]),
+        ScriptedReply(calls=[call(FIND_TOOLS, query="trains")]),
+        ScriptedReply(calls=[call("trains_list")]),
+        ScriptedReply("At noon."),
+        ScriptedReply("Again."),
     )
     async with open_house(model, many(), agent=limited(6)) as house:
         await house.say("What is the weather?")
@@ -96,7 +97,7 @@ async def test_a_found_tool_can_be_used_for_the_rest_of_the_turn_and_not_before(
 
 @pytest.mark.proves("VW8")
 async def test_a_session_keeps_its_tools_whatever_is_asked_next_and_a_new_one_chooses_anew() -> None:
-    model = ScriptedModel(otherwise=Say("Yes."))
+    model = ScriptedModel(otherwise=ScriptedReply("Yes."))
     async with open_house(model, many(), agent=limited(4)) as house:
         await house.say("What is the weather?")
         await house.say("Play some music")
@@ -107,7 +108,7 @@ async def test_a_session_keeps_its_tools_whatever_is_asked_next_and_a_new_one_ch
 
 
 async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
-    model, tools = ScriptedModel(otherwise=Say("Yes.")), many()
+    model, tools = ScriptedModel(otherwise=ScriptedReply("Yes.")), many()
     async with open_house(model, tools, agent=limited(4)) as house:
         await house.say("What is the weather?")
         tools.specs = [spec for spec in tools.specs if spec.name != "weather_list"]
@@ -120,7 +121,7 @@ async def test_a_kept_tool_that_is_gone_makes_room_for_the_next_best() -> None:
 @pytest.mark.proves("VW8", "T19")
 async def test_a_small_model_is_offered_five_chosen_by_each_question() -> None:
     small = Capabilities(native_tools=False, small=True, context_tokens=8192)
-    model = ScriptedModel(otherwise=Say('{"tool": "none"}'), capabilities=small)
+    model = ScriptedModel(otherwise=ScriptedReply('{"tool": "none"}'), capabilities=small)
     async with open_house(model, many(), agent=limited(40, pinned_tools=("mail_list",))) as house:
         await house.say("What is the weather?")
         await house.say("Play some music")
@@ -132,9 +133,9 @@ async def test_a_small_model_is_offered_five_chosen_by_each_question() -> None:
 
 async def test_a_large_model_that_plans_can_look_for_tools_too() -> None:
     model = ScriptedModel(
-        Say('{"tool": "find_tools", "args": {"query": "trains"}}'),
-        Say('{"tool": "trains_list", "args": {}}'),
-        otherwise=Say('{"tool": "none"}'),
+        ScriptedReply('{"tool": "find_tools", "args": {"query": "trains"}}'),
+        ScriptedReply('{"tool": "trains_list", "args": {}}'),
+        otherwise=ScriptedReply('{"tool": "none"}'),
     )
     async with open_house(model, many(), agent=limited(6, planning=Planning.PLAN)) as house:
         await house.say("What is the weather?")
@@ -185,7 +186,7 @@ def spec_named(name: str) -> ToolSpec:
 
 
 async def test_the_tools_of_markdown_skills_are_never_left_out() -> None:
-    model = ScriptedModel(Say("Hello."))
+    model = ScriptedModel(ScriptedReply("Hello."))
     tools = Tools([*MANY, spec_named("read_skill")], run=ran)
     async with open_house(model, tools, agent=limited(3)) as house:
         await house.say("What is the weather?")

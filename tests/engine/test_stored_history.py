@@ -12,7 +12,7 @@ from denizen.domain.usage import Usage
 from denizen.engine.prompt.window import USED
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.house import NAME, PLACE, House, Tools, open_house, undated
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +42,11 @@ async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool
             return ToolResult("No such thing.", is_error=True)
         return ToolResult("A fox.", data={"image": "data:image/png;base64,AAAA", "size": "2x2"})
 
-    model = ScriptedModel(Say(calls=[call("look", q="fox")]), Say(calls=[call("look", q="none")]), Say("There."))
+    model = ScriptedModel(
+        ScriptedReply(calls=[call("look", q="fox")]),
+        ScriptedReply(calls=[call("look", q="none")]),
+        ScriptedReply("There."),
+    )
     async with open_house(model, Tools(run=draw)) as house:
         await house.say("Draw a fox.")
         stored = await house.session()
@@ -57,7 +61,7 @@ async def test_a_message_is_stored_with_role_content_and_time_and_that_of_a_tool
 
 @pytest.mark.proves("L-store-limits")
 async def test_a_session_keeps_its_newest_hundred_messages_and_the_model_reads_the_last_ten() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_house(model, agent=SMALL) as house:
         for number in range(1, 61):
             await house.say(f"q{number}")
@@ -76,7 +80,7 @@ async def test_stored_messages_are_cut_by_who_said_them_and_results_are_read_in_
     async def find(asked: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult("r" * 3000)
 
-    model = ScriptedModel(Say(calls=[call("look", q="x")]), Say("a" * 5000), Say("ok"))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("a" * 5000), ScriptedReply("ok"))
     async with open_house(model, Tools(run=find), agent=SMALL) as house:
         done = await house.say("u" * 5000)
         assert done.reply == "a" * 5000
@@ -91,7 +95,7 @@ async def test_stored_messages_are_cut_by_who_said_them_and_results_are_read_in_
 
 @pytest.mark.proves("L-store-operations")
 async def test_history_is_read_added_to_formatted_for_a_model_and_cleared() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_house(model) as house:
         assert await house.session() == []
         assert (await house.say("one")).status is TurnStatus.DONE
@@ -110,9 +114,15 @@ async def test_results_of_long_ago_go_after_a_very_large_request_and_stay_away()
         return ToolResult("r" * 45_000)
 
     large = Usage(input_tokens=40_001, output_tokens=5, requests=1)
-    looks = [Say(calls=[call("look", q=str(at))]) for at in range(2)]
-    later = [Say("two"), Say("three"), Say("four", usage=large), Say("five"), Say("six")]
-    model = ScriptedModel(*looks, Say("one"), *later)
+    looks = [ScriptedReply(calls=[call("look", q=str(at))]) for at in range(2)]
+    later = [
+        ScriptedReply("two"),
+        ScriptedReply("three"),
+        ScriptedReply("four", usage=large),
+        ScriptedReply("five"),
+        ScriptedReply("six"),
+    ]
+    model = ScriptedModel(*looks, ScriptedReply("one"), *later)
     async with open_house(model, Tools(run=find), agent=Agent(NAME, limits=Limits(max_history_tokens=60_000))) as house:
         for number in range(1, 7):
             await house.say(f"q{number}")

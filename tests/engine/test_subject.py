@@ -15,7 +15,7 @@ from denizen.domain.taint import tainted
 from denizen.domain.tool import Taint
 from denizen.engine.opening import Opened, load_turn
 from denizen.engine.subject import load_subject, load_subject_note
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.house import House, open_house
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +47,7 @@ def told(house: House) -> str:
 
 @pytest.mark.proves("S33-context")
 async def test_the_model_is_told_the_title_the_labels_and_a_thousand_characters_of_the_opening() -> None:
-    async with open_house(ScriptedModel(Say("A hole."))) as house:
+    async with open_house(ScriptedModel(ScriptedReply("A hole."))) as house:
         await keep(house, "w" * 1500)
         await ask(house, LEAK)
         prompt = told(house)
@@ -56,7 +56,7 @@ async def test_the_model_is_told_the_title_the_labels_and_a_thousand_characters_
 
 
 async def test_what_is_kept_is_found_again_with_the_opening_as_it_is_now() -> None:
-    async with open_house(ScriptedModel(otherwise=Say("A hole."))) as house:
+    async with open_house(ScriptedModel(otherwise=ScriptedReply("A hole."))) as house:
         opened = await ask(house, LEAK)
         assert await load_subject(house.store, opened) == LEAK
         await keep(house, "Water comes in.")
@@ -67,14 +67,14 @@ async def test_what_is_kept_is_found_again_with_the_opening_as_it_is_now() -> No
 
 
 async def test_a_turn_without_a_subject_has_none_and_tells_nothing() -> None:
-    async with open_house(ScriptedModel(Say("A hole."))) as house:
+    async with open_house(ScriptedModel(ScriptedReply("A hole."))) as house:
         opened = await ask(house, None)
         assert await load_subject(house.store, opened) is None
         assert await load_subject_note(house.store, opened) == []
 
 
 async def test_others_wrote_it_and_a_question_by_the_opening_does_not_repeat_it() -> None:
-    async with open_house(ScriptedModel(Say("A hole."))) as house:
+    async with open_house(ScriptedModel(ScriptedReply("A hole."))) as house:
         await keep(house, "Water comes in.")
         (note,) = await load_subject_note(house.store, await ask(house, LEAK, platform_id=OPENING))
     assert "Water" not in str(note.parts) and "It leaks" in str(note.parts)

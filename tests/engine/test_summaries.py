@@ -28,7 +28,7 @@ from denizen.engine.recall import Recall
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, ScriptedModels, Step
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedModels, ScriptedReply, ScriptStep
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import LOOK, NAME, PLACE, House, Tools, open_house
 
@@ -41,10 +41,10 @@ LONG = "word " * 70
 
 
 def answering() -> ScriptedModel:
-    return ScriptedModel(otherwise=Say("ok"))
+    return ScriptedModel(otherwise=ScriptedReply("ok"))
 
 
-def summing(*steps: Step, small: bool = False, **more: object) -> ScriptedModel:
+def summing(*steps: ScriptStep, small: bool = False, **more: object) -> ScriptedModel:
     can = Capabilities(context_tokens=8192, small=small)
     return ScriptedModel(*steps, name="acme/cheap", capabilities=can, **more)  # pyright: ignore[reportArgumentType]
 
@@ -91,7 +91,7 @@ async def summaries_of(house: House) -> Sequence[Summary]:
 
 @pytest.mark.proves("T12", "TW13")
 async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it() -> None:
-    model, cheap = answering(), summing(Say("They spoke of q1 to q5."))
+    model, cheap = answering(), summing(ScriptedReply("They spoke of q1 to q5."))
     async with open_town(model, cheap) as house:
         await talk(house, *range(1, 9))
         (summary,) = await summaries_of(house)
@@ -108,8 +108,8 @@ async def test_the_oldest_part_is_summed_up_and_the_rest_begins_right_behind_it(
 
 
 async def test_no_answer_waits_for_a_summary() -> None:
-    gate = Gate()
-    model, cheap = answering(), summing(Say("Summary.", before=gate))
+    gate = ReplyGate()
+    model, cheap = answering(), summing(ScriptedReply("Summary.", before=gate))
     async with open_town(model, cheap) as house:
         for number in range(1, 14):
             assert (await house.say(f"q{number} {LONG}")).status is TurnStatus.DONE
@@ -147,7 +147,7 @@ async def test_nothing_is_summed_up_where_it_is_switched_off_or_by_a_small_model
 
 
 async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_read() -> None:
-    model, cheap = answering(), summing(otherwise=Say("Summary."), small=True)
+    model, cheap = answering(), summing(otherwise=ScriptedReply("Summary."), small=True)
     big = replace(AGENT, limits=Limits(max_history_tokens=20_000), summaries=Summarizing(enabled=True))
     async with open_town(model, cheap, big) as house:
         for number in range(1, 10):
@@ -163,9 +163,9 @@ async def test_a_small_model_sums_up_where_it_is_told_to_in_pieces_that_it_can_r
 async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> None:
     number = iter(range(1, 100))
 
-    def numbered(request: ModelRequest) -> Say:
+    def numbered(request: ModelRequest) -> ScriptedReply:
         del request
-        return Say(f"Summary {next(number)}. " + "z" * 500)
+        return ScriptedReply(f"Summary {next(number)}. " + "z" * 500)
 
     model, cheap = answering(), summing(otherwise=numbered)
     async with open_town(model, cheap) as house:
@@ -186,7 +186,7 @@ async def test_summaries_that_grow_are_merged_into_one_and_nothing_is_lost() -> 
 
 @pytest.mark.proves("T10", "T12")
 async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
-    for cheap in (summing(otherwise=Say("Summary.")), summing(otherwise=Unavailable("Away.", fix="Wait."))):
+    for cheap in (summing(otherwise=ScriptedReply("Summary.")), summing(otherwise=Unavailable("Away.", fix="Wait."))):
         model = answering()
         async with open_town(model, cheap) as house:
             await talk(house, *range(1, 41))
@@ -198,21 +198,21 @@ async def test_the_prompt_keeps_its_bytes_but_for_a_few_steps() -> None:
 
 @pytest.mark.proves("V6")
 async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_restart() -> None:
-    store, gate = TemporaryStore(), Gate()
-    before, after = ScriptedModel(Say("ok", before=gate), otherwise=Say("ok")), answering()
+    store, gate = TemporaryStore(), ReplyGate()
+    before, after = ScriptedModel(ScriptedReply("ok", before=gate), otherwise=ScriptedReply("ok")), answering()
     async with (
-        open_town(before, summing(otherwise=Say("Summary.")), store=store) as house,
+        open_town(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as house,
         create_task_group() as group,
     ):
         group.start_soon(talk, house, 1)
         await gate.reached.wait()
         assert [message.text for message in await house.session()] == [f"q1 {LONG}"]  # before there is an answer
         gate.open.set()
-    async with open_town(before, summing(otherwise=Say("Summary.")), store=store) as house:
+    async with open_town(before, summing(otherwise=ScriptedReply("Summary.")), store=store) as house:
         await talk(house, *range(2, 10))
         assert len(await house.session()) == 18
         stored, summed_up = await house.session(), await summaries_of(house)
-    async with open_town(after, summing(otherwise=Say("Summary.")), store=store) as house:
+    async with open_town(after, summing(otherwise=ScriptedReply("Summary.")), store=store) as house:
         await talk(house, 10)
     expected = [text_of(told_of(each).parts) for each in summed_up]
     expected += [message.text for message in stored if message.sequence > summed_up[-1].last]
@@ -221,14 +221,14 @@ async def test_every_message_is_written_as_it_arrives_and_read_again_after_a_res
 
 async def test_a_run_that_is_cut_off_goes_on_after_a_restart_and_asks_the_model_no_second_time() -> None:
     store, log = TemporaryStore(), MemoryLog()
-    gate = Gate()
+    gate = ReplyGate()
     big = replace(AGENT, limits=Limits(max_history_tokens=20_000))
-    first = summing(Say("First piece."), Say("Both.", before=gate))
+    first = summing(ScriptedReply("First piece."), ScriptedReply("Both.", before=gate))
     async with open_town(answering(), first, big, store=store, log=log) as house:
         for number in range(1, 9):
             await house.say(f"q{number} " + "word " * 1500)
         await gate.reached.wait()
-    again = summing(otherwise=Say("All."))
+    again = summing(otherwise=ScriptedReply("All."))
     async with open_town(answering(), again, big, store=store, log=log) as house:
         await settled(house)
         asked = [text_of(request.messages[0].parts) for request in again.requests]
@@ -239,8 +239,8 @@ async def test_a_run_that_is_cut_off_goes_on_after_a_restart_and_asks_the_model_
 
 
 async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_one() -> None:
-    def repeat(request: ModelRequest) -> Say:
-        return Say(text_of(request.messages[0].parts)[:80])
+    def repeat(request: ModelRequest) -> ScriptedReply:
+        return ScriptedReply(text_of(request.messages[0].parts)[:80])
 
     model, cheap = answering(), summing(otherwise=repeat)
     discord = Place("discord", "1")
@@ -271,8 +271,11 @@ async def test_words_that_are_forgotten_go_from_summaries_and_come_into_no_new_o
 
 
 async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() -> None:
-    gate = Gate()
-    model, cheap = answering(), summing(Say("Eve said q1.", before=gate), otherwise=Say("Nothing of Eve."))
+    gate = ReplyGate()
+    model, cheap = (
+        answering(),
+        summing(ScriptedReply("Eve said q1.", before=gate), otherwise=ScriptedReply("Nothing of Eve.")),
+    )
     discord = Place("discord", "1")
     async with open_town(model, cheap) as house:
         for number in range(1, 9):
@@ -290,7 +293,7 @@ async def test_words_that_are_forgotten_while_they_are_summed_up_are_not_kept() 
 
 async def test_no_summary_is_made_when_the_budget_is_used_up() -> None:
     model = answering()
-    cheap = summing(otherwise=Say("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
+    cheap = summing(otherwise=ScriptedReply("Summary."), price_usd=(Decimal("0.01"), Decimal("0.01")))
     poor = BudgetPolicy({ScopeKind.SERVER: MoneyLimits(per_day_usd=Decimal(1))})
     async with open_town(model, cheap, budgets=poor) as house:
         await talk(house, *range(1, 12))
@@ -301,7 +304,7 @@ async def test_no_summary_is_made_when_the_budget_is_used_up() -> None:
 @pytest.mark.proves("T11")
 async def test_a_prompt_that_the_model_cannot_read_is_reported_and_does_not_starve_the_history() -> None:
     can = Capabilities(context_tokens=1000)
-    model = ScriptedModel(otherwise=Say("ok"), capabilities=can)
+    model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=can)
     agent = replace(AGENT, persona=(("SOUL.md", "x" * 4100),))
     async with open_house(model, agent=agent) as house:
         done = await house.say("hello")
@@ -316,7 +319,7 @@ async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> N
     can = Capabilities(context_tokens=1400)
 
     async def count(agent: Agent) -> int:
-        model = ScriptedModel(otherwise=Say("ok"), capabilities=can)
+        model = ScriptedModel(otherwise=ScriptedReply("ok"), capabilities=can)
         async with open_house(model, Tools([replace(LOOK, description="Looks. " * 200)]), agent=agent) as house:
             for number in range(9):
                 await house.say(f"q{number} {LONG}")
@@ -330,7 +333,7 @@ async def test_system_prompt_and_tools_are_taken_off_the_room_for_history() -> N
 
 @pytest.mark.proves("T12")
 async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_reference() -> None:
-    async with open_town(answering(), summing(otherwise=Say("Summary."))) as house:
+    async with open_town(answering(), summing(otherwise=ScriptedReply("Summary."))) as house:
         await talk(house, *range(1, 9))
         (summary,) = await summaries_of(house)
         stored = await house.session()
@@ -346,7 +349,7 @@ async def test_what_a_summary_stands_for_can_be_read_word_for_word_by_its_refere
 
 
 async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> None:
-    async with open_town(answering(), summing(otherwise=Say("Summary."))) as house:
+    async with open_town(answering(), summing(otherwise=ScriptedReply("Summary."))) as house:
         await house.say("hello")
         (first, _) = await house.session()
         async with house.store.work() as work:
@@ -362,7 +365,7 @@ async def test_who_reads_again_what_came_from_elsewhere_is_marked_by_it() -> Non
 
 
 async def test_who_finds_again_what_came_from_elsewhere_is_marked_by_it() -> None:
-    async with open_town(answering(), summing(otherwise=Say("Summary."))) as house:
+    async with open_town(answering(), summing(otherwise=ScriptedReply("Summary."))) as house:
         await house.say("hello")
         (first, second) = await house.session()
         async with house.store.work() as work:

@@ -13,7 +13,7 @@ from denizen.domain.trace import sha256_of
 from denizen.domain.usage import Usage
 from denizen.engine.queries import Queries
 from denizen.engine.trace import Trace
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.house import ANA, NAME, House, open_house
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,9 @@ async def trace_of(house: House, turn_id: TurnId) -> Trace:
 
 
 async def test_a_turn_tells_what_its_prompt_was_made_of() -> None:
-    model = ScriptedModel(Say("Hello."), Say(calls=[call("look", q="a")]), Say("It is a."))
+    model = ScriptedModel(
+        ScriptedReply("Hello."), ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("It is a.")
+    )
     async with open_house(model, agent=ADA) as house:
         await house.say("hi")
         done = await house.say("what is a?", instructions="Be kind.")
@@ -43,7 +45,11 @@ async def test_a_turn_tells_what_its_prompt_was_made_of() -> None:
 
 
 async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments_or_tools() -> None:
-    model = ScriptedModel(Say('{"tool": "look", "args": {"q": "a"}}'), Say('{"tool": "none"}'), Say("It is a."))
+    model = ScriptedModel(
+        ScriptedReply('{"tool": "look", "args": {"q": "a"}}'),
+        ScriptedReply('{"tool": "none"}'),
+        ScriptedReply("It is a."),
+    )
     async with open_house(model, agent=replace(ADA, planning=Planning.PLAN)) as house:
         trace = await trace_of(house, (await house.say("what is a?")).turn_id)
     assert [step.purpose for step in trace.steps] == ["plan", "plan", "answer"]
@@ -53,7 +59,7 @@ async def test_a_prompt_of_its_own_is_recorded_for_each_step_with_other_segments
 
 async def test_each_step_tells_what_the_provider_read_from_its_cache_and_wrote_to_it() -> None:
     usage = Usage(1000, 5, cache_read_tokens=700, cache_write_tokens=200, requests=1)
-    async with open_house(ScriptedModel(Say("Hello.", usage=usage)), agent=ADA) as house:
+    async with open_house(ScriptedModel(ScriptedReply("Hello.", usage=usage)), agent=ADA) as house:
         [step] = (await trace_of(house, (await house.say("hi")).turn_id)).steps
     read = step.usage
     assert (read.cache_read_tokens, read.cache_write_tokens, read.new_tokens) == (700, 200, 100)
@@ -62,7 +68,7 @@ async def test_each_step_tells_what_the_provider_read_from_its_cache_and_wrote_t
 async def test_words_that_may_be_forgotten_are_kept_nowhere_else() -> None:
     """The record of a prompt has sizes and hashes; what the operator wrote is the only text."""
     said = ("my secret is plum", "the peach is yours", "call me apricot")
-    model = ScriptedModel(Say(said[1]), Say("ok"))
+    model = ScriptedModel(ScriptedReply(said[1]), ScriptedReply("ok"))
     async with open_house(model, agent=ADA) as house:
         await house.say(said[0])
         done = await house.say("again", instructions=said[2])

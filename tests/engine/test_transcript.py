@@ -19,7 +19,7 @@ from denizen.domain.room import Room, RoomKind
 from denizen.domain.transcript import Budget
 from denizen.engine.queries import Queries
 from denizen.ports.model import Capabilities, ModelRequest
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.town import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
@@ -73,8 +73,8 @@ def chatter(world: World, count: int, *, room: Room | None = None, words: str = 
         world.platform.write(room or world.general, ("ana", "bob")[number % 2], f"{words} {number}")
 
 
-def model(*says: Say, **more: bool) -> ScriptedModel:
-    return ScriptedModel(*says, otherwise=Say("Quite."), capabilities=Capabilities(**more))  # pyright: ignore
+def model(*says: ScriptedReply, **more: bool) -> ScriptedModel:
+    return ScriptedModel(*says, otherwise=ScriptedReply("Quite."), capabilities=Capabilities(**more))  # pyright: ignore
 
 
 async def forgotten(town: Town, person: str) -> None:
@@ -103,7 +103,7 @@ async def test_a_persona_is_kept_where_there_is_one() -> None:
 
 
 async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_removed() -> None:
-    async with open_town(None, model(Say("ada: Ahoy."), prefill=True), agents={ADA: participant()}) as town:
+    async with open_town(None, model(ScriptedReply("ada: Ahoy."), prefill=True), agents={ADA: participant()}) as town:
         request = await ask(town)
         assert await town.said() == ["Ahoy."]
     assert (request.messages[-1].role, texts(request)[-1]) == (Role.ASSISTANT, "ada:")
@@ -112,7 +112,7 @@ async def test_a_model_that_takes_it_goes_on_from_its_name_and_an_echo_of_it_is_
 @pytest.mark.proves("C26", "E6")
 async def test_an_answer_that_speaks_for_others_is_cut_and_the_stream_ended() -> None:
     heard: list[str] = []
-    fragmented = Say("Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50)
+    fragmented = ScriptedReply("Well, yes.\nBob: I agree.\nada: Fine. " + "and so on " * 50)
     async with open_town(None, model(fragmented), agents={ADA: participant()}) as town:
         town.world.platform.say(town.world.general, "bob", "hm")
         await ask(town)

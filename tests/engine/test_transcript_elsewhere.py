@@ -11,7 +11,7 @@ from denizen.domain.message import ImagePart, Role, TextPart, text_of
 from denizen.domain.prompt import PromptMessage
 from denizen.domain.transcript import Budget
 from denizen.ports.model import Capabilities, ModelRequest
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.house import NAME, open_house
 from tests.engine.test_transcript import (
     BEN,
@@ -42,7 +42,7 @@ def lines(request: ModelRequest) -> list[str]:
 
 @pytest.mark.proves("X-history", "C28")
 async def test_where_nothing_is_archived_the_conversation_is_the_transcript() -> None:
-    scripted = ScriptedModel(otherwise=Say(f"{NAME}: Quite."))
+    scripted = ScriptedModel(otherwise=ScriptedReply(f"{NAME}: Quite."))
     async with open_house(scripted, agent=resident()) as house:
         finished = [await house.say(text) for text in ("one", "two", "three")]
     assert {turn.reply for turn in finished} == {"Quite."}
@@ -52,7 +52,9 @@ async def test_where_nothing_is_archived_the_conversation_is_the_transcript() ->
 
 
 async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_the_next() -> None:
-    scripted = ScriptedModel(Say("Let me see.", calls=[call("look")]), Say("It is red."), Say("Still red."))
+    scripted = ScriptedModel(
+        ScriptedReply("Let me see.", calls=[call("look")]), ScriptedReply("It is red."), ScriptedReply("Still red.")
+    )
     async with open_house(scripted, agent=resident()) as house:
         await house.say("which colour?")
         await house.say("and now?")
@@ -62,7 +64,7 @@ async def test_tools_are_used_behind_the_transcript_and_their_steps_stay_out_of_
 
 
 async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
-    scripted = ScriptedModel(otherwise=Say("Quite so, I would say."))
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite so, I would say."))
     async with open_house(scripted, agent=resident(transcript=Budget(total=1000, tail=50))) as house:
         for number in range(60):
             await house.say(f"and this is remark number {number}")
@@ -72,7 +74,7 @@ async def test_the_budget_trims_the_oldest_lines_of_a_conversation() -> None:
 
 
 async def test_a_client_that_carries_its_own_history_is_believed() -> None:
-    scripted = ScriptedModel(otherwise=Say("Quite."))
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
     supplied = (PromptMessage(Role.USER, (TextPart("before"),)), PromptMessage(Role.ASSISTANT, (TextPart("yes"),)))
     async with open_house(scripted, agent=resident()) as house:
         await house.say("now", supplied=supplied)
@@ -80,7 +82,7 @@ async def test_a_client_that_carries_its_own_history_is_believed() -> None:
 
 
 async def test_a_new_session_begins_with_an_empty_transcript() -> None:
-    scripted = ScriptedModel(otherwise=Say("Quite."))
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite."))
     async with open_house(scripted, agent=resident()) as house:
         await house.say("before")
         await house.say("after", new_session=True)
@@ -143,7 +145,7 @@ async def test_the_tail_is_guaranteed_also_past_the_budget() -> None:
 async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
     world = World()
     chatter(world, 300)
-    scripted = ScriptedModel(otherwise=Say("Quite."), capabilities=Capabilities(context_tokens=5000))
+    scripted = ScriptedModel(otherwise=ScriptedReply("Quite."), capabilities=Capabilities(context_tokens=5000))
     agents = {ADA: participant(budget=Budget(block=1000))}
     async with open_town(world, scripted, agents=agents, prepare=mirrored(world)) as town:
         request = await ask(town)
@@ -152,6 +154,6 @@ async def test_a_small_model_gets_no_more_than_it_can_read() -> None:
 
 
 async def test_only_names_of_those_who_talk_here_are_guarded() -> None:
-    scripted = ScriptedModel(otherwise=Say("Done.\nBob: no"))
+    scripted = ScriptedModel(otherwise=ScriptedReply("Done.\nBob: no"))
     async with open_house(scripted, agent=resident()) as house:
         assert (await house.say("go")).reply == "Done.\nBob: no"

@@ -11,7 +11,7 @@ from denizen.domain.agent import Agent, Layout, Timestamps
 from denizen.domain.message import Role, text_of
 from denizen.domain.transcript import Budget
 from denizen.ports.model import Capabilities, ModelRequest
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.test_transcript import BEN, ask, participant, texts
 from tests.engine.town import ADA, World, open_town
 
@@ -25,7 +25,7 @@ def laid(name: str = "ada", *, timestamps: Timestamps | None = None, **switches:
 
 
 def quite(**can: bool) -> ScriptedModel:
-    return ScriptedModel(otherwise=Say("Quite."), capabilities=Capabilities(**can))  # pyright: ignore[reportArgumentType]
+    return ScriptedModel(otherwise=ScriptedReply("Quite."), capabilities=Capabilities(**can))  # pyright: ignore[reportArgumentType]
 
 
 async def talk(agent: Agent, model: ScriptedModel, chat: int = 0) -> ModelRequest:

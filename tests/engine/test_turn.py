@@ -23,7 +23,7 @@ from denizen.ports.model import Capabilities
 from denizen.ports.store import Work
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import NAME, PLACE, Tools, generation, message, open_house
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_the_same_message_twice_is_one_turn_with_one_answer() -> None:
-    model = ScriptedModel(Say("once"))
+    model = ScriptedModel(ScriptedReply("once"))
     async with open_house(model) as house:
         inbound = message("hello")
         first, second = await house.turns.ask(inbound), await house.turns.ask(inbound)
@@ -52,7 +52,7 @@ async def test_a_turn_that_is_killed_is_finished_after_a_restart_without_repeati
         return ToolResult("ok")
 
     before = Tools(run=hang_on_second)
-    model = ScriptedModel(Say(calls=[call("write", q="one")]), Say(calls=[call("write", q="two")]))
+    model = ScriptedModel(ScriptedReply(calls=[call("write", q="one")]), ScriptedReply(calls=[call("write", q="two")]))
     inbound = message("do both")
     async with open_house(model, before, store=store, log=log) as house:
         turn = await house.turns.submit(inbound)
@@ -61,7 +61,7 @@ async def test_a_turn_that_is_killed_is_finished_after_a_restart_without_repeati
         await house.durable.crash()
 
     after = Tools()
-    model = ScriptedModel(Say("both done"))
+    model = ScriptedModel(ScriptedReply("both done"))
     async with open_house(model, after, store=store, log=log) as house:
         await house.turns.resume()
         with anyio.fail_after(5):
@@ -76,11 +76,11 @@ async def test_a_turn_that_is_killed_is_finished_after_a_restart_without_repeati
 
 async def test_a_turn_that_was_opened_but_never_started_is_taken_up_after_a_restart() -> None:
     store, log = TemporaryStore(), MemoryLog()
-    gate = Gate()
-    async with open_house(ScriptedModel(Say("never", before=gate)), store=store, log=log) as house:
+    gate = ReplyGate()
+    async with open_house(ScriptedModel(ScriptedReply("never", before=gate)), store=store, log=log) as house:
         turn = await house.turns.submit(message("hello"))
         await house.durable.crash()
-    async with open_house(ScriptedModel(Say("hello yourself")), store=store, log=MemoryLog()) as house:
+    async with open_house(ScriptedModel(ScriptedReply("hello yourself")), store=store, log=MemoryLog()) as house:
         assert await house.turns.resume() == 1
         with anyio.fail_after(5):
             await house.durable.wait(turn.id)
@@ -88,8 +88,10 @@ async def test_a_turn_that_was_opened_but_never_started_is_taken_up_after_a_rest
 
 
 async def test_turns_of_one_conversation_run_one_after_another_and_conversations_side_by_side() -> None:
-    gate = Gate()
-    model = ScriptedModel(Say("first", before=gate), otherwise=lambda r: Say(f"saw {len(r.messages)}"))
+    gate = ReplyGate()
+    model = ScriptedModel(
+        ScriptedReply("first", before=gate), otherwise=lambda r: ScriptedReply(f"saw {len(r.messages)}")
+    )
     async with open_house(model) as house:
         first = await house.turns.submit(message("1"))
         await gate.reached.wait()
@@ -106,8 +108,8 @@ async def test_turns_of_one_conversation_run_one_after_another_and_conversations
 
 
 async def test_a_full_inbox_refuses_with_words_and_loses_nothing() -> None:
-    gate = Gate()
-    model = ScriptedModel(Say("first", before=gate), otherwise=Say("later"))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("first", before=gate), otherwise=ScriptedReply("later"))
     async with open_house(model, inbox=Inbox(max_waiting=1)) as house:
         turns = [await house.turns.submit(message("1"))]
         await gate.reached.wait()
@@ -123,8 +125,8 @@ async def test_a_full_inbox_refuses_with_words_and_loses_nothing() -> None:
 
 
 async def test_a_cancelled_turn_ends_at_once_and_the_next_one_runs() -> None:
-    gate = Gate()
-    model = ScriptedModel(Say("never", before=gate), Say("next"))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("never", before=gate), ScriptedReply("next"))
     async with open_house(model) as house:
         inbound = message("1")
         turn = await house.turns.submit(inbound)
@@ -139,14 +141,14 @@ async def test_a_cancelled_turn_ends_at_once_and_the_next_one_runs() -> None:
 
 async def test_a_turn_that_takes_too_long_ends_with_words() -> None:
     agent = Agent(NAME, limits=Limits(turn_timeout_s=0.02))
-    async with open_house(ScriptedModel(Say("never", before=Gate())), agent=agent) as house:
+    async with open_house(ScriptedModel(ScriptedReply("never", before=ReplyGate())), agent=agent) as house:
         with anyio.fail_after(5):
             done = await house.say("x")
         assert (done.status, done.failure_code) == (TurnStatus.FAILED, "turn_timeout")
 
 
 async def test_a_fault_in_the_program_is_told_by_reference_only() -> None:
-    def broken(_: object) -> Say:
+    def broken(_: object) -> ScriptedReply:
         raise ZeroDivisionError("secret detail")
 
     async with open_house(ScriptedModel(broken)) as house:
@@ -167,7 +169,7 @@ async def test_empty_messages_and_unknown_agents_are_refused_before_anything_is_
 
 async def test_people_of_a_platform_have_so_many_requests_an_hour_and_refused_ones_do_not_count() -> None:
     stranger = Principal(PrincipalKind.PLATFORM_USER, "7", "Seven")
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_house(model) as house:
         await house.runtime.swap(replace(house.runtime.current, requests_per_hour=2))
         for _ in range(2):
@@ -180,7 +182,7 @@ async def test_people_of_a_platform_have_so_many_requests_an_hour_and_refused_on
 
 @pytest.mark.proves("T-store-reset")
 async def test_a_fresh_session_forgets_and_keeps_the_old_one_readable() -> None:
-    model = ScriptedModel(otherwise=lambda r: Say(f"saw {len(r.messages)}"))
+    model = ScriptedModel(otherwise=lambda r: ScriptedReply(f"saw {len(r.messages)}"))
     async with open_house(model) as house:
         await house.say("1")
         assert (await house.say("2")).reply == "saw 3"
@@ -195,7 +197,7 @@ async def test_a_fresh_session_forgets_and_keeps_the_old_one_readable() -> None:
 
 
 async def test_a_client_that_brings_its_own_history_gets_an_answer_to_that() -> None:
-    model = ScriptedModel(otherwise=lambda r: Say(f"saw {len(r.messages)}"))
+    model = ScriptedModel(otherwise=lambda r: ScriptedReply(f"saw {len(r.messages)}"))
     async with open_house(model) as house:
         await house.say("stored")
         supplied = tuple(PromptMessage(Role.USER, (TextPart(text),)) for text in "abc")
@@ -210,7 +212,7 @@ async def test_a_client_that_brings_its_own_history_gets_an_answer_to_that() -> 
 async def test_style_language_and_sampling_reach_the_request() -> None:
     style = Style(ResponseStyle.FRIENDLY, "it", CitationFormat.FOOTNOTE, "Mention cats.", "Search twice.")
     agent = Agent(NAME, persona=(("IDENTITY.md", "You are Ada."),), style=style, sampling=Sampling(temperature=0.3))
-    model = ScriptedModel(Say("ciao"), Say("again"))
+    model = ScriptedModel(ScriptedReply("ciao"), ScriptedReply("again"))
     async with open_house(model, agent=agent) as house:
         await house.say("x")
         prompt = "\n".join(segment.text for segment in model.requests[0].segments)
@@ -223,7 +225,7 @@ async def test_style_language_and_sampling_reach_the_request() -> None:
 
 @pytest.mark.proves("S-config-language", "S-config-additional-prompt")
 async def test_english_needs_no_words_about_the_language() -> None:
-    model = ScriptedModel(Say("hi"))
+    model = ScriptedModel(ScriptedReply("hi"))
     async with open_house(model) as house:
         await house.say("x")
         assert "language" not in "\n".join(segment.text for segment in model.requests[0].segments)
@@ -232,18 +234,18 @@ async def test_english_needs_no_words_about_the_language() -> None:
 @pytest.mark.proves("C23")
 async def test_a_model_that_cannot_see_is_told_that_there_was_an_image() -> None:
     parts = (TextPart("what is this?"), ImagePart("https://example.org/cat.png"))
-    blind = ScriptedModel(Say("?"))
+    blind = ScriptedModel(ScriptedReply("?"))
     async with open_house(blind) as house:
         await house.say("x", parts=parts)
         assert "cannot see" in str(blind.requests[0].messages[0].parts[1])
-    seeing = ScriptedModel(Say("a cat"), capabilities=Capabilities(images=True))
+    seeing = ScriptedModel(ScriptedReply("a cat"), capabilities=Capabilities(images=True))
     async with open_house(seeing) as house:
         await house.say("x", parts=parts)
         assert seeing.requests[0].messages[0].parts[1:] == parts[1:]
 
 
 async def test_the_system_prompt_keeps_its_bytes_from_turn_to_turn() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_house(model) as house:
         await house.say("1")
         await house.say("2")
@@ -253,12 +255,12 @@ async def test_the_system_prompt_keeps_its_bytes_from_turn_to_turn() -> None:
 
 @pytest.mark.proves("TW19", "T1")
 async def test_a_reload_spares_the_tools_of_a_turn_that_uses_them_and_the_next_turn_has_the_new_ones() -> None:
-    gate = Gate()
-    old_model = ScriptedModel(Say("old", before=gate))
+    gate = ReplyGate()
+    old_model = ScriptedModel(ScriptedReply("old", before=gate))
     async with open_house(old_model) as house:
         turn = await house.turns.submit(message("1"))
         await gate.reached.wait()
-        new_tools, new_model = Tools(), ScriptedModel(Say("new"))
+        new_tools, new_model = Tools(), ScriptedModel(ScriptedReply("new"))
         await house.runtime.swap(generation(new_model, new_tools, number=2))
         assert not house.tools.closed
         gate.open.set()
@@ -269,8 +271,8 @@ async def test_a_reload_spares_the_tools_of_a_turn_that_uses_them_and_the_next_t
 
 
 async def test_a_watcher_who_stops_watching_does_not_stop_the_turn() -> None:
-    gate = Gate()
-    async with open_house(ScriptedModel(Say("a long answer", halfway=gate))) as house:
+    gate = ReplyGate()
+    async with open_house(ScriptedModel(ScriptedReply("a long answer", halfway=gate))) as house:
         stream = house.turns.stream(message("x"))
         await anext(stream)
         await stream.aclose()
@@ -283,7 +285,7 @@ async def test_a_watcher_who_stops_watching_does_not_stop_the_turn() -> None:
 
 
 async def test_usage_of_all_steps_is_summed_and_recorded() -> None:
-    model = ScriptedModel(Say(calls=[call("look", q="a")]), Say("done"))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="a")]), ScriptedReply("done"))
     async with open_house(model) as house:
         done = await house.say("x")
         assert (done.usage.input_tokens, done.usage.output_tokens, done.usage.requests) == (20, 10, 2)
@@ -296,14 +298,14 @@ async def test_usage_of_all_steps_is_summed_and_recorded() -> None:
 
 
 async def test_the_last_event_is_the_end_of_the_turn() -> None:
-    async with open_house(ScriptedModel(Say("hello"))) as house:
+    async with open_house(ScriptedModel(ScriptedReply("hello"))) as house:
         events = await house.watch("x")
         assert isinstance(events[-1], TurnFinished)
         assert sum(isinstance(event, TurnFinished) for event in events) == 1
 
 
 async def test_an_image_in_the_history_stays_a_message_of_its_conversation() -> None:
-    model = ScriptedModel(Say("1"), Say("2"))
+    model = ScriptedModel(ScriptedReply("1"), ScriptedReply("2"))
     async with open_house(model) as house:
         await house.say("x", parts=(TextPart("see"), ImagePart("data:image/png;base64,AAAA")))
         stored: Message = (await house.session())[0]
@@ -312,7 +314,7 @@ async def test_an_image_in_the_history_stays_a_message_of_its_conversation() -> 
 
 @pytest.mark.proves("X-max-output-tokens")
 async def test_a_request_asks_for_4096_tokens_unless_the_agent_or_the_message_says_otherwise() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_house(model) as house:
         await house.say("x")
         await house.say("x", max_output_tokens=7)
@@ -324,9 +326,9 @@ async def test_a_request_asks_for_4096_tokens_unless_the_agent_or_the_message_sa
 
 @pytest.mark.proves("T-store-resume", "T-store-sessions")
 async def test_a_session_goes_on_with_the_model_that_is_configured_now() -> None:
-    async with open_house(ScriptedModel(Say("one"))) as house:
+    async with open_house(ScriptedModel(ScriptedReply("one"))) as house:
         await house.say("1")
-        newer = ScriptedModel(otherwise=lambda r: Say(f"saw {len(r.messages)}"), name="scripted/newer")
+        newer = ScriptedModel(otherwise=lambda r: ScriptedReply(f"saw {len(r.messages)}"), name="scripted/newer")
         await house.runtime.swap(generation(newer, Tools(), number=2))
         done = await house.say("2")
         assert done.reply == "saw 3"
@@ -335,7 +337,7 @@ async def test_a_session_goes_on_with_the_model_that_is_configured_now() -> None
 
 async def test_a_turn_whose_end_could_not_be_written_is_closed_after_the_restart() -> None:
     store, log = TemporaryStore(), MemoryLog()
-    async with open_house(ScriptedModel(Say("never", before=Gate())), store=store, log=log) as house:
+    async with open_house(ScriptedModel(ScriptedReply("never", before=ReplyGate())), store=store, log=log) as house:
         turn = await house.turns.submit(message("x"))
         await house.durable.cancel(turn.id)
     async with open_house(ScriptedModel(), store=store, log=log) as house:
@@ -361,8 +363,8 @@ class TroubledStore(TemporaryStore):
 
 
 async def test_the_end_of_a_turn_waits_for_a_database_that_is_locked_and_is_whole_then() -> None:
-    store, gate = TroubledStore(), Gate()
-    async with open_house(ScriptedModel(Say("a paid answer", before=gate)), store=store) as house:
+    store, gate = TroubledStore(), ReplyGate()
+    async with open_house(ScriptedModel(ScriptedReply("a paid answer", before=gate)), store=store) as house:
         turn = await house.turns.submit(message("x"))
         await gate.reached.wait()
         store.faults = 1
@@ -374,8 +376,8 @@ async def test_the_end_of_a_turn_waits_for_a_database_that_is_locked_and_is_whol
 
 
 async def test_what_was_done_before_a_fault_of_the_database_is_in_the_record_of_the_failed_turn() -> None:
-    store, gate = TroubledStore(), Gate()
-    model = ScriptedModel(Say(calls=[call("look", q="one")], before=gate))
+    store, gate = TroubledStore(), ReplyGate()
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="one")], before=gate))
     async with open_house(model, store=store) as house:
         turn = await house.turns.submit(message("x"))
         await gate.reached.wait()
@@ -389,8 +391,11 @@ async def test_what_was_done_before_a_fault_of_the_database_is_in_the_record_of_
 
 
 async def test_whoever_watches_a_turn_hears_when_it_cannot_end_here() -> None:
-    gate = Gate()
-    async with open_house(ScriptedModel(Say("never", before=gate))) as house, anyio.create_task_group() as tasks:
+    gate = ReplyGate()
+    async with (
+        open_house(ScriptedModel(ScriptedReply("never", before=gate))) as house,
+        anyio.create_task_group() as tasks,
+    ):
 
         async def watch() -> None:
             with pytest.raises(Unavailable) as caught:
@@ -420,7 +425,7 @@ async def test_a_turn_ends_even_when_what_happened_in_it_cannot_be_written(monke
         raise ValueError("secret detail")
 
     monkeypatch.setattr(Steps, "write", fail)
-    async with open_house(ScriptedModel(Say("hello"))) as house:
+    async with open_house(ScriptedModel(ScriptedReply("hello"))) as house:
         with anyio.fail_after(10):
             done = await house.say("x")
         assert (done.status, done.failure_code) == (TurnStatus.FAILED, "bug")

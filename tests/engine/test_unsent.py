@@ -14,7 +14,7 @@ from denizen.domain.ids import AgentName, ConversationId
 from denizen.domain.message import Author, text_of
 from denizen.domain.room import Post, Room
 from denizen.engine.unsent import Unsent, plan_requests
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.house import NAME, House, message, open_house
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +28,7 @@ async def plan(house: House, text: str, **more: object) -> list[Unsent]:
 
 @pytest.mark.proves("C-inspect-payload")
 async def test_the_request_of_the_next_turn_is_told_beforehand_and_nothing_is_sent_or_written() -> None:
-    model = ScriptedModel(Say("Hello."), Say("17."))
+    model = ScriptedModel(ScriptedReply("Hello."), ScriptedReply("17."))
     async with open_house(model, agent=ADA) as house:
         await house.say("Remember 17.")
         before = await house.session()
@@ -44,7 +44,7 @@ async def test_the_request_of_the_next_turn_is_told_beforehand_and_nothing_is_se
 
 @pytest.mark.proves("C-inspect-payload")
 async def test_where_tools_are_planned_the_plan_and_the_answer_without_tools_are_told() -> None:
-    model = ScriptedModel(Say('{"tool": "none"}'), Say("Hello."))
+    model = ScriptedModel(ScriptedReply('{"tool": "none"}'), ScriptedReply("Hello."))
     async with open_house(model, agent=replace(ADA, planning=Planning.PLAN)) as house:
         unsent = await plan(house, "hi")
         session = await house.session()

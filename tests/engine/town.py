@@ -36,7 +36,7 @@ from denizen.engine.runtime import Generation, Runtime
 from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import Tools
 from tests.memory_channel import MemoryChannel, SentMessage
@@ -173,7 +173,7 @@ async def open_town(
 ) -> AsyncGenerator[Town]:
     """Give the world of an earlier town to see a restart; it is left as a killed process leaves it."""
     world = world or World()
-    model = model or ScriptedModel(otherwise=Say("Hello."))
+    model = model or ScriptedModel(otherwise=ScriptedReply("Hello."))
     tools = tools or Tools()
     agents = agents or {ADA: Agent(ADA, recent_messages=0)}
     rules = manners if isinstance(manners, Mapping) else dict.fromkeys(agents, manners or Manners(preview=False))

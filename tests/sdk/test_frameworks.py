@@ -17,8 +17,8 @@ from pydantic import SecretStr
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from denizen.testing.model_server import Answer, Call, ModelServer, model_server
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk import ShellTools
 from denizen_sdk.for_langchain import langchain_tools
 from denizen_sdk.for_openai_agents import openai_agents_tools
@@ -37,9 +37,9 @@ QUESTION = "Which files are there?"
 def plan(server: ModelServer) -> None:
     """The model looks twice, in both ways, and answers."""
     server.script(
-        Answer(calls=[Call("bash", {"command": "ls"}, id="call_a")]),
-        Answer(calls=[Call("bash_batch", {"commands": ["ls", "cat gone"]}, id="call_b")]),
-        Answer(text="A folder named shared."),
+        ModelAnswer(calls=[ModelCall("bash", {"command": "ls"}, id="call_a")]),
+        ModelAnswer(calls=[ModelCall("bash_batch", {"commands": ["ls", "cat gone"]}, id="call_b")]),
+        ModelAnswer(text="A folder named shared."),
     )
 
 
@@ -91,9 +91,11 @@ async def test_an_agent_of_the_openai_agents_sdk_uses_the_tools() -> None:
 
 
 async def test_an_agent_of_the_openai_agents_sdk_asks_denizen_over_mcp() -> None:
-    town = running_site(ScriptedModel(Say("At five.")), keys=[ANN])
+    town = running_site(ScriptedModel(ScriptedReply("At five.")), keys=[ANN])
     async with model_server() as server, town as site, site.serve() as url:
-        server.script(Answer(calls=[Call("ask", {"question": "When is tea?"})]), Answer(text="Tea is at five."))
+        server.script(
+            ModelAnswer(calls=[ModelCall("ask", {"question": "When is tea?"})]), ModelAnswer(text="Tea is at five.")
+        )
         how = MCPServerStreamableHttpParams(url=f"{url}/mcp", headers={"authorization": "Bearer key-of-ann"})
         async with (
             MCPServerStreamableHttp(how) as denizen,

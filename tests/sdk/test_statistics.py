@@ -7,7 +7,7 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk import ApiError, DenizenClient
 from denizen_sdk.usage import UsedTokens
 from denizen_sdk.wire import DayComputed
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_usage_is_reported_summed_up_and_read() -> None:
-    async with running_site(ScriptedModel(otherwise=Say("Hello."), name="m1"), keys=[ADA, ANN]) as site:
+    async with running_site(ScriptedModel(otherwise=ScriptedReply("Hello."), name="m1"), keys=[ADA, ANN]) as site:
         transport = httpx2.ASGITransport(site.app)
         member = DenizenClient(LOCAL, "key-of-ann", source="bot", transport=transport)
         async with member, DenizenClient(LOCAL, "key-of-ada", transport=transport) as admin:

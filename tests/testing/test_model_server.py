@@ -9,11 +9,20 @@ import httpx2
 import pytest
 
 from denizen.testing.model_checks import check_request
-from denizen.testing.model_server import Answer, Call, Fail, Tokens, model_server, model_server_in_thread
+from denizen.testing.model_server import (
+    AnswerTokens,
+    FailedAnswer,
+    ModelAnswer,
+    ModelCall,
+    model_server,
+    model_server_in_thread,
+)
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 MESSAGES = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
-ANSWER = Answer(text="Hello.", thinking="hm", calls=[Call("look", {"at": "x"})], tokens=Tokens(100, 7, 60, 30))
+ANSWER = ModelAnswer(
+    text="Hello.", thinking="hm", calls=[ModelCall("look", {"at": "x"})], tokens=AnswerTokens(100, 7, 60, 30)
+)
 
 
 def called(id: str) -> dict[str, Any]:  # noqa: A002
@@ -85,7 +94,7 @@ async def test_it_lists_models_and_knows_no_other_routes() -> None:
 @pytest.mark.anyio
 async def test_errors_have_the_vendors_form_and_headers() -> None:
     async with model_server() as server, httpx2.AsyncClient() as client:
-        server.script(*[Fail(529, "Overloaded", "overloaded_error", headers={"retry-after": "3"})] * 2)
+        server.script(*[FailedAnswer(529, "Overloaded", "overloaded_error", headers={"retry-after": "3"})] * 2)
         answer = await client.post(f"{server.url}/v1/messages", json=MESSAGES)
         assert (answer.status_code, answer.headers["retry-after"]) == (529, "3")
         assert answer.json()["error"] == {"type": "overloaded_error", "message": "Overloaded"}

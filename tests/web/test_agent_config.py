@@ -11,7 +11,7 @@ import pytest
 
 from denizen.domain.agent import Agent, Style
 from denizen.domain.ids import AgentName
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk.wire import AgentConfig, AgentConfigSet, from_json
 from tests.site import ADA, ANN, Site, running_site
 
@@ -60,7 +60,7 @@ async def test_an_admin_reads_what_holds() -> None:
 
 @pytest.mark.proves("S-http-agent-config-put", "S-config-save")
 async def test_what_an_admin_saves_holds_at_once() -> None:
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     async with open_desk(model) as desk:
         status, config = await desk.ask("PUT", "", temperature=0.2, language="de")
         assert (status, config["name"], config["changed"]) == (200, "default", ["language", "temperature"])

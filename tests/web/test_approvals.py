@@ -12,7 +12,7 @@ import pytest
 from denizen.domain.approval import ApprovalRule, Deciders
 from denizen.domain.verdict import Decision
 from denizen.engine.gate.policy import GatePolicy, Rule
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from denizen_sdk.client import DenizenClient
 from denizen_sdk.errors import ApiError
 from denizen_sdk.wire import ApprovalDecided, ApprovalRequested, ToolFinished, TurnFinished
@@ -28,7 +28,7 @@ def asks(rule: ApprovalRule | None = None) -> GatePolicy:
 
 
 def script() -> ScriptedModel:
-    return ScriptedModel(Say(calls=[call("weather", city="Paris", api_key="s3cret")]), Say("Done."))
+    return ScriptedModel(ScriptedReply(calls=[call("weather", city="Paris", api_key="s3cret")]), ScriptedReply("Done."))
 
 
 class Reader:

@@ -11,7 +11,7 @@ import pytest
 
 from denizen.domain.agent import Agent
 from denizen.domain.ids import AgentName
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk import wire
 from tests.site import running_site
 
@@ -29,7 +29,7 @@ def rows(response: httpx2.Response) -> list[dict[str, Any]]:
 
 
 def model() -> ScriptedModel:
-    return ScriptedModel(Say("A rose.", thinking=THOUGHT, images=[PNG]))
+    return ScriptedModel(ScriptedReply("A rose.", thinking=THOUGHT, images=[PNG]))
 
 
 def agents(*, shows: bool) -> tuple[Agent, ...]:

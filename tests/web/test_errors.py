@@ -13,7 +13,7 @@ from denizen.domain.events import TurnFinished
 from denizen.domain.ids import TurnId
 from denizen.domain.turn import TurnStatus
 from denizen.domain.usage import Usage
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.errors import STATUS, Boundary, answer_error, failure_of, openai_error, problem_of
 from denizen_sdk.wire import Problem
 from tests.site import running_site
@@ -148,7 +148,7 @@ async def test_a_fault_is_answered_with_a_reference_that_is_in_the_log(caplog: p
 
 
 async def test_a_fault_inside_a_turn_shows_a_reference_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(_: object) -> Say:
+    def broken(_: object) -> ScriptedReply:
         raise RuntimeError("the secret is 1234")
 
     async with running_site(ScriptedModel(broken)) as site, site.client() as client:

@@ -5,7 +5,7 @@ from datetime import timedelta
 import httpx2
 import pytest
 
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.auth import LOGIN_LIFETIME
 from denizen.web.dependencies import Exposure
 from denizen.web.pages.routes import WRONG_KEYS
@@ -49,7 +49,7 @@ PROTECTED = [
 
 
 def talkative() -> ScriptedModel:
-    return ScriptedModel(otherwise=Say("Hello."))
+    return ScriptedModel(otherwise=ScriptedReply("Hello."))
 
 
 @pytest.mark.proves("T-http-auth", "TW3")

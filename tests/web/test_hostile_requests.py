@@ -5,7 +5,7 @@ import pytest
 
 from denizen.domain.agent import Agent, Limits
 from denizen.domain.ids import AgentName
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.web.auth import ApiKey
 from tests.site import ADA, ANN, BEN, running_site
 
@@ -16,7 +16,7 @@ ASK = {"messages": [{"role": "user", "content": "hi"}]}
 
 
 def talkative() -> ScriptedModel:
-    return ScriptedModel(otherwise=Say("Hello."))
+    return ScriptedModel(otherwise=ScriptedReply("Hello."))
 
 
 @pytest.mark.parametrize(

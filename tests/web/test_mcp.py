@@ -26,7 +26,7 @@ from denizen.engine.audit import read_log
 from denizen.engine.gate.policy import GatePolicy, Rule
 from denizen.engine.outside import OutsideDesk
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.site import ANN, BEN, Site, running_site
 
 pytestmark = pytest.mark.anyio
@@ -114,7 +114,7 @@ async def test_asking_is_a_turn_and_its_tools_are_told_while_they_run(old: bool)
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         told.append(message)
 
-    model = ScriptedModel(Say(calls=[call("weather", city="Oslo")]), Say("It is sunny."))
+    model = ScriptedModel(ScriptedReply(calls=[call("weather", city="Oslo")]), ScriptedReply("It is sunny."))
     async with pier(model) as at, at.client(old=old) as client:
         result = await client.call_tool("ask", {"question": "Weather?"}, progress_callback=hear)
         [turn] = await at.site.turns()
@@ -125,14 +125,14 @@ async def test_asking_is_a_turn_and_its_tools_are_told_while_they_run(old: bool)
 
 
 async def test_pictures_that_the_model_makes_come_along() -> None:
-    model = ScriptedModel(Say("A sun.", images=["data:image/png;base64,iVBORw0KGgo="]))
+    model = ScriptedModel(ScriptedReply("A sun.", images=["data:image/png;base64,iVBORw0KGgo="]))
     async with pier(model) as at, at.client() as client:
         result = await client.call_tool("ask", {"question": "Draw the sun."})
     assert result.content[1:] == [ImageContent(data="iVBORw0KGgo=", mime_type="image/png")]
 
 
 async def test_a_talk_goes_on_for_each_client_and_each_named_session_and_nobody_elses() -> None:
-    async with pier(ScriptedModel(otherwise=Say("Yes."))) as at:
+    async with pier(ScriptedModel(otherwise=ScriptedReply("Yes."))) as at:
         async with at.client(name="editor") as client:
             await client.call_tool("ask", {"question": "one"})
             await client.call_tool("ask", {"question": "two", "session": "trip"})
@@ -222,8 +222,8 @@ async def test_a_fault_is_told_by_a_reference_and_nothing_from_inside(
 
 
 async def test_a_client_that_leaves_stops_its_turn() -> None:
-    before = Gate()
-    async with pier(ScriptedModel(Say("Too late.", before=before))) as at:
+    before = ReplyGate()
+    async with pier(ScriptedModel(ScriptedReply("Too late.", before=before))) as at:
         async with at.client() as client, anyio.create_task_group() as group:
             group.start_soon(client.call_tool, "ask", {"question": "hi"})
             await before.reached.wait()

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from denizen.engine.statistics import REPORTS_A_DAY, REPORTS_A_MINUTE
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen_sdk import DenizenClient
 from denizen_sdk.usage import UsedTokens
 from denizen_sdk.wire import UsageStatistics, from_json
@@ -56,7 +56,7 @@ def callers(site: Site) -> tuple[Caller, Caller, Caller]:
 
 
 def talkative() -> ScriptedModel:
-    return ScriptedModel(*(Say(f"Answer {number}.") for number in range(9)), name="m1")
+    return ScriptedModel(*(ScriptedReply(f"Answer {number}.") for number in range(9)), name="m1")
 
 
 @pytest.mark.proves("S-http-stats-usage-post", "S-data-api-usage")

@@ -14,7 +14,7 @@ from denizen.engine.knowledge.gaps import GapReport
 from denizen.ports.sandbox import REFUSED_EXIT_CODE, ShellReply, ShellResult
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryDurable
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 from denizen.web.auth import ApiKey
 from denizen.web.dependencies import GapParts, KnowledgeParts
@@ -74,7 +74,7 @@ async def open_town(root: Path) -> AsyncGenerator[Site]:
     def make_gaps(store: TemporaryStore, _: MemoryDurable, clock: HandClock) -> GapParts:
         return GapParts(GapReport(store, clock), build_learning(houses[0]))
 
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     keys = [ADA, ANN, OWNER]
     async with running_site(model, keys=keys, make_knowledge=make, make_gaps=make_gaps, more=[Parrot()]) as site:
         yield site

@@ -33,11 +33,11 @@ from starlette.types import Receive, Scope, Send
 
 from denizen.testing.model_checks import check_request
 from denizen.testing.model_wire import (
-    Answer,
-    Api,
-    Body,
-    Call,
-    Tokens,
+    AnswerTokens,
+    JsonBody,
+    ModelAnswer,
+    ModelApi,
+    ModelCall,
     error_body,
     error_frame,
     json_answer,
@@ -46,22 +46,22 @@ from denizen.testing.model_wire import (
 from denizen.testing.prompt_cache import PromptCache
 
 __all__ = [
-    "Answer",
-    "Call",
-    "Cut",
-    "Fail",
-    "Hang",
+    "AnswerTokens",
+    "BrokenAnswer",
+    "DelayedAnswer",
+    "FailedAnswer",
+    "HangingAnswer",
+    "ModelAnswer",
+    "ModelCall",
     "ModelServer",
-    "Raw",
-    "Recorded",
-    "StreamFault",
-    "Tokens",
-    "Wait",
+    "RawAnswer",
+    "RecordedRequest",
+    "StreamErrorAnswer",
     "model_server",
     "model_server_in_thread",
 ]
 
-_PATHS: Mapping[str, Api] = {
+_PATHS: Mapping[str, ModelApi] = {
     "/v1/chat/completions": "chat",
     "/api/v1/chat/completions": "chat",
     "/v1/responses": "responses",
@@ -72,7 +72,7 @@ _CLOSE_DEADLINE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
+class FailedAnswer:
     """The provider answers with an error status."""
 
     status: int
@@ -83,27 +83,27 @@ class Fail:
 
 
 @dataclass(frozen=True, slots=True)
-class Hang:
+class HangingAnswer:
     """The provider falls silent for good: at once, or after so many frames of the answer."""
 
-    answer: Answer | None = None
+    answer: ModelAnswer | None = None
     after_frames: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class BrokenAnswer:
     """The connection breaks after so many frames of the answer. `cleanly` ends it as if all had been said."""
 
-    answer: Answer
+    answer: ModelAnswer
     after_frames: int = 1
     cleanly: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class StreamFault:
+class StreamErrorAnswer:
     """The stream turns into an error after so many frames of the answer."""
 
-    answer: Answer
+    answer: ModelAnswer
     after_frames: int = 0
     message: str = "Overloaded"
     kind: str = "overloaded_error"
@@ -111,7 +111,7 @@ class StreamFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawAnswer:
     """Any bytes, such as an HTML page from a proxy."""
 
     body: bytes
@@ -120,25 +120,25 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class DelayedAnswer:
     """The answer, held back after so many frames until `until` is set. `reached` is set when the server waits."""
 
-    answer: Answer
+    answer: ModelAnswer
     until: anyio.Event
     reached: anyio.Event
     after_frames: int = 0
 
 
-Entry = Answer | Fail | Hang | Cut | StreamFault | Raw | Wait
+ScriptEntry = ModelAnswer | FailedAnswer | HangingAnswer | BrokenAnswer | StreamErrorAnswer | RawAnswer | DelayedAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedRequest:
     """A request as it came. Header names are lower case."""
 
     path: str
     headers: Mapping[str, str]
-    body: Body
+    body: JsonBody
     client_port: int
     """Tells one connection from another."""
 
@@ -149,14 +149,14 @@ class ModelServer:
     """
 
     def __init__(self, *, strict: bool = True, cache: PromptCache | None = None) -> None:
-        self.requests: list[Recorded] = []
+        self.requests: list[RecordedRequest] = []
         self.models: Sequence[str] = ("scripted",)
         self.url = ""
-        self.aside: Callable[[Body], Entry | None] = lambda _: None
+        self.aside: Callable[[JsonBody], ScriptEntry | None] = lambda _: None
         """What requests get that are none of the script's, such as those made in the background."""
         self._strict = strict
         self._cache = cache
-        self._script: deque[Entry] = deque()
+        self._script: deque[ScriptEntry] = deque()
         self._closing = anyio.Event()
 
     @property
@@ -169,7 +169,7 @@ class ModelServer:
         return f"{self.url}/api/v1"
 
     @property
-    def bodies(self) -> Sequence[Body]:
+    def bodies(self) -> Sequence[JsonBody]:
         return [request.body for request in self.requests]
 
     @property
@@ -177,7 +177,7 @@ class ModelServer:
         """How much of the script has not been played yet."""
         return len(self._script)
 
-    def script(self, *entries: Entry) -> None:
+    def script(self, *entries: ScriptEntry) -> None:
         """Adds entries; each request takes one."""
         self._script.extend(entries)
 
@@ -195,48 +195,48 @@ class ModelServer:
         if api is None:
             await JSONResponse(error_body("chat", "no such route", "not_found", None), 404)(scope, receive, send)
             return
-        body: Body = json.loads(await request.body())
+        body: JsonBody = json.loads(await request.body())
         port = request.client.port if request.client else 0
-        self.requests.append(Recorded(request.url.path, dict(request.headers), body, port))
+        self.requests.append(RecordedRequest(request.url.path, dict(request.headers), body, port))
         await self._play(self._next(api, body), _Exchange(api, body, scope, receive, send))
 
-    def _next(self, api: Api, body: Body) -> Entry:
+    def _next(self, api: ModelApi, body: JsonBody) -> ScriptEntry:
         if self._strict and (refusal := check_request(api, body)):
-            return Fail(400, refusal, "invalid_request_error")
+            return FailedAnswer(400, refusal, "invalid_request_error")
         entry = self.aside(body)
         if entry is None and not self._script:
-            return Fail(400, "The script of the model server has no entry left.", "script_exhausted")
+            return FailedAnswer(400, "The script of the model server has no entry left.", "script_exhausted")
         entry = entry or self._script.popleft()
-        if self._cache is not None and isinstance(entry, Answer):
+        if self._cache is not None and isinstance(entry, ModelAnswer):
             billed = self._cache.take(api, body)
-            return replace(entry, tokens=billed.tokens((entry.tokens or Tokens()).output))
+            return replace(entry, tokens=billed.tokens((entry.tokens or AnswerTokens()).output))
         return entry
 
-    async def _play(self, entry: Entry, exchange: _Exchange) -> None:
+    async def _play(self, entry: ScriptEntry, exchange: _Exchange) -> None:
         match entry:
-            case Fail():
+            case FailedAnswer():
                 await exchange.fail(entry)
-            case Raw(content, content_type, status):
+            case RawAnswer(content, content_type, status):
                 await exchange.respond(Response(content, status, media_type=content_type))
-            case Answer():
+            case ModelAnswer():
                 await exchange.answer(entry)
-            case Hang(None):
+            case HangingAnswer(None):
                 await self._closing.wait()
-            case Hang(answer, after_frames):
-                await exchange.stream(answer or Answer(), after_frames)
+            case HangingAnswer(answer, after_frames):
+                await exchange.stream(answer or ModelAnswer(), after_frames)
                 await self._closing.wait()
-            case Cut(answer, after_frames, cleanly):
+            case BrokenAnswer(answer, after_frames, cleanly):
                 await exchange.stream(answer, after_frames)
                 if cleanly:
                     await exchange.end()
-            case StreamFault(answer, after_frames, message, kind, code):
+            case StreamErrorAnswer(answer, after_frames, message, kind, code):
                 await exchange.stream(answer, after_frames)
                 await exchange.write(error_frame(exchange.api, message, kind, code))
                 await exchange.end()
-            case Wait():
+            case DelayedAnswer():
                 await self._hold(entry, exchange)
 
-    async def _hold(self, entry: Wait, exchange: _Exchange) -> None:
+    async def _hold(self, entry: DelayedAnswer, exchange: _Exchange) -> None:
         frames = list(exchange.frames(entry.answer))
         await exchange.begin()
         for frame in frames[: entry.after_frames]:
@@ -252,8 +252,8 @@ class ModelServer:
 class _Exchange:
     """One request and the way to answer it, frame by frame. A stream that is not ended breaks the connection."""
 
-    api: Api
-    request: Body
+    api: ModelApi
+    request: JsonBody
     scope: Scope
     receive: Receive
     send: Send
@@ -262,24 +262,24 @@ class _Exchange:
     def openrouter(self) -> bool:
         return str(self.scope["path"]).startswith(_OPENROUTER)
 
-    def frames(self, answer: Answer) -> Generator[bytes, None, None]:
+    def frames(self, answer: ModelAnswer) -> Generator[bytes, None, None]:
         yield from stream_answer(self.api, answer, self.request, openrouter=self.openrouter)
 
-    async def answer(self, answer: Answer) -> None:
+    async def answer(self, answer: ModelAnswer) -> None:
         if not self.request.get("stream"):
             await self.respond(JSONResponse(json_answer(self.api, answer, self.request, openrouter=self.openrouter)))
             return
         await self.stream(answer, None)
         await self.end()
 
-    async def fail(self, entry: Fail) -> None:
+    async def fail(self, entry: FailedAnswer) -> None:
         body = error_body(self.api, entry.message, entry.kind, entry.code)
         await self.respond(JSONResponse(body, entry.status, headers=dict(entry.headers)))
 
     async def respond(self, response: Response) -> None:
         await response(self.scope, self.receive, self.send)
 
-    async def stream(self, answer: Answer, frames: int | None) -> None:
+    async def stream(self, answer: ModelAnswer, frames: int | None) -> None:
         """The head and the first `frames` frames (None: all)."""
         await self.begin()
         for frame in list(self.frames(answer))[:frames]:

@@ -38,7 +38,7 @@ from denizen.ports.model import (
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ReplyGate:
     """A place where a model waits: it sets `reached` and goes on when `open` is set."""
 
     reached: anyio.Event = field(default_factory=anyio.Event)
@@ -50,7 +50,7 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class ScriptedReply:
     """One reply. Calls without an id get `call_N_M`: request and place, counted from 1.
 
     `error` is raised after the text was streamed. `before` holds the model up at the start, `halfway` in the middle
@@ -66,11 +66,11 @@ class Say:
     usage: Usage = field(default_factory=lambda: Usage(input_tokens=10, output_tokens=5, requests=1))
     finish_reason: FinishReason | None = None
     error: DenizenError | None = None
-    before: Gate | None = None
-    halfway: Gate | None = None
+    before: ReplyGate | None = None
+    halfway: ReplyGate | None = None
 
 
-Step: TypeAlias = Say | DenizenError | Callable[[ModelRequest], "Say | DenizenError"]
+ScriptStep: TypeAlias = ScriptedReply | DenizenError | Callable[[ModelRequest], "ScriptedReply | DenizenError"]
 
 
 def call(tool: str, /, *, id: str = "", **args: Json) -> ToolCallPart:  # noqa: A002 - the word of the wire
@@ -87,10 +87,10 @@ class ScriptedModel:
 
     def __init__(
         self,
-        *steps: Step,
+        *steps: ScriptStep,
         name: str = "scripted/model",
         capabilities: Capabilities | None = None,
-        otherwise: Step | None = None,
+        otherwise: ScriptStep | None = None,
         piece_chars: int = 8,
         price_usd: tuple[Decimal, Decimal] | None = None,
     ) -> None:
@@ -115,7 +115,7 @@ class ScriptedModel:
         """How many steps have not been played yet."""
         return len(self._steps)
 
-    def script(self, *steps: Step) -> None:
+    def script(self, *steps: ScriptStep) -> None:
         """Adds steps."""
         self._steps.extend(steps)
 
@@ -137,16 +137,16 @@ class ScriptedModel:
             yield event
             await anyio.lowlevel.checkpoint()
 
-    def _take(self, request: ModelRequest) -> Say | DenizenError:
+    def _take(self, request: ModelRequest) -> ScriptedReply | DenizenError:
         if self._steps:
             step = self._steps.pop(0)
         elif self._otherwise is not None:
             step = self._otherwise
         else:
             raise AssertionError(f"the script of {self._name} has no step for request {len(self.requests)}: {request}")
-        return step if isinstance(step, Say | DenizenError) else step(request)
+        return step if isinstance(step, ScriptedReply | DenizenError) else step(request)
 
-    async def _events(self, said: Say, number: int) -> AsyncGenerator[ModelEvent, None]:
+    async def _events(self, said: ScriptedReply, number: int) -> AsyncGenerator[ModelEvent, None]:
         for notice in said.notices:
             yield ModelNotice(notice)
         for piece in self._pieces(said.thinking):
@@ -163,7 +163,7 @@ class ScriptedModel:
     def _pieces(self, text: str) -> Sequence[str]:
         return [text[start : start + self._piece_chars] for start in range(0, len(text), self._piece_chars)]
 
-    def _reply(self, said: Say, number: int) -> ModelReply:
+    def _reply(self, said: ScriptedReply, number: int) -> ModelReply:
         parts: list[Part] = []
         if said.thinking:
             parts.append(ThinkingPart(said.thinking))

@@ -35,7 +35,7 @@ from denizen.engine.resident.resident import Resident
 from denizen.testing.discord import Application, Channel, DiscordServer, Guild, User, file, open_discord
 from denizen.testing.discord.rest.limits import Limit
 from denizen.testing.discord.state.changes import Change, MessageSent
-from denizen.testing.model_server import Answer, Call, ModelServer, model_server_in_thread
+from denizen.testing.model_server import ModelAnswer, ModelCall, ModelServer, model_server_in_thread
 
 pytestmark = pytest.mark.anyio
 
@@ -262,7 +262,7 @@ async def warm(home: Household) -> AsyncGenerator[None]:
     """The first turn imports what talks to models: 0.7 s, in a thread. What it leaves on the heap is kept out of the
     collector's sight, as what was there at the start is: one look at it all takes 50 ms.
     """
-    home.model.script(Answer(text="Hello."))
+    home.model.script(ModelAnswer(text="Hello."))
     ana, place = Author("ana", "Ana"), Place("terminal", "warm")
     await home.denizen.turns.ask(
         Inbound(AgentName("ada"), place, home.denizen.operator, ana, (TextPart("hello"),), platform_id="warm")
@@ -275,11 +275,11 @@ async def warm(home: Household) -> AsyncGenerator[None]:
         gc.unfreeze()
 
 
-def long_answer() -> Answer:
+def long_answer() -> ModelAnswer:
     """Of ten pieces, with names to look up, code and a list."""
     paragraph = "- As @Member 17 and @role 3 said, `code` and **more** of it: " + "all of this is so. " * 8 + "\n\n"
     text = "```python\nprint('hello')\n```\n" + paragraph * (2000 * PIECES // len(paragraph))
-    return Answer(text=text[: 2000 * PIECES - 1500], piece_chars=100)
+    return ModelAnswer(text=text[: 2000 * PIECES - 1500], piece_chars=100)
 
 
 async def test_no_callback_of_the_event_loop_takes_longer_than_50_ms(
@@ -288,7 +288,7 @@ async def test_no_callback_of_the_event_loop_takes_longer_than_50_ms(
     async with household(tmp_path / "home") as home, warm(home):
         town = home.town
         for _ in range(MENTIONS + 1):
-            home.model.script(Answer(calls=[Call("search_archive", {"query": "long ago"})]), long_answer())
+            home.model.script(ModelAnswer(calls=[ModelCall("search_archive", {"query": "long ago"})]), long_answer())
         with watching(monkeypatch) as watchdog:
             async with home.connected():
                 await home.until(lambda: home.mirrors(OLD_POSTS))

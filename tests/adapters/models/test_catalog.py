@@ -13,7 +13,7 @@ from denizen.adapters.models.catalog import Catalog, ModelsSpec, build_models
 from denizen.adapters.models.settings import AliasSpec, ModelSpec, ProviderSpec
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.ports.model import Models
-from denizen.testing.model_server import Answer, Hang, ModelServer
+from denizen.testing.model_server import HangingAnswer, ModelAnswer, ModelServer
 from tests.adapters.models.wires import ANTHROPIC, OPENAI, Build, ask, hear
 
 pytestmark = pytest.mark.anyio
@@ -133,7 +133,7 @@ async def test_the_default_model_can_be_warmed_up(server: ModelServer, build: Bu
 
 async def test_models_that_were_closed_say_so(server: ModelServer, build: Build) -> None:
     models = build(OPENAI, ANTHROPIC)
-    server.script(Answer(text="ok"))
+    server.script(ModelAnswer(text="ok"))
     await hear(models.get(OPENAI.name), ask("hi"))
     await models.aclose()
     for wire in (OPENAI, ANTHROPIC):
@@ -144,7 +144,7 @@ async def test_models_that_were_closed_say_so(server: ModelServer, build: Build)
 
 async def test_a_request_that_is_under_way_when_the_models_close_ends(server: ModelServer, build: Build) -> None:
     models = build(OPENAI)
-    server.script(Hang(Answer(text="one two three four five"), after_frames=3))
+    server.script(HangingAnswer(ModelAnswer(text="one two three four five"), after_frames=3))
     stream = models.get(OPENAI.name).stream(ask("hi"))
     await anext(aiter(stream))
     await models.aclose()

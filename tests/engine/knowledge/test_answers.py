@@ -23,7 +23,7 @@ from denizen.engine.knowledge.evidence import Evidence
 from denizen.engine.knowledge.gaps import GapReport
 from denizen.engine.knowledge.proof import MAX_CITED, Prover
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.engine.house import NAME, House, Tools, generation, open_house
 from tests.engine.knowledge.house import House as Shelves
 from tests.engine.knowledge.house import write
@@ -38,7 +38,7 @@ READ = ToolSpec(
     tier=Tier.HARMLESS,
     read_only=True,
 )
-SEARCH = Say(calls=[call("search_docs", query="berth")])
+SEARCH = ScriptedReply(calls=[call("search_docs", query="berth")])
 
 
 @dataclass
@@ -47,15 +47,15 @@ class Desk:
     gaps: GapReport
     shelves: Shelves
 
-    async def ask(self, said: str, *before: Say, question: str = "How much is a berth?") -> str:
+    async def ask(self, said: str, *before: ScriptedReply, question: str = "How much is a berth?") -> str:
         """What people see when the model says this."""
-        self.house.model.script(*before, Say(said))
+        self.house.model.script(*before, ScriptedReply(said))
         ended = await self.house.say(question)
         assert ended.status is TurnStatus.DONE
         self.turn_id = ended.turn_id
         return ended.reply
 
-    async def watch(self, *said: Say) -> tuple[list[str], str]:
+    async def watch(self, *said: ScriptedReply) -> tuple[list[str], str]:
         """What those who watch see of each request, and the reply."""
         self.house.model.script(*said)
         texts = [""]
@@ -166,7 +166,7 @@ async def test_footnotes_and_no_citations_are_shown_as_configured(tmp_path: Path
 async def test_a_question_that_the_documents_do_not_answer_is_a_gap(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         assert await desk.ask(f"I do not know. {UNKNOWN}", question="When does the ferry go?") == "I do not know."
-        nothing = Say(calls=[call("search_docs", query="zebra")])
+        nothing = ScriptedReply(calls=[call("search_docs", query="zebra")])
         await desk.ask("There are none, I believe.", nothing, question="Are there zebras?")
         await desk.ask("Ten euros [docs/guide/harbour.md:3].", SEARCH)
         await desk.ask("Hello!", question="Hello!")
@@ -200,7 +200,7 @@ async def test_what_was_asked_in_private_is_counted_for_others_and_not_told(tmp_
 
 async def test_nobody_is_asked_for_what_a_schedule_wanted_to_know(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
-        desk.house.model.script(Say(UNKNOWN))
+        desk.house.model.script(ScriptedReply(UNKNOWN))
         await desk.house.say("Anything new?", principal=Principal(PrincipalKind.SCHEDULE, "daily", "daily"))
         assert (await desk.gaps.load(30, with_private=True)).total == 0
 
@@ -254,7 +254,7 @@ async def test_hundreds_of_places_or_lines_are_no_proof(tmp_path: Path) -> None:
 
 async def test_a_document_that_was_only_named_in_a_call_was_not_read(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
-        named = Say(calls=[call("search_docs", query="docs/guide/other.md")])
+        named = ScriptedReply(calls=[call("search_docs", query="docs/guide/other.md")])
         assert await desk.ask("It says so [docs/guide/other.md].", named) == f"It says so {UNPROVED}."
         assert [each.doubt for each in await desk.cited()] == [Doubt.NOT_READ]
 
@@ -277,7 +277,7 @@ async def test_who_watches_sees_the_answer_as_it_stands_in_the_end(
     tmp_path: Path, style: CitationFormat, piece_chars: int
 ) -> None:
     async with open_desk(tmp_path, style, piece_chars=piece_chars) as desk:
-        seen, reply = await desk.watch(SEARCH, Say(ANSWER))
+        seen, reply = await desk.watch(SEARCH, ScriptedReply(ANSWER))
         assert seen[-1] == reply
         assert reply.count(UNPROVED) == 2
         assert ("[docs/guide/harbour.md:3]" in reply) == (style is not CitationFormat.NONE)
@@ -285,20 +285,22 @@ async def test_who_watches_sees_the_answer_as_it_stands_in_the_end(
 
 async def test_text_before_a_tool_call_is_proved_by_what_was_read_until_then(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
-        before = Say("It is ten [docs/guide/harbour.md:3]. I look", calls=SEARCH.calls)
-        seen, reply = await desk.watch(before, Say("It is ten [docs/guide/harbour.md:3]."))
+        before = ScriptedReply("It is ten [docs/guide/harbour.md:3]. I look", calls=SEARCH.calls)
+        seen, reply = await desk.watch(before, ScriptedReply("It is ten [docs/guide/harbour.md:3]."))
         assert seen == [f"It is ten {UNPROVED}. I look", "It is ten [docs/guide/harbour.md:3]."]
         assert reply == seen[-1]
 
 
 async def test_a_stream_and_its_end_agree_although_the_documents_change_meanwhile(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
-        halfway = Gate()
+        halfway = ReplyGate()
         told: list[tuple[list[str], str]] = []
         async with anyio.create_task_group() as tasks:
 
             async def watch() -> None:
-                told.append(await desk.watch(SEARCH, Say(f"[docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway)))
+                told.append(
+                    await desk.watch(SEARCH, ScriptedReply(f"[docs/guide/harbour.md:3]{' so' * 20}", halfway=halfway))
+                )
 
             tasks.start_soon(watch)
             await halfway.reached.wait()

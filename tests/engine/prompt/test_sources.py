@@ -13,7 +13,7 @@ from denizen.domain.prompt import estimate_tokens
 from denizen.domain.turn import Owed
 from denizen.engine.prompt.sources import source_rules
 from denizen.engine.queries import Queries
-from denizen.testing.scripted_model import Say, ScriptedModel
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply
 from tests.engine.house import LOOK, NAME, PLACE, Tools, message, open_house
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,7 @@ READING = [replace(LOOK, name=name) for name in ("bash", "search_docs", "clock")
 
 
 async def prompt_of(agent: Agent, *, public: bool = False, specs: list[str] | None = None) -> str:
-    model = ScriptedModel(otherwise=Say("ok"))
+    model = ScriptedModel(otherwise=ScriptedReply("ok"))
     tools = Tools([replace(LOOK, name=name) for name in specs] if specs else list(READING))
     async with open_house(model, tools, agent=agent) as house:
         inbound = message("When do you open?")
@@ -98,7 +98,7 @@ async def test_sources_are_named_as_configured(
 @pytest.mark.parametrize("planning", list(Planning))
 async def test_search_instructions_reach_whoever_chooses_what_to_look_up(planning: Planning) -> None:
     style = Style(search_instructions="The rules are in rules.md.")
-    model = ScriptedModel(otherwise=Say('{"tool": "none"}'))
+    model = ScriptedModel(otherwise=ScriptedReply('{"tool": "none"}'))
     async with open_house(model, Tools(list(READING)), agent=replace(SOURCES, planning=planning, style=style)) as house:
         await house.say("When do you open?")
     assert "The rules are in rules.md." in str(model.requests[0].segments)

@@ -21,7 +21,7 @@ from denizen.engine.resident import showing
 from denizen.ports.channel import Press
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.bomb import Bomb, MortalChannel, MortalModel, MortalStore
 from tests.engine.house import Tools
 from tests.engine.town import ADA, Town, World, open_town
@@ -33,11 +33,11 @@ pytestmark = pytest.mark.anyio
 ASKS = GatePolicy(rules=(Rule("write", Decision.ASK, reason="the owner wants to know"),))
 
 
-def answer(request: ModelRequest) -> Say:
+def answer(request: ModelRequest) -> ScriptedReply:
     said = " ".join(str(part) for message in request.messages for part in message.parts)
     if "use a tool" in said and not any(word in said for word in ("Denied", "written", "found")):
-        return Say(calls=[call("write", q="this")])
-    return Say("Refused." if "Denied" in said else "Done.")
+        return ScriptedReply(calls=[call("write", q="this")])
+    return ScriptedReply("Refused." if "Denied" in said else "Done.")
 
 
 async def pending(town: Town) -> Approval:

@@ -17,7 +17,7 @@ from denizen.domain.message import text_of
 from denizen.domain.speaking import SILENCE
 from denizen.domain.usage import Usage
 from denizen.ports.model import ModelRequest
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.town import ADA, Town, World, open_town
 
 pytestmark = pytest.mark.anyio
@@ -37,9 +37,9 @@ def who(request: ModelRequest) -> str:
     return next(s.text for s in request.segments if s.name == "persona").removeprefix("You are ").rstrip(".")
 
 
-def voices(**more: Say) -> ScriptedModel:
+def voices(**more: ScriptedReply) -> ScriptedModel:
     """Each agent says its own line."""
-    return ScriptedModel(otherwise=lambda request: more.get(who(request), Say(f"I am {who(request)}.")))
+    return ScriptedModel(otherwise=lambda request: more.get(who(request), ScriptedReply(f"I am {who(request)}.")))
 
 
 def in_room(world: World) -> list[tuple[str, str]]:
@@ -60,9 +60,9 @@ async def test_all_who_are_mentioned_speak_in_that_order_and_the_later_have_read
 
 
 async def test_a_later_one_waits_while_an_earlier_one_thinks_and_other_rooms_do_not() -> None:
-    world, gate = World(), Gate()
+    world, gate = World(), ReplyGate()
     other = world.platform.add_room("other")
-    model = voices(ben=Say("Slowly.", before=gate))
+    model = voices(ben=ScriptedReply("Slowly.", before=gate))
     async with open_town(world, model, agents=cast(ADA, BEN), manners=QUIET) as town:
         world.platform.say(world.general, "ana", "@ben @ada go")
         await gate.reached.wait()
@@ -75,8 +75,8 @@ async def test_a_later_one_waits_while_an_earlier_one_thinks_and_other_rooms_do_
 
 
 async def test_a_question_that_is_deleted_while_an_agent_waits_is_not_answered_by_it() -> None:
-    world, gate = World(), Gate()
-    model = voices(ben=Say("Slowly.", before=gate))
+    world, gate = World(), ReplyGate()
+    model = voices(ben=ScriptedReply("Slowly.", before=gate))
     async with open_town(world, model, agents=cast(ADA, BEN), manners=QUIET) as town:
         asked = world.platform.say(world.general, "ana", "@ben @ada go")
         await gate.reached.wait()
@@ -88,8 +88,10 @@ async def test_a_question_that_is_deleted_while_an_agent_waits_is_not_answered_b
 
 
 async def test_who_waited_when_the_process_died_speaks_after_the_restart_once() -> None:
-    world, gate = World(), Gate()
-    async with open_town(world, voices(ben=Say("Slowly.", before=gate)), agents=cast(ADA, BEN), manners=QUIET):
+    world, gate = World(), ReplyGate()
+    async with open_town(
+        world, voices(ben=ScriptedReply("Slowly.", before=gate)), agents=cast(ADA, BEN), manners=QUIET
+    ):
         world.platform.say(world.general, "ana", "@ben @ada go")
         await gate.reached.wait()
     async with open_town(world, voices(), agents=cast(ADA, BEN), manners=QUIET) as town:
@@ -137,7 +139,7 @@ async def exchanges(town: Town) -> int:
 
 @pytest.mark.parametrize(("answer", "heard"), [(SILENCE, False), (f"I prefer {SILENCE} here.", True)])
 async def test_one_that_may_join_in_stays_silent_by_the_agreed_word_alone(answer: str, *, heard: bool) -> None:
-    world, model = World(), voices(ada=Say(answer))
+    world, model = World(), voices(ada=ScriptedReply(answer))
     async with open_town(world, model, agents=cast(ADA, BEN), manners=always(world, ada=90, ben=1)) as town:
         world.platform.say(world.general, "ana", "nice weather")
         await town.settled()
@@ -148,7 +150,7 @@ async def test_one_that_may_join_in_stays_silent_by_the_agreed_word_alone(answer
 
 
 async def test_who_was_asked_is_not_offered_silence_and_the_word_is_then_an_answer() -> None:
-    world, model = World(), voices(ada=Say(SILENCE))
+    world, model = World(), voices(ada=ScriptedReply(SILENCE))
     async with open_town(world, model, agents=cast(ADA, BEN), manners=QUIET) as town:
         assert await hear(town, "@ada well?") == ["ada"]
     assert SILENCE not in "\n".join(text_of(m.parts) for m in model.requests[0].messages)
@@ -157,7 +159,7 @@ async def test_who_was_asked_is_not_offered_silence_and_the_word_is_then_an_answ
 async def test_agents_stop_answering_each_other_when_the_hours_money_is_spent() -> None:
     world = World()
     cost = Usage(input_tokens=1, output_tokens=1, cost_usd=Decimal("0.06"), requests=1)
-    model = voices(ada=Say("@ben more", usage=cost), ben=Say("@ada more", usage=cost))
+    model = voices(ada=ScriptedReply("@ben more", usage=cost), ben=ScriptedReply("@ada more", usage=cost))
     manners = replace(QUIET, max_exchanges=50, max_exchange_usd=Decimal("0.10"))
     async with open_town(world, model, agents=cast(ADA, BEN), manners=manners) as town:
         assert await hear(town, "@ada begin") == ["ada,ben,ada"]  # the first answers a person, two answer each other

@@ -17,7 +17,7 @@ from denizen.domain.tool import ToolCall, ToolResult
 from denizen.engine.resident import showing
 from denizen.ports.model import ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Say, ScriptedModel, call
+from denizen.testing.scripted_model import ScriptedModel, ScriptedReply, call
 from tests.engine.bomb import Bomb, MortalChannel, MortalModel, MortalStore
 from tests.engine.house import Tools
 from tests.engine.town import ADA, Town, World, open_town
@@ -82,11 +82,11 @@ class Scene:
         return ["".join(post.text.split()) for post in posts if post.author.id == "bot-ada"]
 
 
-def _answer(request: ModelRequest) -> Say:
+def _answer(request: ModelRequest) -> ScriptedReply:
     said = " ".join(str(part) for message in request.messages for part in message.parts)
     if "use a tool" in said and "written" not in said:
-        return Say(calls=[call("write", q="this")])
-    return Say(LONG if "a long answer" in said else "Short.")
+        return ScriptedReply(calls=[call("write", q="this")])
+    return ScriptedReply(LONG if "a long answer" in said else "Short.")
 
 
 @dataclass
@@ -232,7 +232,7 @@ async def test_a_reply_to_several_people_does_nothing_on_the_platform_in_the_nam
     for author in authors:
         world.platform.write(world.general, author, "@ada look")
     world.clock.at = world.clock.at.replace(day=3)
-    model = ScriptedModel(Say(calls=[call("look", q="x")]), Say("Done."))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="x")]), ScriptedReply("Done."))
     async with open_town(world, model, tools=tools) as town:
         assert await town.said() == ["Done."]
     assert [scope.account for scope in scopes] == [ADA if len(set(authors)) == 1 else None]

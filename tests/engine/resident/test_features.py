@@ -16,7 +16,7 @@ from denizen.engine.resident import showing
 from denizen.ports.channel import CommandCall, Press
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from tests.engine.house import Tools, undated
 from tests.engine.town import ADA, World, open_town
 from tests.memory_platform import START
@@ -38,8 +38,8 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_an
 ) -> None:
     monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
     monkeypatch.setattr(showing, "PREVIEW_EVERY_S", 0.0)
-    gate = Gate()
-    model = ScriptedModel(Say(calls=[call("look", q="tides")]), Say("High at noon.", halfway=gate))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="tides")]), ScriptedReply("High at noon.", halfway=gate))
     async with open_town(model=model, manners=Manners()) as town:
         town.world.platform.say(town.world.general, "ana", "@ada when is high tide?")
         await gate.reached.wait()
@@ -53,8 +53,8 @@ async def test_a_long_turn_shows_what_it_does_in_one_message_that_becomes_the_an
 
 async def test_the_preview_of_a_stopped_turn_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
-    gate = Gate()
-    async with open_town(model=ScriptedModel(Say("never", before=gate)), manners=Manners()) as town:
+    gate = ReplyGate()
+    async with open_town(model=ScriptedModel(ScriptedReply("never", before=gate)), manners=Manners()) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada hello?")
         await gate.reached.wait()
         await town.until(lambda: bool(town.ada.sent))
@@ -75,7 +75,7 @@ async def test_images_of_a_result_become_cards_with_attachments_and_links_one_me
     async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult('drawn 🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}', data=data)
 
-    model = ScriptedModel(Say(calls=[call("look", q="fox")]), Say("Here is your fox."))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply("Here is your fox."))
     async with open_town(model=model, tools=Tools(run=draw)) as town:
         town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         first, second = (sent.content for sent in await town.sent())
@@ -91,7 +91,7 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
     async def draw(asked: ToolCall, scope: CallScope) -> ToolResult:
         return ToolResult(f"done ![fox]({DATA_URI})")
 
-    model = ScriptedModel(Say(calls=[call("look", q="fox")]), Say(f"Look: ![a fox]({DATA_URI})"))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply(f"Look: ![a fox]({DATA_URI})"))
     async with open_town(model=model, tools=Tools(run=draw)) as town:
         town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         sent = await town.sent()
@@ -106,7 +106,7 @@ async def test_data_uris_reach_neither_model_nor_store_nor_text_but_people_as_fi
 
 @pytest.mark.proves("L3")
 async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
-    model = ScriptedModel(otherwise=Say("Yes."))
+    model = ScriptedModel(otherwise=ScriptedReply("Yes."))
     agents = {ADA: Agent(ADA, recent_messages=10)}
     async with open_town(model=model, agents=agents) as town:
         for n in range(12):
@@ -122,7 +122,7 @@ async def test_the_model_reads_what_was_said_in_the_room_just_before() -> None:
 
 
 async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:
-    model = ScriptedModel(otherwise=Say("Yes."))
+    model = ScriptedModel(otherwise=ScriptedReply("Yes."))
     async with open_town(model=model, agents={ADA: Agent(ADA, recent_messages=10)}) as town:
         secret = town.world.platform.say(town.world.general, "bob", "my number is 555")
         town.world.platform.delete(secret.id)
@@ -133,7 +133,7 @@ async def test_what_was_deleted_is_not_among_what_was_said_before() -> None:
 
 @pytest.mark.proves("C13", "C-config-timestamps")
 async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
-    model = ScriptedModel(otherwise=Say("Yes."))
+    model = ScriptedModel(otherwise=ScriptedReply("Yes."))
     agent = Agent(ADA, recent_messages=0, timestamps=Timestamps("America/New_York", 600))
     async with open_town(model=model, agents={ADA: agent}) as town:
         for minute in (0, 5, 25):
@@ -152,7 +152,7 @@ async def test_a_time_mark_stands_after_a_gap_and_keeps_its_bytes() -> None:
     ("scope", "knows"), [(SessionScope.THREAD, False), (SessionScope.CHANNEL, True), (SessionScope.USER, True)]
 )
 async def test_a_session_follows_its_scope(scope: SessionScope, knows: bool) -> None:
-    model = ScriptedModel(otherwise=Say("Noted."))
+    model = ScriptedModel(otherwise=ScriptedReply("Noted."))
     world = World()
     thread = world.platform.add_room("help", RoomKind.THREAD, parent=world.general)
     agents = {ADA: Agent(ADA, recent_messages=0, session_scope=scope)}
@@ -168,7 +168,7 @@ async def test_a_session_follows_its_scope(scope: SessionScope, knows: bool) -> 
 
 
 async def test_an_edit_soon_after_is_answered_anew_in_the_same_message() -> None:
-    model = ScriptedModel(Say("A fox."), Say("A hare."), otherwise=Say("x"))
+    model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare."), otherwise=ScriptedReply("x"))
     async with open_town(model=model) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         await town.settled()
@@ -181,8 +181,8 @@ async def test_an_edit_soon_after_is_answered_anew_in_the_same_message() -> None
 
 
 async def test_an_edit_stops_the_turn_that_still_runs() -> None:
-    gate = Gate()
-    model = ScriptedModel(Say("A fox.", before=gate), Say("A hare."))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("A fox.", before=gate), ScriptedReply("A hare."))
     async with open_town(model=model) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         await gate.reached.wait()
@@ -191,8 +191,8 @@ async def test_an_edit_stops_the_turn_that_still_runs() -> None:
 
 
 async def test_a_deleted_question_is_not_answered() -> None:
-    gate = Gate()
-    async with open_town(model=ScriptedModel(Say("never", before=gate))) as town:
+    gate = ReplyGate()
+    async with open_town(model=ScriptedModel(ScriptedReply("never", before=gate))) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada hello?")
         await gate.reached.wait()
         town.world.platform.delete(asked.id)
@@ -201,7 +201,7 @@ async def test_a_deleted_question_is_not_answered() -> None:
 
 @pytest.mark.proves("T36", "C19")
 async def test_commands_work_as_text_and_a_reset_is_confirmed_with_a_sign() -> None:
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     async with open_town(model=model, agents={ADA: Agent(ADA, recent_messages=10)}) as town:
         town.world.platform.say(town.world.general, "ana", "@ada my cat is Tom")
         await town.settled()
@@ -221,7 +221,7 @@ async def test_commands_work_as_text_and_a_reset_is_confirmed_with_a_sign() -> N
 
 @pytest.mark.proves("V15")
 async def test_one_users_model_is_nobody_elses() -> None:
-    model = ScriptedModel(otherwise=Say("Hello."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hello."))
     async with open_town(model=model) as town:
         async with town.store.work() as work:
             await work.user_settings.put("platform_user:discord:ana", "model", "quality", now=START)
@@ -234,7 +234,7 @@ async def test_one_users_model_is_nobody_elses() -> None:
 
 
 async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
-    model = ScriptedModel(otherwise=Say("Done."))
+    model = ScriptedModel(otherwise=ScriptedReply("Done."))
     async with open_town(model=model) as town:
         press = Press("9", "1", "Yes, do it", town.world.general, "bob", "Bob", frozenset(), START)
         await town.resident.on_press(press)
@@ -245,7 +245,7 @@ async def test_a_pressed_button_says_its_value_for_who_pressed_it() -> None:
 
 @pytest.mark.proves("V-skill-components")
 async def test_a_choice_says_under_which_message_it_was_made() -> None:
-    model = ScriptedModel(otherwise=Say("Red it is."))
+    model = ScriptedModel(otherwise=ScriptedReply("Red it is."))
     async with open_town(model=model) as town:
         press = Press("9", "1", "Red", town.world.general, "bob", "Bob", frozenset(), START, about="Which colour?")
         await town.resident.on_press(press)
@@ -278,7 +278,7 @@ async def test_a_channel_that_refuses_one_message_goes_on_with_the_next() -> Non
 
 
 async def test_a_picture_whose_address_has_expired_is_not_given_to_the_model_again() -> None:
-    model = ScriptedModel(otherwise=Say("A fox."), capabilities=Capabilities(images=True))
+    model = ScriptedModel(otherwise=ScriptedReply("A fox."), capabilities=Capabilities(images=True))
     picture = ImagePart("https://cdn.example/fox.png", "image/png")
     async with open_town(model=model) as town:
         town.world.platform.say(town.world.general, "ana", "@ada what is this?", parts=(picture,))

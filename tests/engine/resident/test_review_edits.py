@@ -11,7 +11,7 @@ from denizen.domain.delivery import Content
 from denizen.engine.opening import end_unwanted
 from denizen.engine.outbox.sent import says
 from denizen.engine.resident import showing
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.town import ADA, World, open_town
 from tests.memory_channel import MemoryChannel
 
@@ -22,8 +22,10 @@ LONG = "\n\n".join(f"Paragraph {n}. " + "word " * 300 for n in range(4))
 
 @pytest.mark.proves("P1")
 async def test_a_question_that_is_edited_twice_has_one_answer_to_its_last_form() -> None:
-    first, second = Gate(), Gate()
-    model = ScriptedModel(Say("A fox.", before=first), Say("A hare.", before=second), Say("A deer."))
+    first, second = ReplyGate(), ReplyGate()
+    model = ScriptedModel(
+        ScriptedReply("A fox.", before=first), ScriptedReply("A hare.", before=second), ScriptedReply("A deer.")
+    )
     async with open_town(model=model) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         await first.reached.wait()
@@ -37,7 +39,7 @@ async def test_a_question_that_is_edited_twice_has_one_answer_to_its_last_form()
 
 @pytest.mark.proves("P1")
 async def test_answers_to_two_edits_take_the_place_of_one_another() -> None:
-    model = ScriptedModel(Say("A fox."), Say("A hare."), Say("A deer."))
+    model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare."), ScriptedReply("A deer."))
     async with open_town(model=model) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         await town.settled()
@@ -49,7 +51,7 @@ async def test_answers_to_two_edits_take_the_place_of_one_another() -> None:
 
 
 async def test_the_same_edit_heard_twice_is_answered_once() -> None:
-    model = ScriptedModel(Say("A fox."), Say("A hare."))
+    model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare."))
     async with open_town(model=model) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         await town.settled()
@@ -62,8 +64,8 @@ async def test_the_same_edit_heard_twice_is_answered_once() -> None:
 
 
 async def test_deleting_a_question_that_was_edited_stops_the_turn_of_its_new_form() -> None:
-    gate = Gate()
-    model = ScriptedModel(Say("A fox."), Say("A hare.", before=gate))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare.", before=gate))
     async with open_town(model=model) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         await town.settled()
@@ -77,8 +79,8 @@ async def test_deleting_a_question_that_was_edited_stops_the_turn_of_its_new_for
 
 @pytest.mark.proves("P1")
 async def test_an_edit_that_is_refused_leaves_the_question_its_answer() -> None:
-    gate = Gate()
-    model = ScriptedModel(Say("A fox.", before=gate), otherwise=Say("x"))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("A fox.", before=gate), otherwise=ScriptedReply("x"))
     async with open_town(model=model, per_hour=1) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         await gate.reached.wait()
@@ -90,8 +92,8 @@ async def test_an_edit_that_is_refused_leaves_the_question_its_answer() -> None:
 
 async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
-    gate = Gate()
-    model = ScriptedModel(Say("A fox."), Say("A hare.", before=gate))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("A fox."), ScriptedReply("A hare.", before=gate))
     async with open_town(model=model, manners=Manners()) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         before = await town.said()
@@ -105,7 +107,7 @@ async def test_an_edit_that_is_answered_with_a_preview_leaves_one_message(monkey
 @pytest.mark.proves("P1")
 async def test_pieces_that_were_withdrawn_while_the_first_was_on_its_way_are_not_sent() -> None:
     class Slow(MemoryChannel):
-        gate = Gate()
+        gate = ReplyGate()
 
         async def post(
             self, place: Place, content: Content, *, nonce: str, reply_to: str = "", ticket: str = ""
@@ -117,7 +119,7 @@ async def test_pieces_that_were_withdrawn_while_the_first_was_on_its_way_are_not
 
     world = World()
     slow = Slow(world.platform, ADA)
-    async with open_town(world, ScriptedModel(Say(LONG)), accounts={ADA: slow}) as town:
+    async with open_town(world, ScriptedModel(ScriptedReply(LONG)), accounts={ADA: slow}) as town:
         asked = world.platform.say(world.general, "ana", "@ada tell me")
         await slow.gate.reached.wait()
         world.platform.delete(asked.id)
@@ -128,8 +130,10 @@ async def test_pieces_that_were_withdrawn_while_the_first_was_on_its_way_are_not
 
 @pytest.mark.proves("P1")
 async def test_a_turn_that_another_process_ended_owes_nothing() -> None:
-    gate = Gate()
-    async with open_town(model=ScriptedModel(Say("A fox.", before=gate), otherwise=Say("x"))) as town:
+    gate = ReplyGate()
+    async with open_town(
+        model=ScriptedModel(ScriptedReply("A fox.", before=gate), otherwise=ScriptedReply("x"))
+    ) as town:
         town.world.platform.say(town.world.general, "ana", "@ada draw a fox")
         await gate.reached.wait()
         async with town.store.work() as work:
@@ -147,8 +151,8 @@ async def test_deleting_one_of_several_missed_questions_leaves_the_others_their_
         await town.settled()
     asked = [world.platform.write(world.general, "ana", f"@ada question {n}") for n in range(3)]
     world.clock.at = world.clock.at.replace(day=3)
-    gate = Gate()
-    async with open_town(world, ScriptedModel(Say("Sorry, all of you.", before=gate))) as town:
+    gate = ReplyGate()
+    async with open_town(world, ScriptedModel(ScriptedReply("Sorry, all of you.", before=gate))) as town:
         await gate.reached.wait()
         world.platform.delete(asked[0].id)
         await world.platform.settled()

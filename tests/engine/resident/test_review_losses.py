@@ -18,7 +18,7 @@ from denizen.engine.outbox import outbox
 from denizen.engine.resident import errands, missed, resident, showing
 from denizen.engine.resident.positions import Positions
 from denizen.ports.toolset import CallScope
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel, call
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply, call
 from denizen.testing.temporary_store import TemporaryStore
 from tests.engine.house import Tools
 from tests.engine.resident.test_exactly_once import Acted, Scene
@@ -92,8 +92,8 @@ async def test_a_store_that_cannot_be_written_while_catching_up_does_not_end_the
 
 async def test_a_store_that_goes_away_while_a_turn_is_shown_does_not_end_the_account() -> None:
     store = WeakStore()
-    gate = Gate()
-    model = ScriptedModel(Say("Late.", before=gate), otherwise=Say("Hello."))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("Late.", before=gate), otherwise=ScriptedReply("Hello."))
     async with open_town(World(store=store), model) as town:
         town.world.platform.say(town.world.general, "ana", "@ada hello?")
         await gate.reached.wait()
@@ -153,7 +153,7 @@ async def test_a_room_that_refuses_for_long_does_not_hold_up_the_others() -> Non
             return await super().post(place, content, nonce=nonce, reply_to=reply_to, ticket=ticket)
 
     text = "\n\n".join(f"Paragraph {n}. " + "word " * 300 for n in range(130))
-    model = ScriptedModel(Say(text), otherwise=Say("Hello."))
+    model = ScriptedModel(ScriptedReply(text), otherwise=ScriptedReply("Hello."))
     half = Half(world.platform, ADA)
     async with open_town(world, model, accounts={ADA: half}) as town:
         world.platform.say(stuck, "ana", "@ada tell me all")
@@ -177,7 +177,7 @@ async def test_an_answer_whose_card_is_refused_goes_out_as_words(error: DenizenE
         return ToolResult("drawn", data={"images": [{"url": "https://cdn.example/2.png"}]})
 
     world = World()
-    model = ScriptedModel(Say(calls=[call("look", q="fox")]), Say("Here is your fox."))
+    model = ScriptedModel(ScriptedReply(calls=[call("look", q="fox")]), ScriptedReply("Here is your fox."))
     async with open_town(world, model, tools=Tools(run=draw), accounts={ADA: Plain(world.platform, ADA)}) as town:
         world.platform.say(world.general, "ana", "@ada draw a fox")
         assert await town.said() == ["Here is your fox."]
@@ -263,8 +263,8 @@ async def test_an_answer_without_anything_to_show_is_still_a_reply_and_leaves_no
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(showing, "PREVIEW_AFTER_S", 0.0)
-    gate = Gate()
-    model = ScriptedModel(Say('🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}', before=gate))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply('🖼️SPRITE_RESULT🖼️{"spriteId": "s1"}', before=gate))
     async with open_town(model=model, manners=Manners()) as town:
         town.world.platform.say(town.world.general, "ana", "@ada draw")
         await gate.reached.wait()
@@ -278,7 +278,7 @@ async def test_what_a_provider_says_about_the_operators_account_is_not_told_in_t
     from denizen.domain.errors import Exhausted
 
     quota = Exhausted("The quota at the provider 'acme' is used up.", code="model_quota", why="org-12345 has no credit")
-    async with open_town(model=ScriptedModel(Say(error=quota))) as town:
+    async with open_town(model=ScriptedModel(ScriptedReply(error=quota))) as town:
         town.world.platform.say(town.world.general, "ana", "@ada hello?")
         said = await town.said()
     assert len(said) == 1 and "org-12345" not in said[0] and "acme" not in said[0]

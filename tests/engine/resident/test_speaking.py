@@ -12,7 +12,7 @@ from denizen.domain.errors import Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.message import text_of
 from denizen.domain.room import RoomKind
-from denizen.testing.scripted_model import Gate, Say, ScriptedModel
+from denizen.testing.scripted_model import ReplyGate, ScriptedModel, ScriptedReply
 from tests.engine.house import undated
 from tests.engine.town import ADA, World, open_town
 
@@ -46,7 +46,7 @@ async def test_the_same_event_twice_is_one_reply() -> None:
 @pytest.mark.proves("V11", "C14")
 async def test_a_long_answer_comes_in_pieces_in_order_the_first_as_a_reply() -> None:
     text = "\n\n".join(f"Paragraph {n}. " + "word " * 100 for n in range(12))
-    async with open_town(model=ScriptedModel(Say(text))) as town:
+    async with open_town(model=ScriptedModel(ScriptedReply(text))) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada tell me")
         sent = await town.sent()
     assert len(sent) > 2
@@ -57,7 +57,7 @@ async def test_a_long_answer_comes_in_pieces_in_order_the_first_as_a_reply() -> 
 
 @pytest.mark.proves("L1")
 async def test_the_model_is_told_who_speaks_and_sees_no_mention() -> None:
-    model = ScriptedModel(otherwise=Say("Hi."))
+    model = ScriptedModel(otherwise=ScriptedReply("Hi."))
     async with open_town(model=model) as town:
         town.world.platform.say(town.world.general, "ana", "@ada what is @ada ?")
         await town.settled()
@@ -122,7 +122,7 @@ async def test_roles_keywords_replies_and_always_on_channels_are_triggers_when_c
 @pytest.mark.proves("C15", "C16")
 async def test_agents_fall_silent_after_three_messages_in_a_row_until_a_human_writes() -> None:
     agents = {name: Agent(name, recent_messages=0) for name in (ADA, BEN)}
-    async with open_town(model=ScriptedModel(otherwise=Say("@ada @ben go on")), agents=agents) as town:
+    async with open_town(model=ScriptedModel(otherwise=ScriptedReply("@ada @ben go on")), agents=agents) as town:
         town.world.platform.say(town.world.general, "ana", "@ada say hello to Ben")
         await town.settled()
         assert sum(len(a.sent) for a in town.accounts.values()) == 3
@@ -154,8 +154,8 @@ async def test_the_hourly_limit_is_said_and_refused_requests_do_not_count() -> N
 
 @pytest.mark.proves("C17", "X-busy")
 async def test_messages_to_a_busy_agent_wait_in_order_and_overflow_is_said() -> None:
-    gate = Gate()
-    model = ScriptedModel(Say("first", before=gate), otherwise=Say("later"))
+    gate = ReplyGate()
+    model = ScriptedModel(ScriptedReply("first", before=gate), otherwise=ScriptedReply("later"))
     async with open_town(model=model) as town:
         for number in range(23):
             town.world.platform.say(town.world.general, "ana", f"@ada {number}")
@@ -170,8 +170,8 @@ async def test_messages_to_a_busy_agent_wait_in_order_and_overflow_is_said() -> 
 
 @pytest.mark.proves("C18", "TW17")
 async def test_typing_is_shown_while_the_turn_runs_and_ends_with_it() -> None:
-    gate = Gate()
-    async with open_town(model=ScriptedModel(Unavailable("down"), Say("ok", before=gate))) as town:
+    gate = ReplyGate()
+    async with open_town(model=ScriptedModel(Unavailable("down"), ScriptedReply("ok", before=gate))) as town:
         town.world.platform.say(town.world.general, "ana", "@ada one")
         await town.settled()
         await town.until(lambda: not town.ada.typing_in)
@@ -187,8 +187,8 @@ async def test_typing_is_shown_while_the_turn_runs_and_ends_with_it() -> None:
 @pytest.mark.proves("S35-signals")
 async def test_configured_reactions_show_that_a_message_was_seen_and_done() -> None:
     manners = Manners(reactions=Reactions(seen="👀", done="👍"), preview=False)
-    gate = Gate()
-    async with open_town(model=ScriptedModel(Say("ok", before=gate)), manners=manners) as town:
+    gate = ReplyGate()
+    async with open_town(model=ScriptedModel(ScriptedReply("ok", before=gate)), manners=manners) as town:
         asked = town.world.platform.say(town.world.general, "ana", "@ada one")
         await gate.reached.wait()
         assert town.world.platform.reactions[asked.id] == [("bot-ada", "👀")]

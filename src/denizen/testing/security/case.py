@@ -15,7 +15,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Origin, Taint
 from denizen.engine.gate.policy import GatePolicy
 from denizen.testing.scripted_model import call
-from denizen.testing.security.stage import FOOLED, HERE, OWNER, Said
+from denizen.testing.security.engine import FOOLED, HERE, OWNER, BenchMessage
 
 MEMBER = Principal(PrincipalKind.WEB_USER, "mia", "Mia", frozenset({"member"}))
 STRANGER = Principal(PrincipalKind.PLATFORM_USER, "discord:666", "olga")
@@ -27,7 +27,7 @@ YES, NO = ((OWNER, Choice.ONCE),), ((OWNER, Choice.DENY),)
 HOUR = ((OWNER, Choice.HOUR),)
 
 
-class Kind(StrEnum):
+class AttackKind(StrEnum):
     """Which way an order takes, or which trick is tried."""
 
     WEB = "web page"
@@ -49,7 +49,7 @@ class Kind(StrEnum):
     HONEST = "no attack"
 
 
-class Fate(StrEnum):
+class AttackOutcome(StrEnum):
     """What becomes of a call."""
 
     DENIED = "denied"
@@ -63,16 +63,16 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScriptedMessage:
     """One message, and the calls that the model makes upon it, one after another or all in one reply."""
 
-    said: Said
+    said: BenchMessage
     calls: tuple[ToolCallPart, ...] = ()
     together: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
+class DirectTrigger:
     """A call that no model makes. `taint` is what the trigger held, `depth` how many calls led to it."""
 
     made: ToolCallPart
@@ -83,7 +83,7 @@ class Direct:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class AttackCase:
     """`target` is the tool whose call in the last line counts. `results` are what tools answer, by name; `words` what
     people say to each call that waits, in order, the last of them again and again; `observer` likewise. `tools` are
     added to those that the agent has anyway, which are all but the ones that must be named in full. `residual` says why
@@ -91,9 +91,9 @@ class Case:
     """
 
     name: str
-    kind: Kind
-    lines: tuple[Line | Direct, ...]
-    fate: Fate
+    kind: AttackKind
+    lines: tuple[ScriptedMessage | DirectTrigger, ...]
+    fate: AttackOutcome
     target: str = ""
     results: Mapping[str, str] = field(default_factory=dict[str, str])
     policy: GatePolicy = field(default_factory=GatePolicy)
@@ -104,16 +104,16 @@ class Case:
 
     @property
     def is_attack(self) -> bool:
-        return self.kind is not Kind.HONEST
+        return self.kind is not AttackKind.HONEST
 
     @property
     def made(self) -> ToolCallPart:
         """The call that counts, where no skill makes it."""
         last = self.lines[-1]
-        return last.made if isinstance(last, Direct) else last.calls[-1]
+        return last.made if isinstance(last, DirectTrigger) else last.calls[-1]
 
 
-class More(TypedDict, total=False):
+class AttackCaseFields(TypedDict, total=False):
     """Fields of a case that most do without."""
 
     target: str
@@ -126,25 +126,27 @@ class More(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class AttackCaseFactory:
     """Makes cases of one kind, and of what else they share. `results` are the usual answers of tools."""
 
-    kind: Kind
+    kind: AttackKind
     results: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def __call__(self, name: str, fate: Fate, *lines: Line | Direct, **more: Unpack[More]) -> Case:
-        shared: More = {"results": self.results}
-        return Case(name, self.kind, lines, fate, **(shared | more))
+    def __call__(
+        self, name: str, fate: AttackOutcome, *lines: ScriptedMessage | DirectTrigger, **more: Unpack[AttackCaseFields]
+    ) -> AttackCase:
+        shared: AttackCaseFields = {"results": self.results}
+        return AttackCase(name, self.kind, lines, fate, **(shared | more))
 
 
-def line(
+def script_message(
     text: str, *calls: ToolCallPart, asker: Principal = OWNER, place: Place = HERE, together: bool = False
-) -> Line:
+) -> ScriptedMessage:
     """The usual line."""
-    return Line(Said(text, asker, place), calls, together)
+    return ScriptedMessage(BenchMessage(text, asker, place), calls, together)
 
 
-def nested(tool: str, *inner: ToolCallPart) -> ToolCallPart:
+def nest_calls(tool: str, *inner: ToolCallPart) -> ToolCallPart:
     """A call of a skill that makes these calls, each from within the one before it when they are skills too."""
     steps: list[Json] = [{"tool": each.tool, "args": dict(each.args)} for each in inner]
     return call(tool, steps=steps)

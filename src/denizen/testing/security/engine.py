@@ -32,7 +32,7 @@ from denizen.engine.services import Services
 from denizen.engine.turn import Turns
 from denizen.ports.toolset import Toolset
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
-from denizen.testing.scripted_model import Say, ScriptedModel, ScriptedModels
+from denizen.testing.scripted_model import ScriptedModel, ScriptedModels, ScriptedReply
 from denizen.testing.temporary_store import TemporaryStore
 
 AGENT = AgentName("ada")
@@ -45,20 +45,20 @@ STERN = '{"decision": "deny", "reason": "nobody asked for this"}'
 NO_TIME_S = 0.001
 """How long people are waited for where there is nobody who could answer: the approval expires by itself."""
 
-Word = Callable[[Approval], Sequence[tuple[Principal, Choice]]]
+AskPeople = Callable[[Approval], Sequence[tuple[Principal, Choice]]]
 """Who says what to a call that waits, one after another. Whoever may not decide it is turned away."""
 
 _LIMITS = Limits(max_steps=200, max_tools=200)
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class Oversight:
     """Who looks at calls besides the rules. `observer` is what its model answers, one case after another and then
     always the last; empty where there is none. `word` None means that nobody is there.
     """
 
     observer: tuple[str, ...] = ()
-    word: Word | None = None
+    word: AskPeople | None = None
 
     def policy(self, base: GatePolicy | None = None) -> GatePolicy:
         """The given policy, as it stands by default, with this guard's observer and people."""
@@ -72,7 +72,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class BenchMessage:
     """A message."""
 
     text: str
@@ -84,7 +84,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class BenchTurn:
     """One turn: its calls with their verdicts, and what people were asked."""
 
     calls: Sequence[CallRecord]
@@ -93,17 +93,17 @@ class Ran:
 
 
 @dataclass(slots=True)
-class Stage:
+class BenchEngine:
     """What is open."""
 
     turns: Turns
     store: TemporaryStore
-    guard: Guard
+    guard: Oversight
     runtime: Runtime
     gate: Gate
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
-    async def say(self, said: Said) -> Ran:
+    async def say(self, said: BenchMessage) -> BenchTurn:
         """One message and its turn, to the end."""
         reach = Reach.NOBODY if self.guard.word is None else Reach.WATCHER
         asker = said.asker
@@ -131,7 +131,7 @@ class Stage:
             raise AssertionError("a stream of events ends with TurnFinished")
         async with self.store.work(write=False) as work:
             calls = await work.turns.list_calls(end.turn_id)
-        return Ran(calls, asked, end)
+        return BenchTurn(calls, asked, end)
 
     async def _decide(self, approval: Approval) -> None:
         for voter, choice in self.guard.word(approval) if self.guard.word else ():
@@ -140,17 +140,17 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(
+async def open_bench_engine(
     model: ScriptedModel,
     toolsets: Sequence[Toolset],
-    guard: Guard,
+    guard: Oversight,
     policy: GatePolicy | None = None,
     *,
     tools: tuple[str, ...] = ("*",),
-) -> AsyncGenerator[Stage]:
+) -> AsyncGenerator[BenchEngine]:
     """An engine of its own in memory. `tools` are those of its one agent."""
     clock, runtime, store, durable = SystemClock(), Runtime(), TemporaryStore(), MemoryDurable(MemoryLog())
-    opinions = [Say(text) for text in guard.observer]
+    opinions = [ScriptedReply(text) for text in guard.observer]
     watcher = ScriptedModel(*opinions, name="bench/observer", otherwise=opinions[-1] if opinions else None)
     observer = Observer(store, clock, Consult(runtime, store, clock))
     gate = Gate(clock, Judge(clock, observer))
@@ -161,6 +161,6 @@ async def open_stage(
     await runtime.swap(Generation(1, agents, AGENT, models, tuple(toolsets), guard.policy(policy)))
     await durable.start()
     try:
-        yield Stage(turns, store, guard, runtime, gate)
+        yield BenchEngine(turns, store, guard, runtime, gate)
     finally:
         await durable.aclose()
