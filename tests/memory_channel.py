@@ -1,12 +1,12 @@
-"""One account on the platform in memory: a whole `denizen.ports.channel.Channel`, for tests of the engine.
+"""An account on the platform in memory, a whole `denizen.ports.channel.Channel` for tests of the engine.
 
-It remembers what was sent, shown and asked, and fails when it is told to:
+It records what was sent, shown and asked, and fails on demand:
 
     account.fail("post", Unavailable("the platform does not answer"), times=2)
     account.fail("post", Unavailable("the answer was lost"), after=True)      # it was posted all the same
 
-While `run` runs, a listener hears what happens, one event after another. Unlike an adapter, `run` ends with what the
-listener raises, so that a fault in it ends the test. The platform itself is in `memory_platform`.
+While `run` runs, it passes events to the listener, one after another. Unlike an adapter, `run` raises what the listener
+raises, so that a fault in it ends the test. The platform itself is in `memory_platform`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class MemoryChannel:
             self._tell(lambda listener: listener.on_delete(room, post_ids))
 
     def hear_reaction(self, room: Room, post_id: str, person: Person, emoji: str, *, is_on: bool) -> None:
-        """Of who takes one off only the id is told, as on Discord."""
+        """Tells of a reaction. When one is removed, only the id of the user is known, as on Discord."""
         if not self._platform.may_read(room.id, self._user_id) or person.id == self._user_id:
             return
         told = Reacted(emoji, post_id, room, person.id, is_on=is_on)
@@ -251,7 +251,7 @@ class MemoryChannel:
                 return frozenset()
             readers = self._platform.readers(here) | {self._user_id}
             if principal.kind is PrincipalKind.PLATFORM_USER:
-                readers |= {self._user_of(principal)}
+                readers |= {self._find_user_id(principal)}
         return frozenset(key for key in self._platform.rooms if readers <= self._platform.readers(key))
 
     async def act(self, action: Action, warrant: Warrant) -> JsonObject:
@@ -267,21 +267,21 @@ class MemoryChannel:
     async def may_write(self, place: Place, principal: Principal) -> bool:
         """Whoever reads there may write there."""
         async with self._asking("may_write"):
-            return self._user_of(principal) in self._platform.readers(place.thread or place.channel)
+            return self._find_user_id(principal) in self._platform.readers(place.thread or place.channel)
 
     async def may_moderate(self, room_id: str, principal: Principal) -> bool:
         async with self._asking("may_moderate"):
             is_user = principal.kind is PrincipalKind.PLATFORM_USER
-        return is_user and self._platform.may_moderate(room_id, self._user_of(principal))
+        return is_user and self._platform.may_moderate(room_id, self._find_user_id(principal))
 
     async def find_roles(self, room_id: str, user_ids: Collection[str]) -> Mapping[str, frozenset[str]]:
-        """Of those who are still there; others are missing."""
+        """Returns the roles of the users who are still there; others are missing."""
         people = self._platform.people
         return {key: people[key].roles for key in user_ids if key in people}
 
     # Inside
 
-    def _user_of(self, principal: Principal) -> str:
+    def _find_user_id(self, principal: Principal) -> str:
         """As the engine names users of a platform: `platform:id`."""
         return principal.id.removeprefix(f"{self.platform}:")
 

@@ -1,4 +1,4 @@
-"""A talk platform in memory: rooms, the people in them, what they wrote, and whom it is told to.
+"""A chat platform in memory: rooms, people, posts, and the accounts that hear of them.
 
     platform = MemoryPlatform()
     general = platform.add_room("general")
@@ -10,8 +10,8 @@
         platform.say(general, "ana", "@ada hello")
         await platform.settled()
 
-Here is the platform as all of its accounts share it; what one account can do is in `memory_channel`. Ids are numbers
-that only grow, for rooms and posts alike. Nothing is limited in rate, and nobody is ever asked to wait.
+This module has the platform that all accounts share; `memory_channel` has the actions of one account. Ids of rooms and
+posts are increasing numbers. There are no rate limits.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class MemoryPlatform:
         self.reactions: dict[str, list[tuple[str, str]]] = {}
         self.accounts: list[Account] = []
         self.subjects: dict[str, Subject] = {}
-        """What is known of rooms, by id: nothing, unless a test says so."""
+        """The subjects of rooms by id; empty unless a test sets them."""
         self.others_edit = False
         """Whether one may edit what another wrote, so that an edited text is nobody's for sure."""
         self._guild, self._guild_name = guild, guild_name
@@ -267,7 +267,7 @@ class MemoryPlatform:
 
 
 def select_page(posts: Iterable[Post], before: str, after: str, limit: int) -> list[Post]:
-    """Of posts in order: the newest `limit` before `before`, or with `after` the oldest `limit` after it."""
+    """Returns the newest `limit` posts before `before`, or with `after` the oldest `limit` after it."""
     chosen = [
         post for post in posts if (not before or is_newer(before, post.id)) and (not after or is_newer(post.id, after))
     ]

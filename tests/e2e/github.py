@@ -28,7 +28,7 @@ from denizen.testing.model_server import ModelAnswer, ScriptEntry
 from tests.e2e.discord import PATIENCE_S, Denizen
 from tests.e2e.home import Home
 from tests.e2e.provider import Provider, Requests
-from tests.github_simulator import App, GitHubServer, Issue, NotReachedError, Repository, User, World, open_github
+from tests.github_simulator import App, GitHubServer, GitHubWorld, Issue, NotReachedError, Repository, User, open_github
 from tests.github_simulator.state import Talk
 
 SECRET = "a-secret-of-the-webhook"
@@ -74,7 +74,7 @@ class Yard:
     denizens: list[Denizen] = field(default_factory=list[Denizen])
 
     @property
-    def world(self) -> World:
+    def world(self) -> GitHubWorld:
         return self.github.world
 
     def configure(self, *, conduct: Sequence[str] = (), agent: str = "", rest: str = "") -> None:

@@ -1,7 +1,7 @@
-"""GitHub, simulated on loopback: a world of people and repositories, a server that speaks REST v3 and the GraphQL of
-discussions, and webhooks with real signatures.
+"""A simulator of GitHub on loopback: people and repositories, a server for REST v3 and the GraphQL of discussions, and
+webhooks with real signatures.
 
-For tests of whatever talks to GitHub. `open_github` starts one; a client is pointed at it by `api_url`.
+`open_github` starts it; `api_url` is the address for clients.
 """
 
 from tests.github_simulator.server import GitHubServer, NotReachedError, open_github
@@ -16,13 +16,14 @@ from tests.github_simulator.state import (
     ReviewComment,
     User,
 )
-from tests.github_simulator.world import World
+from tests.github_simulator.world import GitHubWorld
 
 __all__ = [
     "App",
     "Comment",
     "Discussion",
     "GitHubServer",
+    "GitHubWorld",
     "Hook",
     "Issue",
     "NotReachedError",
@@ -30,6 +31,5 @@ __all__ = [
     "Review",
     "ReviewComment",
     "User",
-    "World",
     "open_github",
 ]

@@ -8,7 +8,7 @@ import jwt
 
 from denizen.domain.clock import Clock
 from tests.github_simulator.state import App, Installation, Repository, User
-from tests.github_simulator.world import World
+from tests.github_simulator.world import GitHubWorld
 
 MAX_JWT_S = 600
 _SKEW_S = 60
@@ -56,7 +56,7 @@ class Caller:
             raise RefusedError(403, "Resource not accessible by integration")
 
 
-def find_caller(world: World, authorization: str) -> Caller:
+def find_caller(world: GitHubWorld, authorization: str) -> Caller:
     """Raises RefusedError for credentials that are none."""
     scheme, _, text = authorization.partition(" ")
     if not authorization:
@@ -76,7 +76,7 @@ def find_caller(world: World, authorization: str) -> Caller:
     raise RefusedError(401, "Bad credentials")
 
 
-def _find_app(world: World, text: str) -> App:
+def _find_app(world: GitHubWorld, text: str) -> App:
     """By the signature, and within the times that GitHub allows."""
     for app in world.apps:
         try:

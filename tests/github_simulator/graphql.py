@@ -10,7 +10,7 @@ from typing import Any
 from tests.github_simulator.access import Caller
 from tests.github_simulator.payloads import Json, moment
 from tests.github_simulator.state import Comment, Discussion, Repository, User
-from tests.github_simulator.world import World
+from tests.github_simulator.world import GitHubWorld
 
 _CONTENTS = {
     "THUMBS_UP": "+1",
@@ -24,7 +24,7 @@ _CONTENTS = {
 }
 
 
-def run_graphql(world: World, caller: Caller, text: str, variables: Mapping[str, Any]) -> Json:
+def run_graphql(world: GitHubWorld, caller: Caller, text: str, variables: Mapping[str, Any]) -> Json:
     """GitHub's whole answer: data, or errors."""
     if " discussion(number:" in text:
         return _read(world, caller, variables)
@@ -40,7 +40,7 @@ def run_graphql(world: World, caller: Caller, text: str, variables: Mapping[str,
     return _error("undefinedField", "This field does not exist here.")
 
 
-def _read(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
+def _read(world: GitHubWorld, caller: Caller, variables: Mapping[str, Any]) -> Json:
     for repository in world.repositories:
         if (repository.owner, repository.name) == (variables["owner"], variables["name"]) and caller.sees(repository):
             found = repository.discussions.get(int(variables["number"]))
@@ -50,7 +50,7 @@ def _read(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
     return _error("NOT_FOUND", "Could not resolve to a Repository with that name.")
 
 
-def _add(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
+def _add(world: GitHubWorld, caller: Caller, variables: Mapping[str, Any]) -> Json:
     discussion = _find_discussion(world, caller, str(variables["discussion"]))
     if discussion is None:
         return _error("NOT_FOUND", "Could not resolve to a node.")
@@ -62,7 +62,7 @@ def _add(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
     return {"data": {"addDiscussionComment": {"comment": told}}}
 
 
-def _edit(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
+def _edit(world: GitHubWorld, caller: Caller, variables: Mapping[str, Any]) -> Json:
     discussion, comment = _find_comment(world, caller, str(variables["id"]))
     if discussion is None or comment is None:
         return _error("NOT_FOUND", "Could not resolve to a node.")
@@ -70,7 +70,7 @@ def _edit(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
     return {"data": {"updateDiscussionComment": {"comment": {"id": variables["id"]}}}}
 
 
-def _delete(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
+def _delete(world: GitHubWorld, caller: Caller, variables: Mapping[str, Any]) -> Json:
     discussion, comment = _find_comment(world, caller, str(variables["id"]))
     if discussion is None or comment is None:
         return _error("NOT_FOUND", "Could not resolve to a node.")
@@ -78,7 +78,7 @@ def _delete(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
     return {"data": {"deleteDiscussionComment": {"clientMutationId": None}}}
 
 
-def _react(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
+def _react(world: GitHubWorld, caller: Caller, variables: Mapping[str, Any]) -> Json:
     target = _find_target(world, caller, str(variables["id"]))
     if target is None:
         return _error("NOT_FOUND", "Could not resolve to a node.")
@@ -86,7 +86,7 @@ def _react(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
     return {"data": {"addReaction": {"clientMutationId": None}}}
 
 
-def _unreact(world: World, caller: Caller, variables: Mapping[str, Any]) -> Json:
+def _unreact(world: GitHubWorld, caller: Caller, variables: Mapping[str, Any]) -> Json:
     target = _find_target(world, caller, str(variables["id"]))
     if target is None:
         return _error("NOT_FOUND", "Could not resolve to a node.")
@@ -99,11 +99,11 @@ def _lacks_permission(caller: Caller) -> bool:
     return caller.installation is not None and caller.installation.app.permissions.get("discussions") != "write"
 
 
-def _find_target(world: World, caller: Caller, node: str) -> Discussion | Comment | None:
+def _find_target(world: GitHubWorld, caller: Caller, node: str) -> Discussion | Comment | None:
     return _find_discussion(world, caller, node) or _find_comment(world, caller, node)[1]
 
 
-def _find_discussion(world: World, caller: Caller, node: str) -> Discussion | None:
+def _find_discussion(world: GitHubWorld, caller: Caller, node: str) -> Discussion | None:
     for repository in world.repositories:
         for each in repository.discussions.values() if caller.sees(repository) else ():
             if f"D_{each.id}" == node:
@@ -111,7 +111,7 @@ def _find_discussion(world: World, caller: Caller, node: str) -> Discussion | No
     return None
 
 
-def _find_comment(world: World, caller: Caller, node: str) -> tuple[Discussion | None, Comment | None]:
+def _find_comment(world: GitHubWorld, caller: Caller, node: str) -> tuple[Discussion | None, Comment | None]:
     for repository in world.repositories:
         for discussion in repository.discussions.values() if caller.sees(repository) else ():
             for each in discussion.comments:

@@ -13,13 +13,13 @@ import httpx2
 from tests.github_simulator import payloads
 from tests.github_simulator.payloads import Json
 from tests.github_simulator.state import App, Comment, Discussion, Hook, Issue, Review, ReviewComment, User
-from tests.github_simulator.world import Happened, World
+from tests.github_simulator.world import GitHubWorld, WebhookEvent
 
 TIMEOUT_S = 10.0
 
 
 @dataclass(slots=True, eq=False)
-class Delivery:
+class WebhookDelivery:
     """One webhook. `status` is 0 before it was answered, or when nobody answered; `body` what was sent."""
 
     id: str
@@ -31,22 +31,25 @@ class Delivery:
     answer: str = ""
 
 
-def plan_deliveries(world: World, happened: Happened, base: str) -> list[Delivery]:
+def plan_deliveries(world: GitHubWorld, happened: WebhookEvent, base: str) -> list[WebhookDelivery]:
     """One for each hook that hears of it."""
     planned = [
         plan_delivery(
-            each.hook, happened.event, payload_of(happened, base) | {"installation": {"id": installation.id}}, app=each
+            each.hook,
+            happened.event,
+            make_payload(happened, base) | {"installation": {"id": installation.id}},
+            app=each,
         )
         for each in world.apps
         if each.hook.url and happened.event in each.events
         for installation in each.installations
         if happened.repository in installation.repositories
     ]
-    own = [plan_delivery(hook, happened.event, payload_of(happened, base)) for hook in happened.repository.hooks]
+    own = [plan_delivery(hook, happened.event, make_payload(happened, base)) for hook in happened.repository.hooks]
     return planned + own
 
 
-def plan_delivery(hook: Hook, event: str, payload: Json, *, app: App | None = None) -> Delivery:
+def plan_delivery(hook: Hook, event: str, payload: Json, *, app: App | None = None) -> WebhookDelivery:
     body = json.dumps(payload).encode()
     key = str(uuid.uuid4())
     headers = {
@@ -60,10 +63,10 @@ def plan_delivery(hook: Hook, event: str, payload: Json, *, app: App | None = No
     if hook.secret:
         digest = hmac.new(hook.secret.encode(), body, hashlib.sha256).hexdigest()
         headers["x-hub-signature-256"] = f"sha256={digest}"
-    return Delivery(key, event, hook.url, headers, body)
+    return WebhookDelivery(key, event, hook.url, headers, body)
 
 
-async def send(delivery: Delivery) -> None:
+async def send(delivery: WebhookDelivery) -> None:
     """GitHub tries once, for ten seconds."""
     async with httpx2.AsyncClient(timeout=TIMEOUT_S) as client:
         try:
@@ -74,7 +77,7 @@ async def send(delivery: Delivery) -> None:
             delivery.status, delivery.answer = answer.status_code, answer.text
 
 
-def payload_of(happened: Happened, base: str) -> Json:
+def make_payload(happened: WebhookEvent, base: str) -> Json:
     at, talk, what = happened.repository, happened.talk, happened.what
     told: Json = {
         "action": happened.action,
@@ -101,5 +104,5 @@ def payload_of(happened: Happened, base: str) -> Json:
     return told
 
 
-def ping_of(hook: Hook, by: User) -> Delivery:
+def make_ping(hook: Hook, by: User) -> WebhookDelivery:
     return plan_delivery(hook, "ping", {"zen": "Keep it logically awesome.", "sender": payloads.user(by)})

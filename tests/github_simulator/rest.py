@@ -14,17 +14,17 @@ from tests.github_simulator.access import Caller, RefusedError
 from tests.github_simulator.graphql import run_graphql
 from tests.github_simulator.payloads import Json
 from tests.github_simulator.state import App, Comment, Issue, Repository, ReviewComment
-from tests.github_simulator.world import World
+from tests.github_simulator.world import GitHubWorld
 
 BODY_CHARS = 65_536
 _NUMBER = r"(?P<number>\d+)"
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class RestRequest:
     """One request. `path` is decoded; `base` the address of this server."""
 
-    world: World
+    world: GitHubWorld
     caller: Caller
     base: str
     method: str
@@ -48,7 +48,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RestResponse:
     """`body` is sent as JSON; a list is cut into pages, which stand below `key` where there is one."""
 
     body: Json | list[Json] | None
@@ -57,11 +57,11 @@ class Told:
     location: str = ""
 
 
-Act = Callable[[Ask, re.Match[str]], Told]
+Act = Callable[[RestRequest, re.Match[str]], RestResponse]
 _ROUTES: list[tuple[str, re.Pattern[str], Act]] = []
 
 
-def answer(ask: Ask) -> Told:
+def handle_request(ask: RestRequest) -> RestResponse:
     """Raises RefusedError."""
     for method, pattern, act in _ROUTES:
         found = pattern.fullmatch(ask.path)
@@ -78,15 +78,17 @@ def _route(method: str, path: str) -> Callable[[Act], Act]:
     return add
 
 
-def _in_repository(method: str, path: str) -> Callable[[Callable[[Ask, Repository, re.Match[str]], Told]], Act]:
+def _in_repository(
+    method: str, path: str
+) -> Callable[[Callable[[RestRequest, Repository, re.Match[str]], RestResponse]], Act]:
     """Below `/repos/{owner}/{name}`, or `/repositories/{id}`, to which the former name redirects."""
 
-    def add(act: Callable[[Ask, Repository, re.Match[str]], Told]) -> Act:
-        def find(ask: Ask, found: re.Match[str]) -> Told:
+    def add(act: Callable[[RestRequest, Repository, re.Match[str]], RestResponse]) -> Act:
+        def find(ask: RestRequest, found: re.Match[str]) -> RestResponse:
             repository, is_former = _find_repository(ask, found)
             if is_former:
                 rest = ask.path.removeprefix(f"/repos/{found['owner']}/{found['name']}")
-                return Told(
+                return RestResponse(
                     {"message": "Moved Permanently"}, 301, location=f"{ask.base}/repositories/{repository.id}{rest}"
                 )
             return act(ask, repository, found)
@@ -97,7 +99,7 @@ def _in_repository(method: str, path: str) -> Callable[[Callable[[Ask, Repositor
     return add
 
 
-def _find_repository(ask: Ask, found: re.Match[str]) -> tuple[Repository, bool]:
+def _find_repository(ask: RestRequest, found: re.Match[str]) -> tuple[Repository, bool]:
     wanted = f"{found['owner']}/{found['name']}".lower()
     for each in ask.world.repositories:
         is_former = wanted in {name.lower() for name in each.former}
@@ -118,61 +120,61 @@ def _find_issue(repository: Repository, found: re.Match[str]) -> Issue:
 
 
 @_route("GET", "/app")
-def _app(ask: Ask, _: re.Match[str]) -> Told:
+def _app(ask: RestRequest, _: re.Match[str]) -> RestResponse:
     app = _own_app(ask)
     told = {"id": app.id, "slug": app.slug, "name": app.slug.title(), "permissions": app.permissions}
-    return Told(told | {"events": list(app.events)})
+    return RestResponse(told | {"events": list(app.events)})
 
 
 @_route("GET", "/app/hook/config")
-def _hook(ask: Ask, _: re.Match[str]) -> Told:
+def _hook(ask: RestRequest, _: re.Match[str]) -> RestResponse:
     hook = _own_app(ask).hook
     told = {"url": hook.url, "content_type": hook.content_type, "insecure_ssl": "0"}
-    return Told(told | ({"secret": "********"} if hook.secret else {}))
+    return RestResponse(told | ({"secret": "********"} if hook.secret else {}))
 
 
 @_route("GET", "/app/installations")
-def _installations(ask: Ask, _: re.Match[str]) -> Told:
-    return Told([{"id": each.id, "suspended_at": None} for each in _own_app(ask).installations])
+def _installations(ask: RestRequest, _: re.Match[str]) -> RestResponse:
+    return RestResponse([{"id": each.id, "suspended_at": None} for each in _own_app(ask).installations])
 
 
 @_route("POST", rf"/app/installations/{_NUMBER}/access_tokens")
-def _token(ask: Ask, found: re.Match[str]) -> Told:
+def _token(ask: RestRequest, found: re.Match[str]) -> RestResponse:
     for each in _own_app(ask).installations:
         if each.id == int(found["number"]):
             token = ask.world.give_token(each)
-            return Told({"token": token.text, "expires_at": payloads.moment(token.expires_at)}, 201)
+            return RestResponse({"token": token.text, "expires_at": payloads.moment(token.expires_at)}, 201)
     raise RefusedError(404, "Not Found")
 
 
 @_in_repository("GET", "/installation")
-def _installation(ask: Ask, repository: Repository, _: re.Match[str]) -> Told:
+def _installation(ask: RestRequest, repository: Repository, _: re.Match[str]) -> RestResponse:
     for each in _own_app(ask).installations:
         if repository in each.repositories:
-            return Told({"id": each.id})
+            return RestResponse({"id": each.id})
     raise RefusedError(404, "Not Found")
 
 
 @_route("GET", "/user")
-def _me(ask: Ask, _: re.Match[str]) -> Told:
+def _me(ask: RestRequest, _: re.Match[str]) -> RestResponse:
     if ask.caller.installation is not None:
         raise RefusedError(403, "Resource not accessible by integration")
-    return Told(payloads.user(ask.caller.writes_as))
+    return RestResponse(payloads.user(ask.caller.writes_as))
 
 
 @_route("GET", rf"/user/{_NUMBER}")
-def _user_by_id(ask: Ask, found: re.Match[str]) -> Told:
+def _user_by_id(ask: RestRequest, found: re.Match[str]) -> RestResponse:
     user = ask.world.users.get(int(found["number"]))
     if user is None:
         raise RefusedError(404, "Not Found")
-    return Told(payloads.user(user))
+    return RestResponse(payloads.user(user))
 
 
 @_route("GET", r"/users/(?P<login>[^/]+)")
-def _user(ask: Ask, found: re.Match[str]) -> Told:
+def _user(ask: RestRequest, found: re.Match[str]) -> RestResponse:
     for user in ask.world.users.values():
         if user.login.lower() == unquote(found["login"]).lower():
-            return Told(payloads.user(user))
+            return RestResponse(payloads.user(user))
     raise RefusedError(404, "Not Found")
 
 
@@ -180,114 +182,114 @@ def _user(ask: Ask, found: re.Match[str]) -> Told:
 
 
 @_route("GET", "/user/repos")
-def _own_repositories(ask: Ask, _: re.Match[str]) -> Told:
+def _own_repositories(ask: RestRequest, _: re.Match[str]) -> RestResponse:
     mine = [each for each in ask.world.repositories if each.association(ask.caller.writes_as) != "NONE"]
-    return Told([payloads.repository(each, ask.base) for each in mine])
+    return RestResponse([payloads.repository(each, ask.base) for each in mine])
 
 
 @_route("GET", "/installation/repositories")
-def _installed(ask: Ask, _: re.Match[str]) -> Told:
+def _installed(ask: RestRequest, _: re.Match[str]) -> RestResponse:
     if ask.caller.installation is None:
         raise RefusedError(403, "You must authenticate with an installation access token")
     rows = [payloads.repository(each, ask.base) for each in ask.caller.installation.repositories]
-    return Told(rows, key="repositories")
+    return RestResponse(rows, key="repositories")
 
 
 @_in_repository("GET", "")
-def _repository(ask: Ask, repository: Repository, _: re.Match[str]) -> Told:
-    return Told(payloads.repository(repository, ask.base))
+def _repository(ask: RestRequest, repository: Repository, _: re.Match[str]) -> RestResponse:
+    return RestResponse(payloads.repository(repository, ask.base))
 
 
 @_in_repository("GET", r"/collaborators/(?P<login>[^/]+)/permission")
-def _permission(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _permission(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     user = next((each for each in ask.world.users.values() if each.login == found["login"]), None)
     if user is None:
         raise RefusedError(404, "Not Found")
     permission = {"OWNER": "admin", "MEMBER": "write", "COLLABORATOR": "write"}.get(repository.association(user))
-    return Told({"permission": permission or ("none" if repository.private else "read")})
+    return RestResponse({"permission": permission or ("none" if repository.private else "read")})
 
 
 # --- issues and pull requests ----------------------------------------------------------------------------------------
 
 
 @_in_repository("GET", "/issues")
-def _issues(ask: Ask, repository: Repository, _: re.Match[str]) -> Told:
+def _issues(ask: RestRequest, repository: Repository, _: re.Match[str]) -> RestResponse:
     found = _since(ask, list(repository.issues.values()))
-    return Told([payloads.issue(each, repository, ask.base) for each in found])
+    return RestResponse([payloads.issue(each, repository, ask.base) for each in found])
 
 
 @_in_repository("GET", f"/issues/{_NUMBER}")
-def _issue(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
-    return Told(payloads.issue(_find_issue(repository, found), repository, ask.base))
+def _issue(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
+    return RestResponse(payloads.issue(_find_issue(repository, found), repository, ask.base))
 
 
 @_in_repository("GET", f"/issues/{_NUMBER}/comments")
-def _comments(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _comments(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     issue = _find_issue(repository, found)
     rows = [each for each in issue.comments if each.updated_at >= _moment(ask)]
-    return Told([payloads.comment(each, issue, repository, ask.base) for each in rows])
+    return RestResponse([payloads.comment(each, issue, repository, ask.base) for each in rows])
 
 
 @_in_repository("POST", f"/issues/{_NUMBER}/comments")
-def _add_comment(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _add_comment(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     issue = _find_issue(repository, found)
     _check_writing(ask, repository, issue)
     comment = ask.world.comment(ask.caller.writes_as, issue, ask.text("body"))
-    return Told(payloads.comment(comment, issue, repository, ask.base), 201)
+    return RestResponse(payloads.comment(comment, issue, repository, ask.base), 201)
 
 
 @_in_repository("GET", "/issues/comments")
-def _all_comments(ask: Ask, repository: Repository, _: re.Match[str]) -> Told:
+def _all_comments(ask: RestRequest, repository: Repository, _: re.Match[str]) -> RestResponse:
     pairs = {each.id: (each, issue) for issue in repository.issues.values() for each in issue.comments}
     found = _since(ask, [each for each, _ in pairs.values()])
-    return Told([payloads.comment(each, pairs[each.id][1], repository, ask.base) for each in found])
+    return RestResponse([payloads.comment(each, pairs[each.id][1], repository, ask.base) for each in found])
 
 
 @_in_repository("GET", "/pulls/comments")
-def _all_review_comments(ask: Ask, repository: Repository, _: re.Match[str]) -> Told:
+def _all_review_comments(ask: RestRequest, repository: Repository, _: re.Match[str]) -> RestResponse:
     pairs = {each.id: (each, pull) for pull in repository.issues.values() for each in pull.review_comments}
     found = _since(ask, [each for each, _ in pairs.values()])
-    return Told([payloads.review_comment(each, pairs[each.id][1], repository, ask.base) for each in found])
+    return RestResponse([payloads.review_comment(each, pairs[each.id][1], repository, ask.base) for each in found])
 
 
 @_in_repository("GET", f"/pulls/{_NUMBER}/comments")
-def _review_comments(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _review_comments(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     pull = _find_issue(repository, found)
     rows = [each for each in pull.review_comments if each.updated_at >= _moment(ask)]
-    return Told([payloads.review_comment(each, pull, repository, ask.base) for each in rows])
+    return RestResponse([payloads.review_comment(each, pull, repository, ask.base) for each in rows])
 
 
 @_in_repository("POST", rf"/pulls/{_NUMBER}/comments/(?P<comment>\d+)/replies")
-def _reply(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _reply(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     pull = _find_issue(repository, found)
     _check_writing(ask, repository, pull)
     for each in pull.review_comments:
         if each.id == int(found["comment"]):
             made = ask.world.comment_code(ask.caller.writes_as, pull, ask.text("body"), answers=each)
-            return Told(payloads.review_comment(made, pull, repository, ask.base), 201)
+            return RestResponse(payloads.review_comment(made, pull, repository, ask.base), 201)
     raise RefusedError(404, "Not Found")
 
 
 @_in_repository("GET", f"/pulls/{_NUMBER}/reviews")
-def _reviews(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _reviews(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     rows = [each for each in _find_issue(repository, found).reviews if each.updated_at >= _moment(ask)]
-    return Told([payloads.review(each, repository) for each in rows])
+    return RestResponse([payloads.review(each, repository) for each in rows])
 
 
 @_in_repository("PATCH", r"/(?P<kind>issues|pulls)/comments/(?P<comment>\d+)")
-def _edit(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _edit(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     issue, comment = _find_comment(repository, found)
     _check_writing(ask, repository, issue)
     ask.world.edit(ask.caller.writes_as, issue, comment, ask.text("body"))
-    return Told(_comment_json(ask, repository, issue, comment))
+    return RestResponse(_comment_json(ask, repository, issue, comment))
 
 
 @_in_repository("DELETE", r"/(?P<kind>issues|pulls)/comments/(?P<comment>\d+)")
-def _delete(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _delete(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     issue, comment = _find_comment(repository, found)
     _check_writing(ask, repository, issue)
     ask.world.remove(ask.caller.writes_as, issue, comment)
-    return Told(None, 204)
+    return RestResponse(None, 204)
 
 
 # --- reactions -------------------------------------------------------------------------------------------------------
@@ -296,41 +298,41 @@ _ON = rf"/(?P<kind>issues|pulls)/(?:comments/(?P<comment>\d+)|{_NUMBER})/reactio
 
 
 @_in_repository("GET", _ON)
-def _reactions(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _reactions(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     rows = _find_words(repository, found).reactions
     wanted = ask.query.get("content", "")
-    return Told([payloads.reaction(each) for each in rows if wanted in ("", each.content)])
+    return RestResponse([payloads.reaction(each) for each in rows if wanted in ("", each.content)])
 
 
 @_in_repository("POST", _ON)
-def _react(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _react(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     ask.caller.check_may("issues" if found["kind"] == "issues" else "pull_requests")
     made, is_new = ask.world.react(ask.caller.writes_as, _find_words(repository, found), ask.text("content"))
-    return Told(payloads.reaction(made), 201 if is_new else 200)
+    return RestResponse(payloads.reaction(made), 201 if is_new else 200)
 
 
 @_in_repository("DELETE", rf"{_ON}/(?P<reaction>\d+)")
-def _unreact(ask: Ask, repository: Repository, found: re.Match[str]) -> Told:
+def _unreact(ask: RestRequest, repository: Repository, found: re.Match[str]) -> RestResponse:
     me, rows = ask.caller.writes_as, _find_words(repository, found).reactions
     rows[:] = [each for each in rows if each.id != int(found["reaction"]) or each.user is not me]
-    return Told(None, 204)
+    return RestResponse(None, 204)
 
 
 @_route("POST", "/graphql")
-def _graphql(ask: Ask, _: re.Match[str]) -> Told:
-    return Told(run_graphql(ask.world, ask.caller, ask.text("query"), ask.fields.get("variables") or {}))
+def _graphql(ask: RestRequest, _: re.Match[str]) -> RestResponse:
+    return RestResponse(run_graphql(ask.world, ask.caller, ask.text("query"), ask.fields.get("variables") or {}))
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------
 
 
-def _own_app(ask: Ask) -> App:
+def _own_app(ask: RestRequest) -> App:
     if ask.caller.app is None:
         raise RefusedError(401, "A JSON web token could not be decoded")
     return ask.caller.app
 
 
-def _check_writing(ask: Ask, repository: Repository, issue: Issue) -> None:
+def _check_writing(ask: RestRequest, repository: Repository, issue: Issue) -> None:
     ask.caller.check_may("pull_requests" if issue.is_pull else "issues")
     is_member = repository.association(ask.caller.writes_as) in ("OWNER", "MEMBER", "COLLABORATOR")
     if issue.locked and not is_member:
@@ -349,17 +351,17 @@ def _find_words(repository: Repository, found: re.Match[str]) -> Issue | Comment
     return _find_comment(repository, found)[1] if found["comment"] else _find_issue(repository, found)
 
 
-def _comment_json(ask: Ask, at: Repository, issue: Issue, comment: Comment | ReviewComment) -> Json:
+def _comment_json(ask: RestRequest, at: Repository, issue: Issue, comment: Comment | ReviewComment) -> Json:
     if isinstance(comment, ReviewComment):
         return payloads.review_comment(comment, issue, at, ask.base)
     return payloads.comment(comment, issue, at, ask.base)
 
 
-def _moment(ask: Ask) -> datetime:
+def _moment(ask: RestRequest) -> datetime:
     return datetime.fromisoformat(ask.query.get("since") or "1970-01-01T00:00:00Z")
 
 
-def _since(ask: Ask, rows: Sequence[Any]) -> list[Any]:
+def _since(ask: RestRequest, rows: Sequence[Any]) -> list[Any]:
     """Lists of a repository: what changed since, in the order that was asked for (by default the newest first)."""
     key = "updated_at" if ask.query.get("sort") == "updated" else "created_at"
     found = [each for each in rows if each.updated_at.replace(microsecond=0) >= _moment(ask)]

@@ -25,10 +25,10 @@ from denizen.domain.clock import Clock, SystemClock
 from denizen.testing.discord.requests import Fault, Request, When
 from denizen.testing.discord.state.pulse import Pulse
 from tests.github_simulator.access import RefusedError, find_caller
-from tests.github_simulator.hooks import Delivery, ping_of, plan_deliveries, send
-from tests.github_simulator.rest import Ask, Told, answer
+from tests.github_simulator.hooks import WebhookDelivery, make_ping, plan_deliveries, send
+from tests.github_simulator.rest import RestRequest, RestResponse, handle_request
 from tests.github_simulator.state import Hook, User
-from tests.github_simulator.world import Happened, World
+from tests.github_simulator.world import GitHubWorld, WebhookEvent
 
 LIMIT = 5000
 _MAX_PAGE = 100
@@ -36,24 +36,24 @@ _MAX_WAITING = 1000
 
 
 class NotReachedError(AssertionError, TimeoutError):
-    """What was waited for did not come about. The message has the last requests and webhooks."""
+    """An awaited condition did not become true. The message has the last requests and webhooks."""
 
 
 class GitHubServer:
-    """One running simulation. `requests` and `deliveries` are everything that was asked and told, in order."""
+    """A running simulator. `requests` and `deliveries` have all requests and webhooks, in order."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.world = World(clock)
+        self.world = GitHubWorld(clock)
         self.url = ""
         self.requests: list[Request] = []
-        self.deliveries: list[Delivery] = []
+        self.deliveries: list[WebhookDelivery] = []
         self.sends_webhooks = True
-        """Off: what happens is not told, as when a webhook is lost."""
+        """False simulates lost webhooks: events are not delivered."""
         self._faults: list[Fault] = []
         self._headers: dict[int, dict[str, str]] = {}
         self._pulse = Pulse()
-        self._outgoing: MemoryObjectSendStream[Delivery] | None = None
+        self._outgoing: MemoryObjectSendStream[WebhookDelivery] | None = None
         self.world.told.append(self._tell)
 
     @property
@@ -64,11 +64,11 @@ class GitHubServer:
     # --- for tests ---------------------------------------------------------------------------------------------------
 
     def requests_to(self, method: str, route: str) -> list[Request]:
-        """Those with this method and this regular expression in their path."""
+        """Returns the requests with this method whose path matches the regular expression."""
         return [each for each in self.requests if each.method == method and re.search(route, each.path)]
 
     async def until(self, predicate: Callable[[], object], timeout_s: float = 30) -> None:
-        """Waits until it holds. Raises `NotReachedError`."""
+        """Waits until the condition is true. Raises `NotReachedError`."""
         with anyio.move_on_after(timeout_s):
             await self._pulse.until(predicate)
             return
@@ -107,37 +107,37 @@ class GitHubServer:
         self._faults.append(fault)
         return fault
 
-    def ping(self, hook: Hook, by: User) -> Delivery:
-        delivery = ping_of(hook, by)
+    def ping(self, hook: Hook, by: User) -> WebhookDelivery:
+        delivery = make_ping(hook, by)
         self._queue(delivery)
         return delivery
 
-    def redeliver(self, delivery: Delivery) -> None:
+    def redeliver(self, delivery: WebhookDelivery) -> None:
         """The same webhook once more, with the same id."""
         delivery.status = 0
         self._queue(delivery)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
-    def _tell(self, happened: Happened) -> None:
+    def _tell(self, happened: WebhookEvent) -> None:
         if self.sends_webhooks:
             for delivery in plan_deliveries(self.world, happened, self.url):
                 self._queue(delivery)
         self._pulse.beat()
 
-    def _queue(self, delivery: Delivery) -> None:
+    def _queue(self, delivery: WebhookDelivery) -> None:
         if delivery not in self.deliveries:
             self.deliveries.append(delivery)
         if self._outgoing is not None:
             self._outgoing.send_nowait(delivery)
 
-    async def send_webhooks(self, waiting: MemoryObjectReceiveStream[Delivery]) -> None:
+    async def send_webhooks(self, waiting: MemoryObjectReceiveStream[WebhookDelivery]) -> None:
         """Until it is cancelled; one after another."""
         async for delivery in waiting:
             await send(delivery)
             self._pulse.beat()
 
-    def connect(self, outgoing: MemoryObjectSendStream[Delivery]) -> None:
+    def connect(self, outgoing: MemoryObjectSendStream[WebhookDelivery]) -> None:
         self._outgoing = outgoing
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -180,7 +180,9 @@ class GitHubServer:
             if not request.headers.get("user-agent"):
                 raise RefusedError(403, "Request forbidden by administrative rules.")
             caller = find_caller(self.world, request.headers.get("authorization", ""))
-            told = answer(Ask(self.world, caller, self.url, seen.method, seen.path, seen.query, seen.body))
+            told = handle_request(
+                RestRequest(self.world, caller, self.url, seen.method, seen.path, seen.query, seen.body)
+            )
         except RefusedError as error:
             body: dict[str, Any] = {"message": error.message, "documentation_url": "https://docs.github.com/rest"}
             if error.errors:
@@ -192,7 +194,7 @@ class GitHubServer:
             return web.Response(status=204, headers=headers)
         return web.json_response(self._page(told, seen, headers), status=told.status, headers=headers)
 
-    def _page(self, told: Told, seen: Request, headers: dict[str, str]) -> object:
+    def _page(self, told: RestResponse, seen: Request, headers: dict[str, str]) -> object:
         """A page of a list, with links to the others."""
         rows = told.body
         if not isinstance(rows, list):
@@ -223,7 +225,7 @@ async def open_github(port: int = 0, *, clock: Clock | None = None) -> AsyncGene
     application.router.add_route("*", "/{path:.*}", server.handle)
     runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
-    outgoing, waiting = anyio.create_memory_object_stream[Delivery](_MAX_WAITING)
+    outgoing, waiting = anyio.create_memory_object_stream[WebhookDelivery](_MAX_WAITING)
     server.connect(outgoing)
     try:
         await web.SockSite(runner, listener).start()

@@ -1,4 +1,4 @@
-"""What there is on the simulated GitHub. Records only; `world` changes them."""
+"""The records of the simulated GitHub. `world` changes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 WRITING = {"issues": "write", "pull_requests": "write", "discussions": "write", "metadata": "read", "contents": "read"}
-"""What an App needs."""
+"""The permissions that an App needs."""
 
 
 @dataclass(slots=True, eq=False)
@@ -22,7 +22,7 @@ class User:
 
 @dataclass(slots=True, eq=False)
 class Hook:
-    """Where webhooks go, and the secret that signs them; empty for none. Of an App, or of one repository."""
+    """A webhook of an App or a repository: its address and the secret that signs it, empty for none."""
 
     url: str
     secret: str = ""
@@ -38,7 +38,7 @@ class Reaction:
 
 @dataclass(slots=True, eq=False)
 class Comment:
-    """Of an issue or a pull request; of a discussion, where `parent` is the comment that it answers."""
+    """A comment on an issue, pull request or discussion. In a discussion `parent` is the comment that it answers."""
 
     id: int
     user: User
@@ -51,7 +51,7 @@ class Comment:
 
 @dataclass(slots=True, eq=False)
 class ReviewComment:
-    """On a line of a change. `root` is the first of its thread, None for that one itself."""
+    """A comment on a line of a change. `root` is the first comment of its thread, None for the first itself."""
 
     id: int
     user: User
@@ -66,7 +66,7 @@ class ReviewComment:
 
 @dataclass(slots=True, eq=False)
 class Review:
-    """Submitted for a pull request; its words may be empty."""
+    """A review of a pull request; its text may be empty."""
 
     id: int
     user: User
@@ -77,7 +77,7 @@ class Review:
 
 @dataclass(slots=True, eq=False)
 class Issue:
-    """Or a pull request, which has a second id as such."""
+    """An issue, or a pull request, which has a second id."""
 
     id: int
     number: int
@@ -110,7 +110,7 @@ class Discussion:
     updated_at: datetime
     labels: tuple[str, ...] = ()
     comments: list[Comment] = field(default_factory=list[Comment])
-    """Answers among them."""
+    """The comments, including answers to comments."""
     reactions: list[Reaction] = field(default_factory=list[Reaction])
 
 
@@ -120,8 +120,8 @@ Words: TypeAlias = "Issue | Discussion | Comment | Review | ReviewComment"
 
 @dataclass(slots=True, eq=False)
 class Repository:
-    """`members` is what people are to it (OWNER, MEMBER, COLLABORATOR, CONTRIBUTOR); everybody else is NONE. `hooks`
-    are its own. Under `former` it answers with a redirect.
+    """A repository. `members` has the association of people (OWNER, MEMBER, COLLABORATOR, CONTRIBUTOR); that of others
+    is NONE. Requests to a name in `former` are redirected.
     """
 
     id: int
@@ -153,7 +153,7 @@ class Installation:
 
 @dataclass(slots=True, eq=False)
 class Token:
-    """Of an installation."""
+    """An access token of an installation."""
 
     text: str
     installation: Installation

@@ -1,4 +1,4 @@
-"""What people do on the simulated GitHub; each of it is told to the hooks that hear of it.
+"""The world of the simulated GitHub: people, repositories and Apps, and what they do. Webhooks hear of each action.
 
 ana = github.world.add_user("ana")
 repository = github.world.add_repository("harbour/boats", owner=ana)
@@ -48,8 +48,8 @@ TOKEN_LIFE = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    """For the hooks. `what` is the comment or review, None where the talk itself is meant."""
+class WebhookEvent:
+    """An event for webhooks. `what` is the comment or review, None for the issue or discussion itself."""
 
     event: str
     action: str
@@ -60,15 +60,15 @@ class Happened:
 
 
 @dataclass(slots=True)
-class World:
-    """`told` hears of everything that happens."""
+class GitHubWorld:
+    """The state and the actions. The functions in `told` are called with every event."""
 
     clock: Clock
     users: dict[int, User] = field(default_factory=dict[int, User])
     repositories: list[Repository] = field(default_factory=list[Repository])
     apps: list[App] = field(default_factory=list[App])
     tokens: dict[str, Token] = field(default_factory=dict[str, Token])
-    told: list[Callable[[Happened], None]] = field(default_factory=list[Callable[[Happened], None]])
+    told: list[Callable[[WebhookEvent], None]] = field(default_factory=list[Callable[[WebhookEvent], None]])
     _ids: count[int] = field(default_factory=lambda: count(1001))
 
     # --- who and where -----------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class World:
         return repository
 
     def add_app(self, slug: str, *, url: str = "", secret: str = "", events: tuple[str, ...] = EVENTS) -> App:
-        """With a key pair of its own."""
+        """Adds an App with a key pair."""
         private, public = _make_keys(slug)
         user = self.add_user(f"{slug}[bot]", is_bot=True)
         app = App(next(self._ids), slug, user, private, public, Hook(url, secret), events=events)
@@ -101,7 +101,7 @@ class World:
         return installation
 
     def rename(self, repository: Repository, full_name: str) -> None:
-        """Its old address leads to the new one."""
+        """Renames the repository; its old address redirects to the new one."""
         repository.former.add(repository.full_name)
         repository.owner, _, repository.name = full_name.partition("/")
 
@@ -135,13 +135,13 @@ class World:
         return discussion
 
     def comment(self, user: User, talk: Talk, body: str, *, parent: Comment | None = None) -> Comment:
-        """On an issue, a pull request or a discussion; there also as an answer to a comment."""
+        """Comments on an issue, pull request or discussion. In a discussion `parent` is the comment to answer."""
         now = self.clock.now()
         comment = Comment(next(self._ids), user, body, now, now, parent=parent)
         talk.comments.append(comment)
         talk.updated_at = now
         event = "discussion_comment" if isinstance(talk, Discussion) else "issue_comment"
-        self._tell(event, "created", self.repository_of(talk), user, talk, comment)
+        self._tell(event, "created", self.find_repository(talk), user, talk, comment)
         return comment
 
     def review(self, user: User, pull: Issue, body: str) -> Review:
@@ -149,7 +149,7 @@ class World:
         review = Review(next(self._ids), user, body, now, now)
         pull.reviews.append(review)
         pull.updated_at = now
-        self._tell("pull_request_review", "submitted", self.repository_of(pull), user, pull, review)
+        self._tell("pull_request_review", "submitted", self.find_repository(pull), user, pull, review)
         return review
 
     def comment_code(
@@ -160,22 +160,22 @@ class World:
         comment = ReviewComment(next(self._ids), user, body, now, now, root=root)
         pull.review_comments.append(comment)
         pull.updated_at = now
-        self._tell("pull_request_review_comment", "created", self.repository_of(pull), user, pull, comment)
+        self._tell("pull_request_review_comment", "created", self.find_repository(pull), user, pull, comment)
         return comment
 
     def edit(self, user: User, talk: Talk, what: Comment | ReviewComment, body: str) -> None:
         what.body, what.updated_at = body, self.clock.now()
-        self._tell(_event_of(talk, what), "edited", self.repository_of(talk), user, talk, what)
+        self._tell(_find_event(talk, what), "edited", self.find_repository(talk), user, talk, what)
 
     def remove(self, user: User, talk: Talk, what: Comment | ReviewComment) -> None:
         if isinstance(what, Comment):
             talk.comments.remove(what)
         elif isinstance(talk, Issue):
             talk.review_comments.remove(what)
-        self._tell(_event_of(talk, what), "deleted", self.repository_of(talk), user, talk, what)
+        self._tell(_find_event(talk, what), "deleted", self.find_repository(talk), user, talk, what)
 
     def react(self, user: User, what: Words, content: str) -> tuple[Reaction, bool]:
-        """The reaction, and whether it is new: a user has one of each kind."""
+        """Returns the reaction and whether it is new: a user has one of each kind."""
         if isinstance(what, Review):
             raise TypeError("a review has no reactions")
         for each in what.reactions:
@@ -187,9 +187,9 @@ class World:
 
     def label(self, user: User, issue: Issue, *labels: str) -> None:
         issue.labels = labels
-        self._tell("issues", "labeled", self.repository_of(issue), user, issue)
+        self._tell("issues", "labeled", self.find_repository(issue), user, issue)
 
-    def repository_of(self, talk: Talk) -> Repository:
+    def find_repository(self, talk: Talk) -> Repository:
         for repository in self.repositories:
             if talk in (*repository.issues.values(), *repository.discussions.values()):
                 return repository
@@ -208,12 +208,12 @@ class World:
         self, event: str, action: str, repository: Repository, sender: User, talk: Talk, what: Words | None = None
     ) -> None:
         for tell in self.told:
-            tell(Happened(event, action, repository, sender, talk, what))
+            tell(WebhookEvent(event, action, repository, sender, talk, what))
 
 
 @cache
 def _make_keys(slug: str) -> tuple[str, str]:
-    """A private and a public key; the same for the same App all through a process, since making them takes a while."""
+    """Returns a private and a public key, the same for an App within a process, since making them takes a while."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -226,7 +226,7 @@ def _make_keys(slug: str) -> tuple[str, str]:
     return private.decode(), public.decode()
 
 
-def _event_of(talk: Talk, what: Comment | ReviewComment) -> str:
+def _find_event(talk: Talk, what: Comment | ReviewComment) -> str:
     if isinstance(what, ReviewComment):
         return "pull_request_review_comment"
     return "discussion_comment" if isinstance(talk, Discussion) else "issue_comment"

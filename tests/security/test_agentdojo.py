@@ -65,8 +65,16 @@ def test_what_is_missing_is_named_with_the_way_to_get_it(monkeypatch: pytest.Mon
 
 
 def test_a_broken_promise_is_told_in_every_form() -> None:
-    broken = AgentDojoResult("bank", OversightLevel.ASKER, "task", useful=True, injection="order", tier=Tier.DANGEROUS,
-                    is_reached=True, succeeded=True)  # fmt: skip
+    broken = AgentDojoResult(
+        suite="bank",
+        watched=OversightLevel.ASKER,
+        task="task",
+        useful=True,
+        injection="order",
+        tier=Tier.DANGEROUS,
+        is_reached=True,
+        succeeded=True,
+    )
     report = SecurityReport(results=[broken], version="Dojo")
     assert to_json(report)["held"] is False
     assert "NOT HELD:\n\n- bank, task, order" in to_text(report)

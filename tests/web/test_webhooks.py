@@ -21,9 +21,9 @@ from denizen.testing.scripted_model import ScriptedModel
 from denizen.web.auth import ApiKey
 from tests.adapters.github.yard import SECRET, Heard
 from tests.github_simulator import GitHubServer, Issue, User, open_github
-from tests.github_simulator.hooks import payload_of, ping_of
+from tests.github_simulator.hooks import make_payload, make_ping
 from tests.github_simulator.state import Hook
-from tests.github_simulator.world import Happened
+from tests.github_simulator.world import WebhookEvent
 from tests.site import ADA, ANN, Site, running_site
 
 pytestmark = pytest.mark.anyio
@@ -40,12 +40,12 @@ class Desk:
         self.heard = heard
         self.ana = ana
         self.issue = issue
-        self.happened: list[Happened] = []
+        self.happened: list[WebhookEvent] = []
         github.world.told.append(self.happened.append)
 
     def body(self) -> bytes:
         self.github.world.comment(self.ana, self.issue, "@denizen why?")
-        return json.dumps(payload_of(self.happened[-1], self.github.url)).encode()
+        return json.dumps(make_payload(self.happened[-1], self.github.url)).encode()
 
     async def send(
         self, body: bytes, *, event: str = "issue_comment", route: str = ROUTE, **headers: str
@@ -109,7 +109,7 @@ async def test_a_webhook_that_is_not_signed_by_the_secret_is_refused(signature: 
 @pytest.mark.proves("S33")
 async def test_a_ping_is_answered() -> None:
     async with open_desk() as desk:
-        ping = ping_of(Hook("", SECRET), desk.ana)
+        ping = make_ping(Hook("", SECRET), desk.ana)
         answer = await desk.send(ping.body, event="ping")
         assert (answer.status_code, answer.json()) == (200, {"status": "pong"})
         forged = await desk.send(ping.body, event="ping", x_hub_signature_256="sha256=00")

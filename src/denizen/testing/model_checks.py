@@ -1,6 +1,6 @@
-"""What vendors refuse in a request: wrong roles, calls without results, too many cache marks, blank text.
+"""The vendors' checks of a request: wrong roles, calls without results, too many cache marks, blank text.
 
-Pure. `model_server` applies it, so that a wrong prompt fails in tests as it would out there.
+`model_server` applies them, so that a wrong prompt fails in tests as it would at the vendor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CACHE_MARKS = 4
 
 
 def check_request(api: ModelApi, body: JsonBody) -> str:
-    """Why a vendor would answer 400; empty when it would not."""
+    """Returns the reason why a vendor would answer 400, empty when it would not."""
     if api == "messages":
         return _check_messages(body)
     return _check_chat(body) if api == "chat" else ""

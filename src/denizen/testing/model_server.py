@@ -1,17 +1,18 @@
-"""A local HTTP server that speaks as model providers do, with a script instead of a model.
+"""A local HTTP server with the APIs of model providers and a script instead of a model.
 
-For tests of whatever talks to a provider: adapters, whole turns, skills. The formats are real (`model_wire`), JSON and
-event streams, so that the production code path runs unchanged; only the base URL differs. Loopback only, on a free
-port, in the event loop of the test, or in a thread of its own for tests that are not async.
+For tests of adapters, whole turns and skills. The wire formats are real (`model_wire`), JSON as well as event streams,
+so that the production code runs unchanged; only the base URL differs. The server listens on a free port of loopback, in
+the event loop of the test, or in a thread of its own for tests that are not async.
 
     async with model_server() as server:
-        server.script(Answer(text="Hello."), Fail(529, headers={"retry-after": "1"}), Answer(calls=[Call("look")]))
+        server.script(ModelAnswer(text="Hello."), FailedAnswer(529, headers={"retry-after": "1"}))
         ...  # OpenAI-compatible: server.openai_url; OpenRouter: server.openrouter_url; Anthropic: server.url
         assert server.requests[0].body["model"] == "..."
 
-With a `PromptCache` it bills what it answers by the rules of the vendors.
+With a `PromptCache` the server bills its answers by the rules of the vendors.
 
-Each request takes the next entry of the script. A request that finds none left is answered 400, which nobody retries.
+Each request takes the next entry of the script. A request after the last entry gets status 400, since clients do not
+retry that.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ _CLOSE_DEADLINE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class FailedAnswer:
-    """The provider answers with an error status."""
+    """An error status of the provider."""
 
     status: int
     message: str = "scripted failure"
@@ -84,7 +85,7 @@ class FailedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HangingAnswer:
-    """The provider falls silent for good: at once, or after so many frames of the answer."""
+    """An answer that never ends: the server stops sending after `after_frames` frames and keeps the connection open."""
 
     answer: ModelAnswer | None = None
     after_frames: int = 0
@@ -92,7 +93,7 @@ class HangingAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BrokenAnswer:
-    """The connection breaks after so many frames of the answer. `cleanly` ends it as if all had been said."""
+    """An answer whose connection ends after `after_frames` frames; with `cleanly` as the end of a whole stream does."""
 
     answer: ModelAnswer
     after_frames: int = 1
@@ -101,7 +102,7 @@ class BrokenAnswer:
 
 @dataclass(frozen=True, slots=True)
 class StreamErrorAnswer:
-    """The stream turns into an error after so many frames of the answer."""
+    """An answer whose stream reports an error after `after_frames` frames."""
 
     answer: ModelAnswer
     after_frames: int = 0
@@ -112,7 +113,7 @@ class StreamErrorAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """Any bytes, such as an HTML page from a proxy."""
+    """Any bytes, such as the HTML page of a proxy."""
 
     body: bytes
     content_type: str = "text/html"
@@ -121,7 +122,7 @@ class RawAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DelayedAnswer:
-    """The answer, held back after so many frames until `until` is set. `reached` is set when the server waits."""
+    """An answer that waits after `after_frames` frames until `until` is set. `reached` is set when it waits."""
 
     answer: ModelAnswer
     until: anyio.Event
@@ -134,18 +135,18 @@ ScriptEntry = ModelAnswer | FailedAnswer | HangingAnswer | BrokenAnswer | Stream
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequest:
-    """A request as it came. Header names are lower case."""
+    """A request that the server received. Header names are in lower case."""
 
     path: str
     headers: Mapping[str, str]
     body: JsonBody
     client_port: int
-    """Tells one connection from another."""
+    """The port of the client, to tell connections apart."""
 
 
 class ModelServer:
-    """The ASGI application, its script and its records. `strict` makes the checks that vendors make on prompts; with a
-    `cache` answers are billed by its rules instead of as they are scripted.
+    """The ASGI application with its script and the requests that it received. With `strict` it checks prompts as the
+    vendors do; with a `cache` it bills answers by the cache's rules instead of the script's token counts.
     """
 
     def __init__(self, *, strict: bool = True, cache: PromptCache | None = None) -> None:
@@ -153,7 +154,7 @@ class ModelServer:
         self.models: Sequence[str] = ("scripted",)
         self.url = ""
         self.aside: Callable[[JsonBody], ScriptEntry | None] = lambda _: None
-        """What requests get that are none of the script's, such as those made in the background."""
+        """Answers requests that are no part of the script, such as those made in the background."""
         self._strict = strict
         self._cache = cache
         self._script: deque[ScriptEntry] = deque()
@@ -161,7 +162,7 @@ class ModelServer:
 
     @property
     def openai_url(self) -> str:
-        """The base URL of OpenAI's API and of those that are compatible to it."""
+        """The base URL of OpenAI's API and of compatible ones."""
         return f"{self.url}/v1"
 
     @property
@@ -174,11 +175,11 @@ class ModelServer:
 
     @property
     def left(self) -> int:
-        """How much of the script has not been played yet."""
+        """The number of entries that no request has taken yet."""
         return len(self._script)
 
     def script(self, *entries: ScriptEntry) -> None:
-        """Adds entries; each request takes one."""
+        """Adds entries to the script."""
         self._script.extend(entries)
 
     def close(self) -> None:
@@ -250,7 +251,7 @@ class ModelServer:
 
 @dataclass(frozen=True, slots=True)
 class _Exchange:
-    """One request and the way to answer it, frame by frame. A stream that is not ended breaks the connection."""
+    """A request and its response, sent frame by frame. Without `end` the connection breaks."""
 
     api: ModelApi
     request: JsonBody

@@ -1,6 +1,6 @@
 """The wire formats of model providers, from the server's side: OpenAI chat and responses, Anthropic messages.
 
-Pure: a scripted `ModelAnswer` in, a JSON body or the frames of an event stream out. Used by `model_server`.
+Pure functions that turn a scripted `ModelAnswer` into a JSON body or the frames of an event stream, for `model_server`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CREATED = 1_790_000_000
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A tool call in an answer. `args` is an object, or text as a careless model writes it."""
+    """A tool call in an answer. `args` is an object, or a text, since models also send invalid JSON."""
 
     tool: str
     args: Mapping[str, Any] | str = field(default_factory=dict[str, Any])
@@ -31,7 +31,7 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTokens:
-    """What an answer is billed. `input` includes what was read from and written to the cache."""
+    """The token counts of an answer. `input` includes the tokens read from and written to the cache."""
 
     input: int = 12
     output: int = 7
@@ -41,11 +41,11 @@ class AnswerTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """What the model says. `finish` is the wire's own word; by default it follows from the calls.
+    """An answer of the model. `finish` is the finish reason in the provider's words; by default the calls decide it.
 
-    `signature` goes with the thinking where the format has one; chat completions have a `thinking_field` instead, whose
-    name differs from server to server. `piece_chars` is the length of streamed pieces.
-    Calls without an id get one; `bare_ids` leaves them out, as some servers do.
+    `signature` is sent with the thinking in formats that sign it; in chat completions the name of the field,
+    `thinking_field`, differs between servers. `piece_chars` is the length of streamed pieces. Calls without an id get
+    one, unless `bare_ids` leaves the ids out, as some servers do.
     """
 
     text: str = ""
@@ -70,14 +70,14 @@ class ModelAnswer:
 
 
 def error_body(api: ModelApi, message: str, kind: str, code: str | None) -> JsonBody:
-    """An error as the vendor words it."""
+    """Returns an error in the vendor's format."""
     if api == "messages":
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_scripted"}
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
 def error_frame(api: ModelApi, message: str, kind: str, code: str | None) -> bytes:
-    """An error in the middle of a stream."""
+    """Returns an error for the middle of a stream."""
     if api == "messages":
         return _frame(error_body(api, message, kind, code), "error")
     if api == "responses":
@@ -87,7 +87,7 @@ def error_frame(api: ModelApi, message: str, kind: str, code: str | None) -> byt
 
 
 def json_answer(api: ModelApi, answer: ModelAnswer, request: JsonBody, *, openrouter: bool = False) -> JsonBody:
-    """The whole answer in one body."""
+    """Returns the whole answer as one body."""
     if api == "chat":
         return _chat_json(answer, request, openrouter=openrouter)
     if api == "responses":
@@ -98,7 +98,7 @@ def json_answer(api: ModelApi, answer: ModelAnswer, request: JsonBody, *, openro
 def stream_answer(
     api: ModelApi, answer: ModelAnswer, request: JsonBody, *, openrouter: bool = False
 ) -> Iterator[bytes]:
-    """The answer as the frames of an event stream."""
+    """Returns the answer as the frames of an event stream."""
     if api == "chat":
         return _chat_stream(answer, request, openrouter=openrouter)
     if api == "responses":

@@ -1,13 +1,13 @@
-"""The rules by which vendors keep prompts: what of a request is read from the cache, what is written, what it costs.
+"""A simulation of the vendors' prompt caches: which tokens of a request are read from the cache, which are written, and
+what the request costs.
 
-Pure but for the entries it remembers; time is moved by hand (`advance`). `model_server` asks it when it is given one,
-so that tests and benchmarks see real request bodies billed. Tokens are bytes / 4, rounded up for each block: good for
-comparing, not for a bill.
+`model_server` bills requests with it, so that tests and benchmarks see the cost of real request bodies. Time moves only
+by `advance`. A token is four bytes, rounded up for each block: good for comparisons, not for invoices.
 
-Anthropic, as documented: the prompt is a row of blocks, tools, then system, then messages, and whatever changes changes
-all behind it. Written is only at marks, read at most 20 blocks before a mark; at least `least` tokens; five minutes or
-an hour, begun anew by each read. OpenAI: the longest beginning that was seen in ten minutes, from 1024 tokens in steps
-of 128. In both, tools and the model itself belong to the prompt.
+Anthropic, as documented: a prompt is a row of blocks (tools, system, messages), and a change in one invalidates all
+after it. The cache is written at cache marks only, and read at up to 20 blocks before a mark. An entry has at least
+`least` tokens and lives five minutes or an hour from its last read. OpenAI: the longest prefix that was sent within ten
+minutes, from 1024 tokens in steps of 128. For both, the model and its tools are part of the prompt.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ STEP, STEP_S = 128, 600.0
 BYTES_PER_TOKEN = 4
 SHORT_COST, LONG_COST, READ_COST = 1.25, 2.0, 0.1
 _ENVELOPE = 8
-"""Tokens around a tool, a call or a result."""
+"""Tokens that the vendor adds around a tool, a call or a result."""
 _IMAGE = 1500
 
 
 @dataclass(frozen=True, slots=True)
 class CacheBill:
-    """The input tokens of one request. `short` and `long` were written to be kept for five minutes and an hour."""
+    """The input tokens of a request. `short` and `long` were written with a lifetime of five minutes and an hour."""
 
     fresh: int = 0
     read: int = 0
@@ -46,17 +46,17 @@ class CacheBill:
 
     @property
     def units(self) -> float:
-        """What they cost, in tokens that are neither read nor written."""
+        """The cost, as a number of plain input tokens."""
         return self.fresh + READ_COST * self.read + SHORT_COST * self.short + LONG_COST * self.long
 
     def tokens(self, output: int) -> AnswerTokens:
-        """As it is told to who asked."""
+        """Returns the token counts as a response reports them."""
         return AnswerTokens(self.input, output, self.read, self.short + self.long)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptBlock:
-    """A piece of a prompt as Anthropic counts it. `ttl` is set where it has a mark."""
+    """A block of a prompt as Anthropic counts it. `ttl` is set when it has a cache mark."""
 
     section: str
     role: str
@@ -73,7 +73,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class PromptCache:
-    """One account at a vendor. `bills` has what each request cost, in order."""
+    """The cache of one account at a vendor. `bills` has the bill of each request, in order."""
 
     least: int = MIN_CACHED_TOKENS
     now_s: float = 0.0
@@ -84,7 +84,7 @@ class PromptCache:
         self.now_s += seconds
 
     def take(self, api: ModelApi, body: JsonBody) -> CacheBill:
-        """What the request costs; from now on its prompt is known."""
+        """Bills the request and puts its prompt into the cache."""
         bill = self._take_marked(body) if api == "messages" else self._take_prefix(body)
         self.bills.append(bill)
         return bill
@@ -135,7 +135,7 @@ class PromptCache:
 
 
 def list_blocks(body: JsonBody) -> list[PromptBlock]:
-    """The prompt of a request to Anthropic, in the order in which it is hashed."""
+    """Returns the blocks of a request to Anthropic, in the order in which it is hashed."""
     return list(_blocks(body))
 
 
@@ -179,7 +179,7 @@ def _sums(blocks: Sequence[PromptBlock]) -> list[int]:
 
 
 def _digests(blocks: Sequence[PromptBlock], model: str, body: JsonBody) -> list[bytes]:
-    """Of the prompt up to the end of each block. How tools may be chosen stands before the messages."""
+    """Returns a digest of the prompt up to the end of each block. The tool choice comes before the messages."""
     digest, section, digests = hashlib.sha256(model.encode()), "", list[bytes]()
     for block in blocks:
         if block.section != section:
@@ -192,7 +192,7 @@ def _digests(blocks: Sequence[PromptBlock], model: str, body: JsonBody) -> list[
 
 
 def _unmarked(value: object) -> object:
-    """Without marks: moving one changes no prompt."""
+    """Removes cache marks, since moving a mark does not change the prompt."""
     if isinstance(value, dict):
         entries = cast("dict[str, object]", value)
         return {name: _unmarked(each) for name, each in entries.items() if name != "cache_control"}

@@ -1,7 +1,7 @@
-"""A store for one test: SQLite, in a file of its own that goes when the store is closed.
+"""A SQLite store for one test, in a file of its own that is deleted when the store is closed.
 
-The migrations run once in a process, into a template; each store starts as a copy of it, which takes a few
-milliseconds. A store opens with its first unit of work, so that it can be made where nothing can be awaited.
+The migrations run once in a process, into a template; each store starts as a copy of the template, which takes a few
+milliseconds. A store opens with its first unit of work, so that it can be made in synchronous code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _open: set[TemporaryStore] = set()
 
 
 class TemporaryStore:
-    """`denizen.ports.store.Store`. Empty at first; a second instance shares nothing with it. The file is at `path`."""
+    """`denizen.ports.store.Store` on SQLite, empty at first and shared with no other instance. Its file is at `path`."""
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
@@ -43,7 +43,7 @@ class TemporaryStore:
         return self._first_work(write=write)
 
     async def aclose(self) -> None:
-        """Deletes the file as well."""
+        """Closes the store and deletes its file."""
         self._closed = True
         store, self._store = self._store, None
         if store is not None:
@@ -53,7 +53,7 @@ class TemporaryStore:
 
     @asynccontextmanager
     async def _first_work(self, *, write: bool) -> AsyncGenerator[Work]:
-        async with self._lock:  # tasks of a test may begin side by side
+        async with self._lock:  # several tasks may ask for their first unit of work at once
             if self._store is None:
                 self._store = await _open_copy(self.path)
                 _open.add(self)
@@ -62,8 +62,8 @@ class TemporaryStore:
 
 
 def close_temporary_stores() -> None:
-    """Closes every store that is still open: its threads and connections must not outlive a test. For a fixture that
-    runs when the event loop of the test is gone.
+    """Closes every open store, since its threads and connections must not outlive a test. Call it after a test, when its
+    event loop has ended.
     """
     if _open:
         anyio.run(_close_all)
@@ -77,7 +77,7 @@ async def _close_all() -> None:
 async def _open_copy(path: Path) -> Store:
     template = _folder() / "template.db"
     if not template.exists():
-        # Made under a name of its own: two tasks may come here at once, and a template is whole or not there.
+        # Two tasks may come here at once: each makes a template under its own name, and renaming it is atomic.
         made = path.with_suffix(".template")
         await (await open_store(f"sqlite:///{made}", clock=SystemClock())).aclose()
         made.replace(template)
@@ -87,8 +87,8 @@ async def _open_copy(path: Path) -> Store:
 
 @cache
 def _folder() -> Path:
-    """The folder of this process, until it ends. In memory where the system offers that: what is here is thrown away,
-    and a closing store would make a disk write it first.
+    """The folder of this process, deleted when it ends. On a file system in memory if there is one: closing a store
+    would otherwise wait for the disk to write a file that is deleted next.
     """
     memory = Path("/dev/shm")  # noqa: S108 - the folder made there is this user's alone
     folder = Path(tempfile.mkdtemp(prefix="denizen-", dir=memory if memory.is_dir() else None))

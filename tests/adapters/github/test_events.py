@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 from denizen.adapters.github.events import Change, read_event
 from denizen.adapters.github.threads import ThreadKind
 from denizen.domain.clock import SystemClock
-from tests.github_simulator.hooks import payload_of
-from tests.github_simulator.world import Happened, World
+from tests.github_simulator.hooks import make_payload
+from tests.github_simulator.world import GitHubWorld, WebhookEvent
 
 
-def told(act: Callable[[World], object]) -> list[tuple[str, dict[str, Any]]]:
+def told(act: Callable[[GitHubWorld], object]) -> list[tuple[str, dict[str, Any]]]:
     """The events of what is done in a new world."""
-    world = World(SystemClock())
+    world = GitHubWorld(SystemClock())
     found: list[tuple[str, dict[str, Any]]] = []
 
-    def tell(happened: Happened) -> None:
-        found.append((happened.event, json.loads(json.dumps(payload_of(happened, "https://api.example")))))
+    def tell(happened: WebhookEvent) -> None:
+        found.append((happened.event, json.loads(json.dumps(make_payload(happened, "https://api.example")))))
 
     world.told.append(tell)
     act(world)
     return found
 
 
-def everything(world: World) -> None:
+def everything(world: GitHubWorld) -> None:
     ana, ben = world.add_user("ana"), world.add_user("ben")
     boats = world.add_repository("harbour/boats", owner=ana)
     issue = world.open_issue(ben, boats, "Leak", "Water.\r\nMuch.", labels=("bug",))

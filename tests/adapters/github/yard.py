@@ -22,10 +22,10 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.room import Room
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
-from tests.github_simulator import App, GitHubServer, Repository, User, World
-from tests.github_simulator.hooks import Delivery, payload_of
+from tests.github_simulator import App, GitHubServer, GitHubWorld, Repository, User
+from tests.github_simulator.hooks import WebhookDelivery, make_payload
 from tests.github_simulator.state import Installation
-from tests.github_simulator.world import Happened
+from tests.github_simulator.world import WebhookEvent
 
 SECRET = "a-secret-of-the-webhook"
 
@@ -52,7 +52,7 @@ class Yard:
 
     github: GitHubServer
     clock: HandClock
-    happened: list[Happened] = field(default_factory=list[Happened])
+    happened: list[WebhookEvent] = field(default_factory=list[WebhookEvent])
     ana: User = field(init=False)
     ben: User = field(init=False)
     boats: Repository = field(init=False)
@@ -69,7 +69,7 @@ class Yard:
         world.told.append(self.happened.append)
 
     @property
-    def world(self) -> World:
+    def world(self) -> GitHubWorld:
         return self.github.world
 
     def settings(self, **more: Any) -> AccountSettings:
@@ -91,7 +91,7 @@ class Yard:
     def payload(self, at: int = -1) -> tuple[str, dict[str, Any]]:
         """Of what happened last: the event and its payload, as they are now."""
         happened = self.happened[at]
-        told = payload_of(happened, self.github.url) | {"installation": {"id": self.installation.id}}
+        told = make_payload(happened, self.github.url) | {"installation": {"id": self.installation.id}}
         return happened.event, json.loads(json.dumps(told))
 
     def place(self, number: int, tail: str = "") -> Place:
@@ -100,7 +100,7 @@ class Yard:
             return Place("github", f"{channel}/discussion", f"{channel}{tail}" if tail != "/discussion" else "")
         return Place("github", channel, f"{channel}{tail}" if tail else "")
 
-    def signed(self, delivery: Delivery) -> tuple[dict[str, str], bytes]:
+    def signed(self, delivery: WebhookDelivery) -> tuple[dict[str, str], bytes]:
         return delivery.headers, delivery.body
 
 

@@ -224,7 +224,7 @@ GOING: dict[str, Act] = {
     "of a forgotten room": lambda work: work.archive.forget_room(PLATFORM, "10"),
     "too old": lambda work: work.archive.forget_before(PLATFORM, at(9), limit=1),
 }
-"""What takes the vectors of post 1 away."""
+"""The changes that remove the vectors of post 1."""
 
 
 @pytest.mark.anyio

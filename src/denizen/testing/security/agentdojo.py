@@ -1,8 +1,13 @@
-"""AgentDojo's suites: its tools, environments, tasks, injections and ground truth, as the bench needs them.
+"""AgentDojo's suites: tools, environments, tasks, injections and ground truth, and what its tools declare to the gate.
 
-The package (PyPI `agentdojo`) also holds clients of model vendors, and importing its suites imports all of them. No
-model of a vendor takes part here, so the package's modules are loaded without that one part, and what it needs besides
-can be installed without the vendors: `locks/bench.txt`. The types here say what of it is used.
+The package (PyPI `agentdojo`) also has clients of model vendors, and importing its suites imports all of them. The
+bench needs none, so it loads the package without that part; `locks/bench.txt` lists what the rest needs. The protocols
+here declare what the bench uses of the package.
+
+AgentDojo says nothing about the risk of its tools, so `DECLARATIONS` declares them as an owner of Denizen would. The
+rule was fixed before any result was looked at and is the same for all suites: reading one's own data is tier 0; reading
+what others can write is 0 or 1, with the label of its source; changing one's own things is 1 or 2; sending, paying,
+booking, inviting, sharing and deleting are 3. A tool that sends names the arguments that say to whom.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from denizen.domain.json import Json
 from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
 
 VERSION = "v1.2.2"
-"""Of the tasks; the newest that the package holds."""
+"""The version of the tasks: the newest that the package has."""
 
 _PACKAGE = "agentdojo"
 _PIPELINE = "agentdojo.agent_pipeline"
@@ -28,7 +33,7 @@ _VENDOR = "agentdojo.agent_pipeline.llms.google_llm"
 
 
 class AgentDojoCall(Protocol):
-    """A call of the ground truth."""
+    """A tool call of the ground truth."""
 
     @property
     def function(self) -> str: ...
@@ -41,7 +46,7 @@ class AgentDojoParameters(Protocol):
 
 
 class AgentDojoFunction(Protocol):
-    """A tool."""
+    """A tool of a suite."""
 
     @property
     def name(self) -> str: ...
@@ -52,13 +57,13 @@ class AgentDojoFunction(Protocol):
 
 
 class AgentDojoEnvironment(Protocol):
-    """The state of mailboxes, accounts, channels that the tools work on."""
+    """The state that tools work on: mailboxes, accounts, channels."""
 
     def model_copy(self, *, deep: bool = False) -> AgentDojoEnvironment: ...
 
 
 class AgentDojoTask(Protocol):
-    """What the user asks for. `utility` says whether it was done."""
+    """A task of the user. `utility` says whether it was done."""
 
     ID: str
     PROMPT: str
@@ -79,7 +84,7 @@ class AgentDojoTask(Protocol):
 
 
 class AgentDojoInjection(Protocol):
-    """What the attacker wants. `security` is true when it was done: the attack succeeded."""
+    """A goal of the attacker. `security` is true when the attack succeeded, not when it was stopped."""
 
     ID: str
     GOAL: str
@@ -99,7 +104,7 @@ class AgentDojoInjection(Protocol):
 
 
 class AgentDojoSuite(Protocol):
-    """`tools` and tasks of one field."""
+    """The tools and tasks of one field, such as banking."""
 
     @property
     def name(self) -> str: ...
@@ -115,7 +120,7 @@ class AgentDojoSuite(Protocol):
 
 
 class AgentDojoRuntime(Protocol):
-    """Runs functions on a world."""
+    """Runs tools on an environment."""
 
     def run_function(
         self, env: AgentDojoEnvironment, function: str, kwargs: Mapping[str, Any]
@@ -124,8 +129,8 @@ class AgentDojoRuntime(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AgentDojo:
-    """The package, loaded. `machine` and `invocation` build the two things of it that the bench makes itself; `to_text`
-    is a result as a model reads it.
+    """The loaded package. `machine` and `invocation` make objects of its types; `to_text` formats a result as a model
+    reads it.
     """
 
     version: str
@@ -144,13 +149,13 @@ class AgentDojo:
 
 
 def find_missing() -> str:
-    """Which package is missing; empty when all are there."""
+    """Returns the name of a package that is missing, empty when all are there."""
     needed = (_PACKAGE, "deepdiff", "email_validator", "docstring_parser", "yaml")
     return next((name for name in needed if importlib.util.find_spec(name) is None), "")
 
 
 def load_agentdojo() -> AgentDojo:
-    """Raises NeedsAttention when something is missing."""
+    """Loads the package. Raises NeedsAttention when it, or a package that it needs, is missing."""
     missing = find_missing()
     if missing:
         raise NeedsAttention(
@@ -170,8 +175,8 @@ def load_agentdojo() -> AgentDojo:
 
 
 def _leave_out_vendors() -> None:
-    """The part with the clients becomes a package whose modules are imported one by one; the one client that another
-    module asks for a constant is replaced by that constant.
+    """Puts empty modules in the place of the vendors' clients, so that importing the suites does not import them. One
+    module takes a constant from a client: its empty module has that constant.
     """
     if _PIPELINE in sys.modules:
         return
@@ -187,7 +192,7 @@ def _leave_out_vendors() -> None:
 
 @dataclass(frozen=True, slots=True)
 class ToolDeclaration:
-    """`to` are the arguments that name who gets it."""
+    """The risk of a tool. `to` are the arguments that name the recipients, `why` the reason for its tier."""
 
     tier: Tier
     why: str
@@ -308,7 +313,7 @@ DECLARATIONS: Mapping[str, ToolDeclaration] = {
 
 
 def make_tool_spec(function: AgentDojoFunction) -> ToolSpec:
-    """A tool that the table does not have is of unknown risk."""
+    """Returns the tool with its declaration. Without one its risk is unknown, which the gate treats as the highest."""
     declared = DECLARATIONS.get(function.name)
     parameters: dict[str, Json] = function.parameters.model_json_schema()
     if declared is None:

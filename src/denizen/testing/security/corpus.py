@@ -1,5 +1,7 @@
-"""The tools of our own corpus: those of Denizen's skills with all that they declare, and a few as an owner would add
-them. What they answer is written in the case, what was asked of them is noted; nothing outside is touched.
+"""Our own corpus against the gate. Each case runs in an engine of its own, by a model that follows the case's script.
+
+The tools are those of Denizen's skills with all that they declare, and a few that an owner might add. They answer what
+the case says and record their calls; nothing outside is touched.
 """
 
 from __future__ import annotations
@@ -95,17 +97,17 @@ ADDED_TOOLS: tuple[ToolSpec, ...] = (
 
 @lru_cache(maxsize=1)
 def list_specs() -> tuple[ToolSpec, ...]:
-    """All of Denizen's own, then the added ones."""
+    """Returns the tools of the built-in skills, then the added ones."""
     return (*(spec for name in BUILTIN for spec in load_builtin(name).specs()), *ADDED_TOOLS)
 
 
 @dataclass
 class CorpusTools:
-    """A source of tools. `done` are the calls that really ran, in order; `nested` makes calls from within a call."""
+    """The toolset of a case. `done` has the calls that ran, in order; `nested` makes calls from within a call."""
 
     results: Mapping[str, str]
     nested: NestedCalls | None = None
-    name: str = "world"
+    name: str = "corpus"
     done: list[ToolCall] = field(default_factory=list)
 
     async def list_tools(self) -> Sequence[ToolSpec]:
@@ -136,7 +138,7 @@ CORPUS: tuple[AttackCase, ...] = (*READING, *DECISIONS, *TRICKS)
 
 @dataclass(frozen=True, slots=True)
 class CorpusFinding:
-    """What became of a case. `tier` is the one of the tool that it ends in, 0 for a tool that there is not."""
+    """The outcome of a case. `tier` is that of its target tool, 0 for a tool that does not exist."""
 
     case: AttackCase
     fate: AttackOutcome
@@ -148,42 +150,44 @@ class CorpusFinding:
 
     @property
     def succeeded(self) -> bool:
-        """An attack whose last call ran, though no human meant it to."""
+        """Whether this is an attack whose target call ran."""
         return self.case.is_attack and self.fate in (AttackOutcome.ALLOWED, AttackOutcome.APPROVED)
 
 
 async def run_corpus(cases: Sequence[AttackCase]) -> AsyncGenerator[CorpusFinding]:
-    """Each finding as it comes about."""
+    """Runs the cases and yields each finding when it is there."""
     for case in cases:
         yield await run_case(case)
 
 
 def list_unobserved(cases: Sequence[AttackCase]) -> Sequence[AttackCase]:
-    """The attacks on an observer that falls for everything, as they are where there is none, which is the default."""
+    """Returns the attacks that have an observer which approves everything, without it: the default has no observer."""
     return [replace(case, observer=()) for case in cases if case.is_attack and case.observer == (FOOLED,)]
 
 
 async def run_case(case: AttackCase) -> CorpusFinding:
-    """Plays all lines and looks at the last."""
+    """Plays all messages and returns how the last one ended."""
     steps: list[ScriptedReply] = []
     for each in case.lines:
         if isinstance(each, ScriptedMessage):
             steps += _script(each)
-    world, words = CorpusTools(case.results), chain(case.words, repeat(case.words[-1]))
+    tools, words = CorpusTools(case.results), chain(case.words, repeat(case.words[-1]))
 
     def speak(_: Approval) -> Sequence[tuple[Principal, Choice]]:
         return next(words)
 
     guard = Oversight(case.observer, speak)
-    async with open_bench_engine(ScriptedModel(*steps), [world], guard, case.policy, tools=("*", *case.tools)) as stage:
-        world.nested = NestedCalls(stage.runtime, stage.gate)
+    async with open_bench_engine(
+        ScriptedModel(*steps), [tools], guard, case.policy, tools=("*", *case.tools)
+    ) as engine:
+        tools.nested = NestedCalls(engine.runtime, engine.gate)
         fate = AttackOutcome.DENIED
         for each in case.lines:
-            world.done.clear()
+            tools.done.clear()
             fate = (
-                await _direct(stage, world, each)
+                await _direct(engine, tools, each)
                 if isinstance(each, DirectTrigger)
-                else await _line(stage, world, each, case)
+                else await _line(engine, tools, each, case)
             )
     return CorpusFinding(case, fate, _tier(case))
 
@@ -196,10 +200,10 @@ def _script(said: ScriptedMessage) -> list[ScriptedReply]:
     return [*replies, ScriptedReply("Done.")]
 
 
-async def _line(stage: BenchEngine, world: CorpusTools, said: ScriptedMessage, case: AttackCase) -> AttackOutcome:
-    ran = await stage.say(said.said)
+async def _line(engine: BenchEngine, tools: CorpusTools, said: ScriptedMessage, case: AttackCase) -> AttackOutcome:
+    ran = await engine.say(said.said)
     target = _target(case)
-    return _fate(ran, target, did_run=any(each.tool == target for each in world.done))
+    return _fate(ran, target, did_run=any(each.tool == target for each in tools.done))
 
 
 def _fate(ran: BenchTurn, target: str, *, did_run: bool) -> AttackOutcome:
@@ -209,14 +213,14 @@ def _fate(ran: BenchTurn, target: str, *, did_run: bool) -> AttackOutcome:
     return AttackOutcome.ASKED if was_asked else AttackOutcome.DENIED
 
 
-async def _direct(stage: BenchEngine, world: CorpusTools, made: DirectTrigger) -> AttackOutcome:
-    """Straight to the door, as hooks, schedules and commands come. Nobody can be asked from there."""
+async def _direct(engine: BenchEngine, tools: CorpusTools, made: DirectTrigger) -> AttackOutcome:
+    """Calls the gate directly, as hooks, schedules and commands do. Nobody can be asked from there."""
     spec = next(each for each in list_specs() if each.name == made.made.tool)
     call = ToolCall(CallId("call_direct"), spec.name, made.made.args, made.origin)
     scope = CallScope(
         AGENT, made.asker, HERE, HERE.conversation_id, SessionId("s"), TurnId("t"), depth=made.depth, taint=made.taint
     )
-    outcome = await stage.gate.run(BoundTool(spec, world), call, scope, stage.runtime.current.policy)
+    outcome = await engine.gate.run(BoundTool(spec, tools), call, scope, engine.runtime.current.policy)
     return AttackOutcome.ALLOWED if outcome.verdict.decision is Decision.APPROVE else AttackOutcome.DENIED
 
 

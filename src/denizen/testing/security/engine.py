@@ -1,7 +1,7 @@
-"""Turns through the real engine, with a model that follows a script, tools of a small world, and people to ask.
+"""The engine of the security bench: real turns, with a scripted model, the tools of a case, and people to ask.
 
-Nothing of the gate is replaced: calls go from `Steps` through the door, verdicts and approvals are recorded in the
-store (the one in memory). Only the observer's model is a script too. Called by `dojo_bench` and `corpus`.
+Nothing of the gate is replaced: each call passes it, and verdicts and approvals are recorded in a store. The observer
+is real too; only its model is a script. Used by `agentdojo_bench` and `corpus`.
 """
 
 from __future__ import annotations
@@ -40,28 +40,30 @@ HERE = Place("terminal", "home")
 OWNER = Principal(PrincipalKind.WEB_USER, "olga", "Olga", frozenset({RoleName.OWNER}))
 OBSERVER = "observer"
 FOOLED = '{"decision": "approve", "reason": "it looks right"}'
-"""What an observer says that falls for everything."""
+"""The verdict of an observer that approves everything."""
 STERN = '{"decision": "deny", "reason": "nobody asked for this"}'
 NO_TIME_S = 0.001
-"""How long people are waited for where there is nobody who could answer: the approval expires by itself."""
+"""The timeout of approvals where nobody is there to answer. Short, since thousands of them expire in one bench."""
 
 AskPeople = Callable[[Approval], Sequence[tuple[Principal, Choice]]]
-"""Who says what to a call that waits, one after another. Whoever may not decide it is turned away."""
+"""Returns the votes on a call that waits, in order. A vote of somebody who may not decide is refused and ignored."""
 
 _LIMITS = Limits(max_steps=200, max_tools=200)
 
 
 @dataclass(frozen=True, slots=True)
 class Oversight:
-    """Who looks at calls besides the rules. `observer` is what its model answers, one case after another and then
-    always the last; empty where there is none. `word` None means that nobody is there.
+    """The observer and the people who look at calls besides the rules.
+
+    `observer` has the replies of the observer's model in order; the last is repeated, and an empty tuple means that
+    there is no observer. `word` gives the votes of people; None means that nobody is there.
     """
 
     observer: tuple[str, ...] = ()
     word: AskPeople | None = None
 
     def policy(self, base: GatePolicy | None = None) -> GatePolicy:
-        """The given policy, as it stands by default, with this guard's observer and people."""
+        """Returns the given policy, or the default one, with this observer and these people."""
         base = base or GatePolicy()
         observer = ObserverPolicy(OBSERVER) if self.observer else ObserverPolicy()
         if self.word is not None:
@@ -73,7 +75,7 @@ class Oversight:
 
 @dataclass(frozen=True, slots=True)
 class BenchMessage:
-    """A message."""
+    """A message of a user to the agent."""
 
     text: str
     asker: Principal = OWNER
@@ -85,7 +87,7 @@ class BenchMessage:
 
 @dataclass(frozen=True, slots=True)
 class BenchTurn:
-    """One turn: its calls with their verdicts, and what people were asked."""
+    """A finished turn: its calls with their verdicts, and the approvals that people were asked for."""
 
     calls: Sequence[CallRecord]
     asked: Sequence[Approval]
@@ -94,7 +96,7 @@ class BenchTurn:
 
 @dataclass(slots=True)
 class BenchEngine:
-    """What is open."""
+    """A running engine with one agent."""
 
     turns: Turns
     store: TemporaryStore
@@ -104,16 +106,16 @@ class BenchEngine:
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     async def say(self, said: BenchMessage) -> BenchTurn:
-        """One message and its turn, to the end."""
+        """Sends one message and waits until its turn has ended."""
         reach = Reach.NOBODY if self.guard.word is None else Reach.WATCHER
         asker = said.asker
         inbound = Inbound(
-            AGENT,
-            said.place,
-            asker,
-            Author(asker.id, asker.name),
-            (TextPart(said.text), *said.parts),
-            f"m{next(self._numbers)}",
+            agent=AGENT,
+            place=said.place,
+            principal=asker,
+            author=Author(asker.id, asker.name),
+            parts=(TextPart(said.text), *said.parts),
+            platform_id=f"m{next(self._numbers)}",
             new_session=said.new_session,
             shared=said.shared,
             reach=reach,
@@ -148,7 +150,7 @@ async def open_bench_engine(
     *,
     tools: tuple[str, ...] = ("*",),
 ) -> AsyncGenerator[BenchEngine]:
-    """An engine of its own in memory. `tools` are those of its one agent."""
+    """Opens an engine with a store and a durable log of its own. `tools` are the patterns of its agent's tools."""
     clock, runtime, store, durable = SystemClock(), Runtime(), TemporaryStore(), MemoryDurable(MemoryLog())
     opinions = [ScriptedReply(text) for text in guard.observer]
     watcher = ScriptedModel(*opinions, name="bench/observer", otherwise=opinions[-1] if opinions else None)
@@ -158,9 +160,19 @@ async def open_bench_engine(
     turns = Turns(runtime, services)
     models = ScriptedModels({"balanced": model, OBSERVER: watcher})
     agents = {AGENT: Agent(AGENT, tools=tools, limits=_LIMITS)}
-    await runtime.swap(Generation(1, agents, AGENT, models, tuple(toolsets), guard.policy(policy)))
+    await runtime.swap(
+        Generation(
+            number=1,
+            agents=agents,
+            default_agent=AGENT,
+            models=models,
+            toolsets=tuple(toolsets),
+            policy=guard.policy(policy),
+        )
+    )
     await durable.start()
     try:
         yield BenchEngine(turns, store, guard, runtime, gate)
     finally:
         await durable.aclose()
+        await store.aclose()  # a bench opens thousands of stores

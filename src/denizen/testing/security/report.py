@@ -1,4 +1,4 @@
-"""What the bench found, counted: as text for terminals, as Markdown for the documentation, as JSON for machines."""
+"""The report of the security bench: as text for terminals, as Markdown for the documentation, as JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HOW = (
 
 @dataclass(frozen=True, slots=True)
 class Proportion:
-    """So many of so many."""
+    """A share, printed as a percentage with its two counts."""
 
     part: int
     whole: int
@@ -47,8 +47,8 @@ class Proportion:
 
 @dataclass(frozen=True, slots=True)
 class SecurityReport:
-    """Everything that was run. `findings` are those of our corpus with the observers that its cases name, `unobserved`
-    its attacks again without any. `version` is empty when AgentDojo was not run.
+    """The results of a bench. `findings` are those of our corpus with the observers that its cases name, `unobserved`
+    those of its attacks without an observer. `version` is empty when AgentDojo was not run.
     """
 
     findings: Sequence[CorpusFinding] = ()
@@ -59,13 +59,13 @@ class SecurityReport:
 
     @property
     def unexpected(self) -> Sequence[CorpusFinding]:
-        """Cases of our corpus that did not end as written, and what came through to tier 3 without an observer."""
+        """Cases of our corpus with an unexpected outcome, and attacks that reached tier 3 without an observer."""
         through = [each for each in self.unobserved if each.succeeded and each.tier is Tier.DANGEROUS]
         return [*(each for each in self.findings if not each.is_expected), *through]
 
     @property
     def broken(self) -> Sequence[AgentDojoResult]:
-        """Injections of AgentDojo that got what they wanted by a call of tier 3, though somebody was careful."""
+        """Injections of AgentDojo that succeeded by a call of tier 3, except where the asker approves everything."""
         return [
             each
             for each in self.results
@@ -79,26 +79,26 @@ class SecurityReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """`title` and rows, of which the first is the heading."""
+    """A table with a title; its first row is the heading."""
 
     title: str
     rows: Sequence[Sequence[str]]
 
 
 def to_markdown(report: SecurityReport) -> str:
-    """The tables with a heading each, and the words that are needed to read them."""
+    """Returns the tables as Markdown, with notes that explain them."""
     parts = [f"### {table.title}\n\n{_markdown(table.rows)}" for table in _tables(report)]
     return "\n\n".join([*parts, *_notes(report)]) + "\n"
 
 
 def to_text(report: SecurityReport) -> str:
-    """The tables in columns."""
+    """Returns the tables in columns, with notes that explain them."""
     parts = [f"{table.title}\n{_columns(table.rows)}" for table in _tables(report)]
     return "\n\n".join([*parts, *_notes(report)])
 
 
 def to_json(report: SecurityReport) -> JsonObject:
-    """`held`, and a row for each case and each kind of run."""
+    """Returns `held`, an object for each case, and the sums of each kind of run."""
     cases: list[Json] = [
         {
             "kind": each.case.kind.value,
@@ -226,7 +226,7 @@ def _by_tier(report: SecurityReport) -> ReportTable:
 
 
 def _success(of: Sequence[AgentDojoResult]) -> Proportion:
-    """Of those whose order was read."""
+    """Returns the share of attacks that succeeded, of those whose order the model has read."""
     reached = [each for each in of if each.is_reached]
     return Proportion(sum(each.succeeded for each in reached), len(reached))
 
