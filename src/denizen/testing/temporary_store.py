@@ -27,7 +27,7 @@ _open: set[TemporaryStore] = set()
 
 
 class TemporaryStore:
-    """`denizen.ports.store.Store` on SQLite, empty at first and shared with no other instance. Its file is at `path`."""
+    """`denizen.ports.store.Store` on SQLite: empty at first, and shared with no other instance. `path` is its file."""
 
     def __init__(self) -> None:
         self._lock = anyio.Lock()
@@ -62,8 +62,8 @@ class TemporaryStore:
 
 
 def close_temporary_stores() -> None:
-    """Closes every open store, since its threads and connections must not outlive a test. Call it after a test, when its
-    event loop has ended.
+    """Closes every open store, since their threads and connections must not outlive a test. Call it when the event
+    loop of the test has ended.
     """
     if _open:
         anyio.run(_close_all)
