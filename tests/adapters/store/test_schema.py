@@ -22,7 +22,7 @@ from denizen.adapters.store.dialect import REVISION_TABLE, Dialect
 from denizen.adapters.store.postgres import Postgres
 from denizen.adapters.store.schema import HEAD, HISTORY, History, migrate
 from denizen.adapters.store.sqlite import Sqlite
-from denizen.adapters.store.tables import metadata
+from denizen.adapters.store.tables.registry import metadata
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.ids import ConversationId, MessageId

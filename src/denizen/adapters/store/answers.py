@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, UtcTime
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import citations, gaps
+from denizen.adapters.store.tables.answers import citations, gaps
 from denizen.adapters.store.unit import Unit
 from denizen.domain.citation import Citation, Doubt, Ref
 from denizen.domain.conversation import Place
@@ -20,14 +20,14 @@ from denizen.domain.ids import TurnId
 
 EVER = datetime(1, 1, 2, tzinfo=UTC)
 
-_OF_TURN = sa.select(citations).where(citations.c.turn_id == sa.bindparam("which")).order_by(citations.c.number)
-_NEWEST = (
+_CITATIONS = sa.select(citations).where(citations.c.turn_id == sa.bindparam("which")).order_by(citations.c.number)
+_NEWEST_GAPS = (
     sa.select(gaps)
     .where(gaps.c.is_closed == sa.bindparam("closed"), gaps.c.created_at >= sa.bindparam("since", type_=UtcTime()))
     .order_by(gaps.c.created_at.desc(), gaps.c.position.desc())
     .limit(sa.bindparam("most"))
 )
-_FORGET = sa.delete(gaps).where(gaps.c.asker == sa.bindparam("whose", type_=EscapedText()))
+_FORGET_GAPS = sa.delete(gaps).where(gaps.c.asker == sa.bindparam("whose", type_=EscapedText()))
 
 
 @cache
@@ -36,13 +36,13 @@ def _cite(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _add(insert: InsertInto) -> sa.Executable:
+def _add_gap(insert: InsertInto) -> sa.Executable:
     given: dict[str, Any] = {c.name: sa.bindparam(c.name) for c in gaps.c if c.name != "position"}
     return insert(gaps).values(given).on_conflict_do_nothing().returning(gaps.c.position)
 
 
 @cache
-def _close(dialect: Dialect) -> sa.Update:
+def _close_gaps(dialect: Dialect) -> sa.Update:
     return sa.update(gaps).where(dialect.among(gaps.c.id, "chosen"), ~gaps.c.is_closed).values(is_closed=True)
 
 
@@ -61,7 +61,7 @@ class SqlCitations:
     async def list_of(self, turn_id: TurnId) -> Sequence[Citation]:
         bounds = {"which": turn_id}
         return await self._unit.read(
-            lambda connection: [_citation(row) for row in connection.execute(_OF_TURN, bounds)]
+            lambda connection: [_citation(row) for row in connection.execute(_CITATIONS, bounds)]
         )
 
 
@@ -72,22 +72,22 @@ class SqlGaps:
         self._unit = unit
 
     async def add(self, gap: Gap) -> bool:
-        add, row = _add(self._unit.dialect.insert), _gap_row(gap)
+        add, row = _add_gap(self._unit.dialect.insert), _gap_row(gap)
         return await self._unit.write(lambda connection: connection.execute(add, row).scalar() is not None)
 
     async def list_gaps(
         self, *, since: datetime | None = None, closed: bool = False, limit: int = 1000
     ) -> Sequence[Gap]:
         bounds = {"since": since or EVER, "closed": closed, "most": max(limit, 0)}
-        return await self._unit.read(lambda connection: [_gap(row) for row in connection.execute(_NEWEST, bounds)])
+        return await self._unit.read(lambda connection: [_gap(row) for row in connection.execute(_NEWEST_GAPS, bounds)])
 
     async def close(self, gap_ids: Collection[str]) -> int:
         dialect = self._unit.dialect
         bounds = {"chosen": dialect.list_of(sorted(gap_ids))}
-        return await self._unit.write(lambda connection: connection.execute(_close(dialect), bounds).rowcount)
+        return await self._unit.write(lambda connection: connection.execute(_close_gaps(dialect), bounds).rowcount)
 
     async def forget_asker(self, asker: str) -> int:
-        return await self._unit.write(lambda connection: connection.execute(_FORGET, {"whose": asker}).rowcount)
+        return await self._unit.write(lambda connection: connection.execute(_FORGET_GAPS, {"whose": asker}).rowcount)
 
 
 def _citation_row(turn_id: TurnId, number: int, citation: Citation) -> dict[str, Any]:

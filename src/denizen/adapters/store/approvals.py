@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import approvals, grants
+from denizen.adapters.store.tables.approvals import approvals, grants
 from denizen.adapters.store.unit import Unit
 from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Deciders, Grant
 from denizen.domain.conversation import Place

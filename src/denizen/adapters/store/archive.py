@@ -28,7 +28,7 @@ from denizen.adapters.store.rooms import (
     put_backfill,
     put_room,
 )
-from denizen.adapters.store.tables import opt_outs
+from denizen.adapters.store.tables.archive import opt_outs
 from denizen.adapters.store.unit import Unit
 from denizen.domain.room import Post, PostVersion, Room
 from denizen.domain.words import words_of

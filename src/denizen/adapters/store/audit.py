@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import audit, audit_head
+from denizen.adapters.store.tables.audit import audit, audit_head
 from denizen.adapters.store.unit import Unit
 from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind, chain, head_of
 

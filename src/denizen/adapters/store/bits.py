@@ -19,7 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.nearness import IN, OF_MODEL, Wanted
-from denizen.adapters.store.tables import vectors
+from denizen.adapters.store.tables.memory import vectors
 from denizen.domain.vector import Near, find_nearest, signs_of
 
 CANDIDATES = 400

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, escape
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import documents, indexed, passages, vectors
+from denizen.adapters.store.tables.documents import documents, indexed, passages
+from denizen.adapters.store.tables.memory import vectors
 from denizen.adapters.store.unit import Unit
 from denizen.domain.passage import Passage
 from denizen.domain.words import words_of

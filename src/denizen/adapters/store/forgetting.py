@@ -17,7 +17,8 @@ from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escap
 from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.meanings import drop_meanings, lower_mark
 from denizen.adapters.store.summaries import drop_summaries
-from denizen.adapters.store.tables import THERE, conversations, messages, posts, rooms
+from denizen.adapters.store.tables.archive import THERE, posts, rooms
+from denizen.adapters.store.tables.talk import conversations, messages
 from denizen.domain.message import parts_to_json
 from denizen.domain.mirror import FORGOTTEN
 from denizen.ports.archive import AuthorCount

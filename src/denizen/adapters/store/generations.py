@@ -10,15 +10,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import config_generations
+from denizen.adapters.store.tables.settings import config_generations
 from denizen.adapters.store.unit import Unit
 from denizen.ports.store import GenerationRow
 
-_NEWEST = sa.select(config_generations).order_by(config_generations.c.number.desc()).limit(sa.bindparam("limit"))
+_NEWEST_GENERATIONS = sa.select(config_generations).order_by(config_generations.c.number.desc()).limit(sa.bindparam("limit"))
 
 
 @cache
-def _add(insert: InsertInto) -> sa.Executable:
+def _add_generation(insert: InsertInto) -> sa.Executable:
     return (
         insert(config_generations)
         .on_conflict_do_nothing(index_elements=[config_generations.c.number])
@@ -33,11 +33,11 @@ class SqlGenerations:
         self._unit = unit
 
     async def add(self, *, digest: str, source: str, now: datetime) -> GenerationRow:
-        add = _add(self._unit.dialect.insert)
+        add = _add_generation(self._unit.dialect.insert)
 
         def job(connection: sa.Connection) -> GenerationRow:
             while True:  # again only when another process has taken the number meanwhile
-                last = connection.execute(_NEWEST, {"limit": 1}).first()
+                last = connection.execute(_NEWEST_GENERATIONS, {"limit": 1}).first()
                 if last is not None and last.digest == digest:
                     return _generation(last)
                 number = 1 if last is None else last.number + 1
@@ -49,7 +49,7 @@ class SqlGenerations:
 
     async def list_generations(self, *, limit: int = 20) -> Sequence[GenerationRow]:
         return await self._unit.read(
-            lambda connection: [_generation(row) for row in connection.execute(_NEWEST, {"limit": max(limit, 0)})]
+            lambda connection: [_generation(row) for row in connection.execute(_NEWEST_GENERATIONS, {"limit": max(limit, 0)})]
         )
 
 

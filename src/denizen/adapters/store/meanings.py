@@ -13,16 +13,18 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import escape, write_id
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import indexed, posts, reworded, vectors
+from denizen.adapters.store.tables.documents import indexed
+from denizen.adapters.store.tables.archive import posts, reworded
+from denizen.adapters.store.tables.memory import vectors
 from denizen.ports.archive import POSTS, key_of
 
-_ADD = sa.insert(reworded)
-_STATE = sa.select(indexed.c.state).where(indexed.c.collection == POSTS)
-_LAST = sa.select(sa.func.coalesce(sa.func.max(posts.c.position), 0))
+_ADD_REWORDED = sa.insert(reworded)
+_PROGRESS = sa.select(indexed.c.state).where(indexed.c.collection == POSTS)
+_LAST_POSITION = sa.select(sa.func.coalesce(sa.func.max(posts.c.position), 0))
 
 
 @cache
-def _mark(insert: InsertInto) -> sa.Executable:
+def _set_progress(insert: InsertInto) -> sa.Executable:
     statement = insert(indexed).values(collection=POSTS, state=sa.bindparam("state"))
     return statement.on_conflict_do_update(
         index_elements=[indexed.c.collection], set_={"state": statement.excluded.state}
@@ -61,22 +63,22 @@ def settle_reworded(connection: sa.Connection, dialect: Dialect, platform: str, 
 def note_reworded(connection: sa.Connection, positions: Sequence[int]) -> None:
     """New ones are needed, after `drop_meanings`."""
     if positions:
-        connection.execute(_ADD, [{"post": position} for position in positions])
+        connection.execute(_ADD_REWORDED, [{"post": position} for position in positions])
 
 
 def read_mark(connection: sa.Connection) -> tuple[int, str]:
     """How far it came, and with which model, as the database writes that; 0 and empty before the first."""
-    reached, _, model = (connection.execute(_STATE).scalar() or "0 ").partition(" ")
+    reached, _, model = (connection.execute(_PROGRESS).scalar() or "0 ").partition(" ")
     return int(reached), model
 
 
 def write_mark(connection: sa.Connection, dialect: Dialect, reached: int, model: str) -> None:
-    connection.execute(_mark(dialect.insert), {"state": f"{reached} {model}"})
+    connection.execute(_set_progress(dialect.insert), {"state": f"{reached} {model}"})
 
 
 def lower_mark(connection: sa.Connection, dialect: Dialect) -> None:
     """After posts were removed: SQLite gives the positions of the last ones to the next that arrive."""
     reached, model = read_mark(connection)
-    last = connection.execute(_LAST).scalar_one() if reached else 0
+    last = connection.execute(_LAST_POSITION).scalar_one() if reached else 0
     if last < reached:
         write_mark(connection, dialect, last, model)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, escape
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import memories, vectors
+from denizen.adapters.store.tables.memory import memories, vectors
 from denizen.adapters.store.unit import Unit
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory, ToldAt

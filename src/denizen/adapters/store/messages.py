@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import JsonText
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.summaries import drop_summaries
-from denizen.adapters.store.tables import MESSAGE, messages, sessions
+from denizen.adapters.store.tables.talk import MESSAGE, messages, sessions
 from denizen.adapters.store.unit import Unit
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import ConversationId, MessageId, SessionId, TurnId
@@ -24,18 +24,18 @@ _SEARCHED = frozenset({Role.USER, Role.ASSISTANT})
 _NO_BOUND = 2**62
 _GIVEN = [column.name for column in messages.c if column.name not in {"position", "sequence", "session_id"}]
 
-_BY_ID = sa.select(*MESSAGE).where(messages.c.id == sa.bindparam("id"))
+_MESSAGE_BY_ID = sa.select(*MESSAGE).where(messages.c.id == sa.bindparam("id"))
 _TAIL = (
     sa.select(*MESSAGE)
     .where(messages.c.session_id == sa.bindparam("session"), messages.c.sequence < sa.bindparam("before"))
     .order_by(messages.c.sequence.desc())
     .limit(sa.bindparam("limit"))
 )
-_LOCK = sa.select(sessions.c.id).where(sessions.c.id == sa.bindparam("session")).with_for_update(key_share=True)
+_LOCK_SESSION = sa.select(sessions.c.id).where(sessions.c.id == sa.bindparam("session")).with_for_update(key_share=True)
 
 
-_OF_TURN = messages.c.turn_id == sa.bindparam("turn")
-_FORGET_TURN = sa.update(messages).where(_OF_TURN).values({"session_id": None, "sequence": 0, "words": ""})
+_IN_TURN = messages.c.turn_id == sa.bindparam("turn")
+_FORGET_TURN = sa.update(messages).where(_IN_TURN).values({"session_id": None, "sequence": 0, "words": ""})
 
 _newer = messages.alias()
 _KEEP_NEWEST = (
@@ -63,7 +63,7 @@ _KEEP_NEWEST = (
 
 
 @cache
-def _add(insert: InsertInto) -> sa.Executable:
+def _add_message(insert: InsertInto) -> sa.Executable:
     """The next sequence is found while inserting; a message outside sessions has none."""
     earlier, session = messages.alias(), sa.bindparam("session_id", type_=sa.Text())
     last = sa.select(sa.func.max(earlier.c.sequence)).where(earlier.c.session_id == session).scalar_subquery()
@@ -85,20 +85,20 @@ class SqlMessages:
 
     async def add(self, message: Message) -> Message:
         dialect = self._unit.dialect
-        add, row = _add(dialect.insert), _row(message)
+        add, row = _add_message(dialect.insert), _message_row(message)
 
         def job(connection: sa.Connection) -> Message:
             if dialect.locks_rows and message.session_id is not None:  # the next sequence is for one writer only
-                connection.execute(_LOCK, {"session": message.session_id})
+                connection.execute(_LOCK_SESSION, {"session": message.session_id})
             sequence = connection.execute(add, row).scalar()
             if sequence is None:
-                return _get(connection, message.id)
+                return _get_message(connection, message.id)
             return replace(message, sequence=sequence)
 
         return await self._unit.write(job)
 
     async def get(self, message_id: MessageId) -> Message:
-        return await self._unit.read(lambda connection: _get(connection, message_id))
+        return await self._unit.read(lambda connection: _get_message(connection, message_id))
 
     async def list_tail(self, session_id: SessionId, *, limit: int, before: int | None = None) -> Sequence[Message]:
         bounds = {"session": session_id, "limit": max(limit, 0), "before": _NO_BOUND if before is None else before}
@@ -112,7 +112,7 @@ class SqlMessages:
         locks_rows = self._unit.dialect.locks_rows
 
         def job(connection: sa.Connection) -> None:
-            drop_summaries(connection, _OF_TURN, {"turn": turn_id}, locks_rows=locks_rows)
+            drop_summaries(connection, _IN_TURN, {"turn": turn_id}, locks_rows=locks_rows)
             connection.execute(_FORGET_TURN, {"turn": turn_id})
 
         await self._unit.write(job)
@@ -138,14 +138,14 @@ class SqlMessages:
         return await self._unit.read(job)
 
 
-def _get(connection: sa.Connection, message_id: MessageId) -> Message:
-    row = connection.execute(_BY_ID, {"id": message_id}).first()
+def _get_message(connection: sa.Connection, message_id: MessageId) -> Message:
+    row = connection.execute(_MESSAGE_BY_ID, {"id": message_id}).first()
     if row is None:
         raise NotFound(f"There is no message {message_id}.", code="message_not_found")
     return _message(row)
 
 
-def _row(message: Message) -> dict[str, Any]:
+def _message_row(message: Message) -> dict[str, Any]:
     return {
         "id": message.id,
         "conversation_id": message.conversation_id,

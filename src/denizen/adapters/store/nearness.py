@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText
-from denizen.adapters.store.tables import vectors
+from denizen.adapters.store.tables.memory import vectors
 from denizen.domain.vector import Near, find_nearest
 
 IN = vectors.c.collection == sa.bindparam("within")

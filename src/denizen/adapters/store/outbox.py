@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import deliveries, delivery_files
+from denizen.adapters.store.tables.outbox import deliveries, delivery_files
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Button, Content, Delivery, DeliveryKind, DeliveryState, Embed, File

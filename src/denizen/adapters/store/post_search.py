@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.posts import post_of
-from denizen.adapters.store.tables import THERE, posts
+from denizen.adapters.store.tables.archive import THERE, posts
 from denizen.domain.words import excerpt_of
 from denizen.ports.archive import CountBy, PostCount, PostHit
 

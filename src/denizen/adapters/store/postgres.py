@@ -18,7 +18,9 @@ from sqlalchemy.exc import DBAPIError
 from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
 from denizen.adapters.store.postgres_vectors import PgVectors
-from denizen.adapters.store.tables import MESSAGE, POST, THERE, messages, passages, posts
+from denizen.adapters.store.tables.talk import MESSAGE, messages
+from denizen.adapters.store.tables.archive import POST, THERE, posts
+from denizen.adapters.store.tables.documents import passages
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 if TYPE_CHECKING:

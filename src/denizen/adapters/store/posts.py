@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import write_id
 from denizen.adapters.store.dialect import Dialect, InsertInto
 from denizen.adapters.store.meanings import drop_meanings, note_reworded
-from denizen.adapters.store.tables import POST, THERE, post_versions, posts
+from denizen.adapters.store.tables.archive import POST, THERE, post_versions, posts
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostVersion
@@ -75,7 +75,7 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _mark(dialect: Dialect) -> sa.Update:
+def _mark_deleted(dialect: Dialect) -> sa.Update:
     return sa.update(posts).where(_ON, dialect.among(posts.c.id, "chosen"), THERE).values(deleted_at=sa.bindparam("at"))
 
 
@@ -110,7 +110,7 @@ def put_posts(connection: sa.Connection, dialect: Dialect, given: Sequence[Post]
 def mark_deleted(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str], at: datetime) -> int:
     """Returns how many were not deleted yet."""
     bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids]), "at": at}
-    marked = connection.execute(_mark(dialect), bounds).rowcount
+    marked = connection.execute(_mark_deleted(dialect), bounds).rowcount
     drop_meanings(connection, dialect, platform, ids)
     return marked
 

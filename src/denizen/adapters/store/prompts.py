@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import prompt_texts, prompts
+from denizen.adapters.store.tables.turns import prompt_texts, prompts
 from denizen.domain.ids import TurnId
 from denizen.domain.prompt import Stability
 from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
@@ -18,7 +18,7 @@ _TEXTS = sa.select(prompt_texts).where(prompt_texts.c.sha256.in_(sa.bindparam("h
 
 
 @cache
-def _add(insert: InsertInto, table: sa.Table) -> sa.Executable:
+def _add_once(insert: InsertInto, table: sa.Table) -> sa.Executable:
     return insert(table).on_conflict_do_nothing().inline()
 
 
@@ -27,9 +27,9 @@ def add_prompt(connection: sa.Connection, insert: InsertInto, prompt: PromptUse)
     texts = {s.sha256: s.text for s in prompt.segments if s.text is not None}
     if texts:
         rows = [{"sha256": sha256, "text": text} for sha256, text in sorted(texts.items())]
-        connection.execute(_add(insert, prompt_texts), rows)
+        connection.execute(_add_once(insert, prompt_texts), rows)
     connection.execute(
-        _add(insert, prompts),
+        _add_once(insert, prompts),
         {
             "turn_id": prompt.turn_id,
             "step": prompt.step,

@@ -10,13 +10,13 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, UtcTime, escape
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import proposals
+from denizen.adapters.store.tables.answers import proposals
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
 from denizen.domain.proposal import Proposal, ProposalStatus
 
 _FIND = sa.select(proposals).where(proposals.c.id == sa.bindparam("which"))
-_NEWEST = (
+_NEWEST_PROPOSALS = (
     sa.select(proposals)
     .where(proposals.c.status == sa.bindparam("wanted"))
     .order_by(proposals.c.created_at.desc(), proposals.c.position.desc())
@@ -69,13 +69,13 @@ _FORGET_ROOM = sa.delete(proposals).where(
 
 
 @cache
-def _add(insert: InsertInto) -> sa.Executable:
+def _add_proposal(insert: InsertInto) -> sa.Executable:
     given: dict[str, Any] = {c.name: sa.bindparam(c.name) for c in proposals.c if c.name != "position"}
     return insert(proposals).values(given).on_conflict_do_nothing().returning(proposals.c.position)
 
 
 @cache
-def _remove(dialect: Dialect) -> sa.Delete:
+def _remove_proposals(dialect: Dialect) -> sa.Delete:
     return sa.delete(proposals).where(dialect.among(proposals.c.id, "chosen"))
 
 
@@ -93,7 +93,7 @@ class SqlProposals:
         self._unit = unit
 
     async def add(self, proposal: Proposal) -> bool:
-        add, row = _add(self._unit.dialect.insert), _row(proposal)
+        add, row = _add_proposal(self._unit.dialect.insert), _proposal_row(proposal)
         return await self._unit.write(lambda connection: connection.execute(add, row).scalar() is not None)
 
     async def find(self, proposal_id: str) -> Proposal | None:
@@ -112,7 +112,7 @@ class SqlProposals:
 
     async def list_proposals(self, status: ProposalStatus, *, limit: int = 1000) -> Sequence[Proposal]:
         bounds = {"wanted": status.value, "most": max(limit, 0)}
-        return await self._unit.read(lambda connection: [_proposal(row) for row in connection.execute(_NEWEST, bounds)])
+        return await self._unit.read(lambda connection: [_proposal(row) for row in connection.execute(_NEWEST_PROPOSALS, bounds)])
 
     async def decide(self, proposal: Proposal) -> bool:
         values = {
@@ -130,7 +130,7 @@ class SqlProposals:
 
     async def remove(self, proposal_ids: Collection[str]) -> int:
         dialect = self._unit.dialect
-        return await self._change(_remove(dialect), {"chosen": dialect.list_of(sorted(proposal_ids))})
+        return await self._change(_remove_proposals(dialect), {"chosen": dialect.list_of(sorted(proposal_ids))})
 
     async def forget_author(self, author: str) -> int:
         return await self._change(_FORGET_AUTHOR, {"whose": author})
@@ -145,7 +145,7 @@ class SqlProposals:
         return await self._unit.write(lambda connection: connection.execute(statement, values).rowcount)
 
 
-def _row(proposal: Proposal) -> dict[str, Any]:
+def _proposal_row(proposal: Proposal) -> dict[str, Any]:
     place = proposal.place
     named = {name: getattr(proposal, name) for name in Proposal.__slots__ if name != "place"}
     where = {"platform": place.platform, "channel": place.channel, "thread": place.thread}

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import write_id
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import allowed, claims, exchanges, follows, positions
+from denizen.adapters.store.tables.reception import allowed, claims, exchanges, follows, positions
 from denizen.adapters.store.unit import Unit
 from denizen.domain.ids import AgentName
 from denizen.ports.reception import AllowedKind, Claim

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, UtcTime
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import reminders
+from denizen.adapters.store.tables.reminders import reminders
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import backfills, rooms
+from denizen.adapters.store.tables.archive import backfills, rooms
 from denizen.domain.mirror import renew_room
 from denizen.domain.room import Room, RoomKind
 from denizen.ports.archive import Backfill

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import source_states, sources, syncs
+from denizen.adapters.store.tables.sources import source_states, sources, syncs
 from denizen.adapters.store.unit import Unit
 from denizen.domain.source import Source, SourceKind, SourceState, SyncRun, SyncStatus, Taken
 

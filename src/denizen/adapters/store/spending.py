@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import budget_scopes, reservations, spend
+from denizen.adapters.store.tables.spending import budget_scopes, reservations, spend
 from denizen.adapters.store.unit import Unit
 from denizen.adapters.store.usage import usage_of, usage_values
 from denizen.domain.budget import SERVER, Scope, ScopeKind, Standing, first_of_month, utc_day
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _KINDS = (ScopeKind.GUILD, ScopeKind.CHANNEL, ScopeKind.USER, ScopeKind.AGENT)
 """Those that have a column in a reservation; the server is in each of them."""
 
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
+_TOKEN_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
 
 
 def _is(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
@@ -78,16 +78,16 @@ def _add(insert: InsertInto) -> sa.Executable:
 @cache
 def _merge_gone(insert: InsertInto) -> sa.Executable:
     """For each day one sum of all."""
-    sums = [sa.func.sum(spend.c[name], type_=spend.c[name].type).label(name) for name in (*_COUNTS, "cost_usd")]
+    sums = [sa.func.sum(spend.c[name], type_=spend.c[name].type).label(name) for name in (*_TOKEN_COUNTS, "cost_usd")]
     user, forgotten = sa.literal(ScopeKind.USER.value, sa.Text()), sa.literal(FORGOTTEN, sa.Text())
     theirs = sa.select(user, forgotten, spend.c.day, *sums).where(_GONE).group_by(spend.c.day)
-    return _adding(insert(spend).from_select(["kind", "key", "day", *_COUNTS, "cost_usd"], theirs))
+    return _adding(insert(spend).from_select(["kind", "key", "day", *_TOKEN_COUNTS, "cost_usd"], theirs))
 
 
 def _adding(statement: Insert) -> sa.Executable:
     """Adds to what is there."""
     old, new = spend.c, statement.excluded
-    sums: dict[str, Any] = {name: old[name] + new[name] for name in _COUNTS}
+    sums: dict[str, Any] = {name: old[name] + new[name] for name in _TOKEN_COUNTS}
     sums["cost_usd"] = sa.func.coalesce(old.cost_usd + new.cost_usd, old.cost_usd, new.cost_usd)
     return statement.on_conflict_do_update(index_elements=list(spend.primary_key), set_=sums).inline()
 

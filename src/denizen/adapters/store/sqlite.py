@@ -21,7 +21,9 @@ from sqlalchemy.exc import DBAPIError
 from denizen.adapters.store.bits import BitIndex
 from denizen.adapters.store.columns import EscapedText, UtcTime
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
-from denizen.adapters.store.tables import MESSAGE, POST, messages, passages, posts
+from denizen.adapters.store.tables.talk import MESSAGE, messages
+from denizen.adapters.store.tables.archive import POST, posts
+from denizen.adapters.store.tables.documents import passages
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 BUSY_TIMEOUT_MS = 5000

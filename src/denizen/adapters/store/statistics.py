@@ -10,15 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables import (
-    side_requests,
-    steps,
-    turns,
-    usage_computed,
-    usage_days,
-    usage_hours,
-    usage_reports,
-)
+from denizen.adapters.store.tables.statistics import side_requests, usage_computed, usage_days, usage_hours, usage_reports
+from denizen.adapters.store.tables.turns import steps, turns
 from denizen.adapters.store.unit import Unit
 from denizen.adapters.store.usage import reopen_day, usage_of, usage_values
 from denizen.adapters.store.usage_sums import (

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import escape
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables import conversations, steps, tool_calls, turns
+from denizen.adapters.store.tables.talk import conversations
+from denizen.adapters.store.tables.turns import steps, tool_calls, turns
 from denizen.adapters.store.usage import reopen_day, usage_of, usage_values
 from denizen.domain.budget import utc_day
 from denizen.domain.ids import TurnId

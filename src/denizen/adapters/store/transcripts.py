@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import write_id
 from denizen.adapters.store.dialect import Dialect, InsertInto
 from denizen.adapters.store.posts import post_of
-from denizen.adapters.store.tables import CHANGED, POST, blocks, post_versions, posts
+from denizen.adapters.store.tables.transcript import CHANGED, blocks
+from denizen.adapters.store.tables.archive import POST, post_versions, posts
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
 from denizen.domain.transcript import Archived, Block, Event

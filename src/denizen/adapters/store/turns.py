@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.prompts import add_prompt, list_prompts
 from denizen.adapters.store.steps import add_call, add_step, list_calls, list_calls_in, list_of_rooms, list_steps
-from denizen.adapters.store.tables import turns
+from denizen.adapters.store.tables.turns import turns
 from denizen.adapters.store.unit import Unit
 from denizen.adapters.store.usage import usage_of, usage_values
 from denizen.domain.errors import InvalidInput, NotFound
@@ -21,7 +21,7 @@ from denizen.domain.routing import route_from_json, route_to_json
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 
-_BY_ID = sa.select(turns).where(turns.c.id == sa.bindparam("id"))
+_TURN_BY_ID = sa.select(turns).where(turns.c.id == sa.bindparam("id"))
 _FINAL = [
     *(
         "status",
@@ -45,12 +45,12 @@ _CLOSE = (
 
 
 @cache
-def _add(insert: InsertInto) -> sa.Executable:
+def _add_turn(insert: InsertInto) -> sa.Executable:
     return insert(turns).on_conflict_do_nothing(index_elements=[turns.c.id]).returning(turns.c.position)
 
 
 @cache
-def _list(status: TurnStatus | None, *, of_conversation: bool) -> sa.Select[Any]:
+def _list_turns(status: TurnStatus | None, *, of_conversation: bool) -> sa.Select[Any]:
     statement = sa.select(turns).limit(sa.bindparam("limit"))
     if status is not None:
         statement = statement.where(turns.c.status == status.value)
@@ -68,11 +68,11 @@ class SqlTurns:
         self._unit = unit
 
     async def open(self, turn: Turn) -> tuple[Turn, bool]:
-        add, row = _add(self._unit.dialect.insert), _row(turn)
+        add, row = _add_turn(self._unit.dialect.insert), _turn_row(turn)
 
         def job(connection: sa.Connection) -> tuple[Turn, bool]:
             is_new = connection.execute(add, row).scalar() is not None
-            return (turn, True) if is_new else (_get(connection, turn.id), False)
+            return (turn, True) if is_new else (_get_turn(connection, turn.id), False)
 
         return await self._unit.write(job)
 
@@ -83,20 +83,20 @@ class SqlTurns:
 
         def job(connection: sa.Connection) -> None:
             if connection.execute(_CLOSE, values).rowcount == 0:
-                _get(connection, turn.id)  # which has a final state, or is not there
+                _get_turn(connection, turn.id)  # which has a final state, or is not there
 
         await self._unit.write(job)
 
     async def get(self, turn_id: TurnId) -> Turn:
-        return await self._unit.read(lambda connection: _get(connection, turn_id))
+        return await self._unit.read(lambda connection: _get_turn(connection, turn_id))
 
     async def find(self, turn_id: TurnId) -> Turn | None:
-        return await self._unit.read(lambda connection: _find(connection, turn_id))
+        return await self._unit.read(lambda connection: _find_turn(connection, turn_id))
 
     async def list_turns(
         self, *, status: TurnStatus | None = None, conversation_id: ConversationId | None = None, limit: int = 100
     ) -> Sequence[Turn]:
-        statement = _list(status, of_conversation=conversation_id is not None)
+        statement = _list_turns(status, of_conversation=conversation_id is not None)
         bounds: dict[str, Any] = {"limit": max(limit, 0)}
         if conversation_id is not None:
             bounds["conversation"] = conversation_id
@@ -133,19 +133,19 @@ class SqlTurns:
         return await self._unit.read(lambda connection: list_prompts(connection, turn_id))
 
 
-def _find(connection: sa.Connection, turn_id: TurnId) -> Turn | None:
-    row = connection.execute(_BY_ID, {"id": turn_id}).first()
+def _find_turn(connection: sa.Connection, turn_id: TurnId) -> Turn | None:
+    row = connection.execute(_TURN_BY_ID, {"id": turn_id}).first()
     return None if row is None else _turn(row)
 
 
-def _get(connection: sa.Connection, turn_id: TurnId) -> Turn:
-    found = _find(connection, turn_id)
+def _get_turn(connection: sa.Connection, turn_id: TurnId) -> Turn:
+    found = _find_turn(connection, turn_id)
     if found is None:
         raise NotFound(f"There is no turn {turn_id}.", code="turn_not_found")
     return found
 
 
-def _row(turn: Turn) -> dict[str, Any]:
+def _turn_row(turn: Turn) -> dict[str, Any]:
     return _final_values(turn) | {
         "id": turn.id,
         "conversation_id": turn.conversation_id,

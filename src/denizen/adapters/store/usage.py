@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.tables import usage_computed
+from denizen.adapters.store.tables.statistics import usage_computed
 from denizen.domain.usage import Usage
 
 _REOPEN = sa.delete(usage_computed).where(usage_computed.c.day == sa.bindparam("which"))

@@ -14,16 +14,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.dialect import Dialect
-from denizen.adapters.store.tables import (
-    conversations,
-    side_requests,
-    steps,
-    turns,
-    usage_computed,
-    usage_days,
-    usage_hours,
-    usage_reports,
-)
+from denizen.adapters.store.tables.talk import conversations
+from denizen.adapters.store.tables.statistics import side_requests, usage_computed, usage_days, usage_hours, usage_reports
+from denizen.adapters.store.tables.turns import steps, turns
 from denizen.domain.statistics import EVERYBODY
 
 DAY, HOUR, USER, SOURCE, MODEL = "day", "hour", "principal", "source", "model"

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import escape
 from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.nearness import IN, OF_MODEL, Wanted, scan
-from denizen.adapters.store.tables import vectors
+from denizen.adapters.store.tables.memory import vectors
 from denizen.adapters.store.unit import Unit
 from denizen.domain.vector import Near, signs_of
 from denizen.ports.memory import Vector
