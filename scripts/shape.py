@@ -33,7 +33,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/adapters/durable/outcome.py::perform": "job: an unknown fault is recorded as one with a reference",
     "src/denizen/adapters/durable/rescue.py::Rescuer._run": "job: the next round tries again",
     "src/denizen/adapters/durable/rescue.py::Rescuer._take_over": "job: one bad run must not keep the others waiting",
-    "src/denizen/adapters/store/lane.py::Lane.submit.work": "thread: raised again in the task that waits for it",
+    "src/denizen/adapters/store/connections.py::Lane.submit.work": "thread: raised again in the task that waits for it",
     "src/denizen/adapters/discord/hearing.py::hear": "event: a fault in the listener must not end the account",
     "src/denizen/adapters/discord/requests.py::_Errand.run": "transfer: raised again in the task that waits",
     "src/denizen/engine/resident/typed.py::TypedCommands._run": "command: a fault is a reply with a reference",

@@ -13,7 +13,7 @@ from denizen.engine.commands.scene import Customs
 from denizen.engine.commands.table import COMMANDS
 from denizen.engine.commands.text import parse_text
 from denizen.ports.channel import CommandSpec
-from denizen.ports.reception import AllowedKind
+from denizen.ports.inbox import AllowedKind
 from tests.engine.command_house import ADA, ANA, BEN, DIRECT, OTHER_ROOM, ROOM, ZOE, Person, open_command_house
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,7 @@ import pytest
 
 from denizen.domain.attention import Manners, Scope
 from denizen.domain.ids import AgentName
-from denizen.ports.reception import AllowedKind
+from denizen.ports.inbox import AllowedKind
 from tests.engine.command_house import ADA, ANA, BEN, ZOE, CommandHouse, open_command_house
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
-from denizen.ports.reception import Claim
+from denizen.ports.inbox import Claim
 from tests.engine.command_house import ADA, ANA, BEN, NOW, OTHER_ROOM, ROOM, ZOE, CommandHouse, open_command_house
 
 pytestmark = pytest.mark.anyio

@@ -1,7 +1,7 @@
 """What an owner sets about an agent besides its configuration: named sets, of which one may be active (inventory 2.2).
 
 A set lies over the agent as configured; what it leaves open is as in the file. Pure: the rules of each field, and what
-comes of an agent with a set. Keeping sets is `ports/assistant.py`'s, and `engine/assistant.py` puts both together.
+comes of an agent with a set. Keeping sets is `ports/store.py`'s, and `engine/assistant.py` puts both together.
 """
 
 from __future__ import annotations

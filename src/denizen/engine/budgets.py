@@ -41,8 +41,8 @@ from denizen.engine.live import Live
 from denizen.engine.prompt.session import count_tokens
 from denizen.engine.reserving import Refusal, named, reserve, whose
 from denizen.ports.model import Model, ModelReply, ModelRequest, Models
-from denizen.ports.spending import Reservation
 from denizen.ports.store import Store, Work
+from denizen.ports.usage import Reservation
 
 RESERVED_FOR = timedelta(minutes=15)
 """Longer than a request may take; what a killed process has reserved is free again after it."""

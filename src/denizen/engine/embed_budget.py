@@ -25,8 +25,8 @@ from denizen.domain.statistics import SideRequest
 from denizen.domain.usage import Usage
 from denizen.engine.reserving import reserve, whose
 from denizen.ports.embed import Embedder
-from denizen.ports.spending import Reservation
 from denizen.ports.store import Store
+from denizen.ports.usage import Reservation
 
 SOURCE = "embeddings"
 """Where statistics say that it came from."""

@@ -18,7 +18,7 @@ from denizen.domain.subject import subject_to_json
 from denizen.domain.turn import Inbound, Owed, Turn, TurnStatus
 from denizen.engine.prompt.caps import to_store
 from denizen.engine.prompt.marks import date_mark, time_mark, zone_of
-from denizen.ports.reception import Claim
+from denizen.ports.inbox import Claim
 from denizen.ports.store import Store, Work
 
 MARKED_TAIL = 8

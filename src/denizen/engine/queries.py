@@ -27,8 +27,8 @@ from denizen.engine.services import Services
 from denizen.engine.toolbox import allowed, list_all, resolve
 from denizen.engine.trace import Trace, load_trace
 from denizen.ports.model import ModelInfo
-from denizen.ports.spending import SpendRow
 from denizen.ports.store import RecentSession, UsageRow
+from denizen.ports.usage import SpendRow
 
 ALONE = "once_"
 """The name of a session that is asked one question begins so."""

@@ -12,8 +12,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from denizen.domain.budget import BudgetPolicy, Limit, Scope, ScopeKind, Standing, decide_request, utc_day
-from denizen.ports.spending import Reservation
 from denizen.ports.store import Store
+from denizen.ports.usage import Reservation
 
 _log = logging.getLogger("denizen.budget")
 

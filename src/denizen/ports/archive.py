@@ -7,13 +7,15 @@ among the rooms that may be seen and no others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from denizen.domain.conversation import Place
 from denizen.domain.room import Post, PostVersion, Room
+from denizen.domain.transcript import Archived, Block
 
 POSTS = "post"
 
@@ -212,4 +214,44 @@ class PostMeanings(Protocol):
 
     async def count(self, model: str) -> int:
         """How many posts, of all platforms, have a vector of that model."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The posts of a room from one id to another, both of them included."""
+
+    platform: str
+    room: str
+    first: str
+    last: str
+
+
+class Transcripts(Protocol):
+    async def list_blocks(self, place: Place) -> Sequence[Block]:
+        """Oldest first."""
+        ...
+
+    async def add_blocks(self, place: Place, closed: Sequence[Block]) -> int:
+        """Returns how many were added: one whose number or first post is taken already (another process was faster)
+        ends it.
+        """
+        ...
+
+    async def renew_block(self, place: Place, block: Block, *, digest: str) -> bool:
+        """Replaces the block of that number, if it still has that digest."""
+        ...
+
+    async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None: ...
+
+    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[Archived]:
+        """Its posts in order, deleted ones too; with `changed` only those that were edited or deleted."""
+        ...
+
+    async def count_stretch(self, stretch: Stretch) -> int:
+        """How many posts lie in it, deleted ones too. Cheap."""
+        ...
+
+    async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[Archived]:
+        """Those that are here, deleted ones too."""
         ...

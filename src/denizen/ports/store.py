@@ -16,28 +16,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from denizen.domain.assistant import SettingsSet
+from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId
 from denizen.domain.json import Json
 from denizen.domain.message import Message
 from denizen.domain.principal import Principal
+from denizen.domain.reminder import Reminder
+from denizen.domain.summary import Summary
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.ports.answers import Citations, Gaps, Proposals
 from denizen.ports.approvals import Approvals
-from denizen.ports.archive import Archive, PostMeanings
-from denizen.ports.assistant import AgentSettings
-from denizen.ports.audit import Audit
+from denizen.ports.archive import Archive, PostMeanings, Transcripts
 from denizen.ports.documents import Documents
+from denizen.ports.inbox import Outbox, Reception
 from denizen.ports.memory import Memories, Vectors
-from denizen.ports.reception import Outbox, Reception
-from denizen.ports.reminders import Reminders
 from denizen.ports.source import Sources
-from denizen.ports.spending import Spending
-from denizen.ports.statistics import Statistics
-from denizen.ports.summaries import Summaries
-from denizen.ports.transcripts import Transcripts
+from denizen.ports.usage import Spending, Statistics
 
 
 class Conversations(Protocol):
@@ -293,3 +291,76 @@ class Store(Protocol):
     def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]: ...
 
     async def aclose(self) -> None: ...
+
+
+class AgentSettings(Protocol):
+    async def put(self, row: SettingsSet) -> None:
+        """In place of the one of its agent and name, if there is one, which keeps when it was created. When it is
+        active, no other one of its agent is any more.
+        """
+        ...
+
+    async def list_sets(self, agent: AgentName) -> Sequence[SettingsSet]:
+        """By name."""
+        ...
+
+    async def find_active(self, agent: AgentName) -> SettingsSet | None: ...
+
+    async def remove(self, agent: AgentName, name: str) -> bool:
+        """False when there is none."""
+        ...
+
+
+class Audit(Protocol):
+    """Append only. Whoever adds keeps others from adding until the unit of work ends, so it is done last."""
+
+    async def add(self, events: Sequence[AuditEvent]) -> AuditHead:
+        """Chains them behind the newest entry, in their order; the head as it is then."""
+        ...
+
+    async def head(self) -> AuditHead: ...
+
+    async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
+        """Those with a higher number than `after`, oldest first."""
+        ...
+
+
+class Reminders(Protocol):
+    async def add(self, reminder: Reminder) -> bool:
+        """False, and nothing changes, when its id exists."""
+        ...
+
+    async def list_of(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
+        """Those of a principal's key, the next one first."""
+        ...
+
+    async def list_due(
+        self, account: AgentName, platform: str, *, now: datetime, limit: int = 100
+    ) -> Sequence[Reminder]:
+        """The account's on that platform which are due, the oldest first."""
+        ...
+
+    async def find_next_due(self, *, after: datetime) -> datetime | None:
+        """When the next one of all that are not due yet is."""
+        ...
+
+    async def remove(self, reminder_id: str, *, asker: str | None = None) -> bool:
+        """False when it is not there, or not that asker's. Of several units of work that remove it one gets True."""
+        ...
+
+    async def forget_asker(self, asker: str) -> int:
+        """All of that principal's key. Returns how many there were."""
+        ...
+
+
+class Summaries(Protocol):
+    async def list_summaries(self, session_id: SessionId) -> Sequence[Summary]:
+        """In the order of their messages; their stretches do not overlap."""
+        ...
+
+    async def put(self, summary: Summary, *, known: Sequence[Summary]) -> bool:
+        """Adds it in the place of those whose stretch lies within its own. False, and nothing is written, when the
+        session's summaries are not `known` any more. What the unit of work reads of the session after this is what
+        holds when it is committed.
+        """
+        ...

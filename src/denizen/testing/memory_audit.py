@@ -9,7 +9,7 @@ from denizen.testing.memory_unit import Unit, in_utc, through_json
 
 
 class MemoryAudit:
-    """`denizen.ports.audit.Audit`."""
+    """`denizen.ports.store.Audit`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

@@ -14,7 +14,7 @@ _GONE = frozenset({DeliveryState.WITHDRAWN, DeliveryState.FAILED})
 
 
 class MemoryOutbox:
-    """`denizen.ports.reception.Outbox`."""
+    """`denizen.ports.inbox.Outbox`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from denizen.domain.ids import AgentName
 from denizen.domain.room import is_newer
-from denizen.ports.reception import AllowedKind, Claim
+from denizen.ports.inbox import AllowedKind, Claim
 from denizen.testing.memory_unit import Unit
 
 
 class MemoryReception:
-    """`denizen.ports.reception.Reception`."""
+    """`denizen.ports.inbox.Reception`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

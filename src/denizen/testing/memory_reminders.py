@@ -12,7 +12,7 @@ from denizen.testing.memory_unit import Unit, in_utc
 
 
 class MemoryReminders:
-    """`denizen.ports.reminders.Reminders`."""
+    """`denizen.ports.store.Reminders`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

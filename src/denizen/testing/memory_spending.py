@@ -10,12 +10,12 @@ from decimal import Decimal
 from denizen.domain.budget import SERVER, Scope, ScopeKind, Standing, first_of_month, utc_day
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
-from denizen.ports.spending import Reservation, SpendRow
+from denizen.ports.usage import Reservation, SpendRow
 from denizen.testing.memory_unit import Unit, in_utc
 
 
 class MemorySpending:
-    """`denizen.ports.spending.Spending`."""
+    """`denizen.ports.usage.Spending`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

@@ -27,7 +27,7 @@ class _Entry:
 
 
 class MemoryStatistics:
-    """`denizen.ports.statistics.Statistics`."""
+    """`denizen.ports.usage.Statistics`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

@@ -12,7 +12,7 @@ from denizen.testing.memory_unit import Unit, in_utc, refer
 
 
 class MemorySummaries:
-    """`denizen.ports.summaries.Summaries`."""
+    """`denizen.ports.store.Summaries`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

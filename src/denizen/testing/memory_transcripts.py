@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 from denizen.domain.conversation import Place
 from denizen.domain.room import Post, is_newer
 from denizen.domain.transcript import Archived, Block
-from denizen.ports.transcripts import Stretch
+from denizen.ports.archive import Stretch
 from denizen.testing.memory_unit import Unit
 
 
 class MemoryTranscripts:
-    """`denizen.ports.transcripts.Transcripts`."""
+    """`denizen.ports.archive.Transcripts`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

@@ -31,10 +31,10 @@ from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.domain.usage import Usage
 from denizen.ports.archive import Backfill
 from denizen.ports.documents import Document
+from denizen.ports.inbox import Claim
 from denizen.ports.memory import Vector
-from denizen.ports.reception import Claim
-from denizen.ports.spending import Reservation
 from denizen.ports.store import GenerationRow
+from denizen.ports.usage import Reservation
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from denizen.domain.ids import AgentName, TurnId
-from denizen.ports.reception import AllowedKind, Claim
+from denizen.ports.inbox import AllowedKind, Claim
 from denizen.ports.store import Store
 from denizen.testing.store_contract_texts import ODD
 from denizen.testing.store_records import AGENT, NOON, PLATFORM, at

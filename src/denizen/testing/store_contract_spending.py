@@ -13,8 +13,8 @@ import pytest
 from denizen.domain.budget import SERVER, Limit, Period, Scope, ScopeKind, Standing, decide_request
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
-from denizen.ports.spending import Reservation, SpendRow
 from denizen.ports.store import Store
+from denizen.ports.usage import Reservation, SpendRow
 from denizen.testing.store_records import USAGE, at, open_talk, step_of, turn_of
 
 ANA = Scope(ScopeKind.USER, "platform_user:discord:1")

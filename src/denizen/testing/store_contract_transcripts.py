@@ -8,8 +8,8 @@ import pytest
 
 from denizen.domain.conversation import Place
 from denizen.domain.transcript import DELETED, Block, Event
+from denizen.ports.archive import Stretch
 from denizen.ports.store import Store
-from denizen.ports.transcripts import Stretch
 from denizen.testing.store_records import PLACE, PLATFORM, at, post_of
 
 THREAD = Place(PLACE.platform, PLACE.channel, "t1")

@@ -12,10 +12,10 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from denizen.adapters.store.answers import _of_posts
+from denizen.adapters.store.conversations import _TAIL
 from denizen.adapters.store.database import Database, SqlWork
-from denizen.adapters.store.messages import _TAIL
 from denizen.adapters.store.postgres import Postgres
-from denizen.adapters.store.proposals import _of_posts
 from denizen.adapters.store.schema import migrate
 from denizen.adapters.store.sqlite import Sqlite
 from denizen.domain.clock import SystemClock

@@ -18,11 +18,11 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from denizen.adapters.store import open_store
+from denizen.adapters.store.database import metadata
 from denizen.adapters.store.dialect import REVISION_TABLE, Dialect
 from denizen.adapters.store.postgres import Postgres
 from denizen.adapters.store.schema import HEAD, HISTORY, History, migrate
 from denizen.adapters.store.sqlite import Sqlite
-from denizen.adapters.store.tables.registry import metadata
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention
 from denizen.domain.ids import ConversationId, MessageId

@@ -18,7 +18,7 @@ from denizen.adapters.store.sqlite import Sqlite
 from denizen.domain.budget import SERVER, Scope, ScopeKind
 from denizen.domain.clock import SystemClock
 from denizen.domain.usage import Usage
-from denizen.ports.spending import SpendRow
+from denizen.ports.usage import SpendRow
 
 pytest_plugins = ["tests.postgres"]
 pytestmark = pytest.mark.anyio

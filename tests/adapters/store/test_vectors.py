@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.adapters.store import open_store
-from denizen.adapters.store.nearness import Wanted
+from denizen.adapters.store.dialect import Wanted
 from denizen.adapters.store.postgres import Postgres
 from denizen.adapters.store.postgres_vectors import PgVectors
 from denizen.domain.clock import SystemClock

@@ -1,38 +1,288 @@
-"""The mirror of a platform's messages, over `rooms`, `posts`, `post_search` and `forgetting`; and who opted out."""
+"""Rooms of a platform, and how far each is mirrored. Called by `archive`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
+from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import escape
-from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.forgetting import (
-    count_author,
-    forget_author,
-    forget_before,
-    forget_posts,
-    forget_room,
-    list_room_posts,
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, metadata, write_id
+from denizen.adapters.store.conversations import conversations, drop_summaries, messages
+from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.posts import (
+    EVER,
+    NEVER,
+    THERE,
+    count_posts,
+    drop_meanings,
+    find_post,
+    find_posts,
+    list_posts,
+    list_versions,
+    lower_mark,
+    mark_deleted,
+    posts,
+    put_posts,
+    search_posts,
+    total_posts,
 )
-from denizen.adapters.store.post_search import EVER, NEVER, count_posts, search_posts, total_posts
-from denizen.adapters.store.posts import find_post, find_posts, list_posts, list_versions, mark_deleted, put_posts
-from denizen.adapters.store.rooms import (
-    find_backfill,
-    find_room,
-    list_backfills,
-    list_rooms,
-    put_backfill,
-    put_room,
-)
-from denizen.adapters.store.tables.archive import opt_outs
 from denizen.adapters.store.unit import Unit
-from denizen.domain.room import Post, PostVersion, Room
+from denizen.domain.message import parts_to_json
+from denizen.domain.mirror import FORGOTTEN, renew_room
+from denizen.domain.room import Post, PostVersion, Room, RoomKind
 from denizen.domain.words import words_of
 from denizen.ports.archive import AuthorCount, Backfill, CountBy, OptOutKind, PostCount, PostHit, PostQuery
+
+rooms = sa.Table(
+    "rooms",
+    metadata,
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("id", EscapedText(), primary_key=True),
+    sa.Column("name", EscapedText(), nullable=False),
+    sa.Column("kind", sa.Text(), nullable=False),
+    sa.Column("guild", EscapedText(), nullable=False),
+    sa.Column("guild_name", EscapedText(), nullable=False),
+    sa.Column("parent", EscapedText(), nullable=False),
+    sa.Column("parent_name", EscapedText(), nullable=False),
+    sa.Column("latest_post", EscapedText(), nullable=False),
+    sa.Index("ix_rooms_platform_parent", "platform", "parent"),
+)
+
+backfills = sa.Table(
+    "backfills",
+    metadata,
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("room", EscapedText(), primary_key=True),
+    sa.Column("oldest", EscapedText(), nullable=False),
+    sa.Column("fetched", sa.BigInteger(), nullable=False),
+    sa.Column("is_complete", sa.Boolean(), nullable=False),
+)
+
+opt_outs = sa.Table(
+    "opt_outs",
+    metadata,
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("kind", sa.Text(), primary_key=True),
+    sa.Column("key", EscapedText(), primary_key=True),
+    sa.Column("created_at", UtcTime(), nullable=False),
+)
+
+_GUILD = sa.bindparam("within", type_=EscapedText())
+
+_ONE = sa.select(rooms).where(rooms.c.platform == sa.bindparam("where"), rooms.c.id == sa.bindparam("which"))
+_ALL = (
+    sa.select(rooms)
+    .where(rooms.c.platform == sa.bindparam("where"), sa.or_(_GUILD == "", rooms.c.guild == _GUILD))
+    .order_by(sa.func.length(rooms.c.id), rooms.c.id)
+)
+_BACKFILL = sa.select(backfills).where(
+    backfills.c.platform == sa.bindparam("where"), backfills.c.room == sa.bindparam("which")
+)
+_BACKFILLS = (
+    sa.select(backfills)
+    .where(backfills.c.platform == sa.bindparam("where"))
+    .order_by(sa.func.length(backfills.c.room), backfills.c.room)
+)
+
+
+@cache
+def _put(insert: InsertInto, table: sa.Table) -> sa.Executable:
+    statement = insert(table)
+    key = list(table.primary_key)
+    changed = {column.name: statement.excluded[column.name] for column in table.c if not column.primary_key}
+    return statement.on_conflict_do_update(index_elements=key, set_=changed).inline()
+
+
+def put_room(connection: sa.Connection, dialect: Dialect, room: Room) -> None:
+    """Adds or renews it."""
+    one = _ONE.with_for_update() if dialect.locks_rows else _ONE
+    known = connection.execute(one, {"where": room.platform, "which": room.id}).first()
+    if known is not None:
+        room = renew_room(_room(known), room)
+    connection.execute(_put(dialect.insert, rooms), {name: getattr(room, name) for name in rooms.c.keys()})  # noqa: SIM118
+
+
+def find_room(connection: sa.Connection, platform: str, room_id: str) -> Room | None:
+    row = connection.execute(_ONE, {"where": platform, "which": room_id}).first()
+    return None if row is None else _room(row)
+
+
+def list_rooms(connection: sa.Connection, platform: str, guild: str) -> list[Room]:
+    """By id, the oldest first."""
+    return [_room(row) for row in connection.execute(_ALL, {"where": platform, "within": guild})]
+
+
+def put_backfill(connection: sa.Connection, insert: InsertInto, backfill: Backfill) -> None:
+    """Adds or renews it."""
+    row = {name: getattr(backfill, name) for name in backfills.c.keys()}  # noqa: SIM118
+    connection.execute(_put(insert, backfills), row)
+
+
+def find_backfill(connection: sa.Connection, platform: str, room: str) -> Backfill | None:
+    row = connection.execute(_BACKFILL, {"where": platform, "which": room}).first()
+    return None if row is None else _backfill(row)
+
+
+def list_backfills(connection: sa.Connection, platform: str) -> list[Backfill]:
+    """By room, the oldest first."""
+    return [_backfill(row) for row in connection.execute(_BACKFILLS, {"where": platform})]
+
+
+def _room(row: Sequence[Any]) -> Room:
+    platform, key, name, kind, guild, guild_name, parent, parent_name, latest_post = row
+    return Room(platform, key, name, RoomKind(kind), guild, guild_name, parent, parent_name, latest_post)
+
+
+def _backfill(row: sa.Row[Any]) -> Backfill:
+    return Backfill(row.platform, row.room, row.oldest, row.fetched, row.is_complete)
+
+
+PIECE = 500
+"""So many rows go in one statement."""
+
+_NONE: sa.ColumnClause[str] = sa.literal_column("''")
+"""Not a parameter: the partial indexes are taken only where a statement says what they say."""
+
+_ON = posts.c.platform == sa.bindparam("where")
+_THERE = messages.c.conversation_id.in_(
+    sa.select(conversations.c.id).where(conversations.c.platform == sa.bindparam("where", type_=EscapedText()))
+)
+_BLANK: dict[str, Any] = {
+    "parts": sa.bindparam("blank", parts_to_json(FORGOTTEN), type_=JsonText()),
+    "meta": sa.bindparam("nothing", dict[str, object](), type_=JsonText()),
+    "words": "",
+}
+
+_some = sa.select(posts.c.id).where(_ON).limit(PIECE)
+_OF_AUTHOR = _some.where(posts.c.author_id == sa.bindparam("whose"))
+_OF_PARENT = _some.where(posts.c.parent == sa.bindparam("parent"), posts.c.parent != _NONE)
+_OLDEST = (
+    sa.select(posts.c.id)
+    .where(_ON, posts.c.created_at < sa.bindparam("until", type_=UtcTime()))
+    .order_by(posts.c.created_at, posts.c.id)
+    .limit(sa.bindparam("limit"))
+)
+_THREADS = sa.select(rooms.c.id).where(rooms.c.platform == sa.bindparam("where"), rooms.c.parent == sa.bindparam("of"))
+_SAID_BY_AUTHOR = (
+    sa.select(messages.c.position)
+    .where(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
+    .where(sa.or_(messages.c.parts != _BLANK["parts"], messages.c.words != ""))
+    .limit(PIECE)
+)
+_OF_SPEAKER = sa.and_(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
+_BLANK_AUTHOR = sa.update(messages).where(messages.c.position.in_(_SAID_BY_AUTHOR)).values(_BLANK)
+
+
+_POSTS_OF = sa.select(sa.func.count()).where(
+    _ON, posts.c.author_id == sa.bindparam("whose"), posts.c.author_id != _NONE
+)
+_MESSAGES_OF = (
+    sa.select(sa.func.count())
+    .where(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
+    .where(messages.c.parts != _BLANK["parts"])
+)
+
+
+def count_author(connection: sa.Connection, platform: str, author_id: str) -> AuthorCount:
+    """What `forget_author` would reach."""
+    bounds = {"where": platform, "whose": author_id}
+    return AuthorCount(
+        connection.execute(_POSTS_OF, bounds).scalar_one(), connection.execute(_MESSAGES_OF, bounds).scalar_one()
+    )
+
+
+@cache
+def _copies(dialect: Dialect) -> sa.ColumnElement[bool]:
+    return sa.and_(dialect.among(messages.c.platform_id, "chosen"), messages.c.platform_id != _NONE, _THERE)
+
+
+@cache
+def _blank(dialect: Dialect) -> sa.Update:
+    return sa.update(messages).where(_copies(dialect)).values(_BLANK)
+
+
+@cache
+def _remove(dialect: Dialect) -> sa.Delete:
+    return sa.delete(posts).where(_ON, dialect.among(posts.c.id, "chosen"))
+
+
+@cache
+def _of_rooms(dialect: Dialect) -> sa.Select[Any]:
+    return _some.where(dialect.among(posts.c.room, "rooms"))
+
+
+def forget_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> int:
+    """Also the copies of those that are not in the archive."""
+    gone = 0
+    for start in range(0, len(ids), PIECE):
+        piece = ids[start : start + PIECE]
+        copies = {"where": platform, "chosen": dialect.list_of([escape(key) for key in piece])}
+        drop_summaries(connection, _copies(dialect), copies, locks_rows=dialect.locks_rows)
+        connection.execute(_blank(dialect), copies)
+        kept = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in piece])}
+        gone += connection.execute(_remove(dialect), kept).rowcount
+        drop_meanings(connection, dialect, platform, piece)
+        lower_mark(connection, dialect)
+    return gone
+
+
+def forget_author(connection: sa.Connection, dialect: Dialect, platform: str, author_id: str) -> int:
+    """Also what they said in sessions without being archived."""
+    which = {"where": platform, "whose": author_id}
+    drop_summaries(connection, _OF_SPEAKER, which, locks_rows=dialect.locks_rows)
+    while connection.execute(_BLANK_AUTHOR, which).rowcount == PIECE:
+        pass
+    return _forget_all(connection, dialect, _OF_AUTHOR, which)
+
+
+def list_room_posts(
+    connection: sa.Connection, dialect: Dialect, platform: str, room_id: str, limit: int
+) -> Sequence[str]:
+    """Ids of some posts of a room and its threads that are not deleted."""
+    if not room_id or limit < 1:
+        return []
+    for some, which in _room_posts(connection, dialect, platform, room_id):
+        left = connection.execute(some.where(THERE).limit(limit), which).scalars().all()
+        if left:
+            return left
+    return []
+
+
+def forget_room(connection: sa.Connection, dialect: Dialect, platform: str, room_id: str) -> int:
+    """With its threads."""
+    if not room_id:  # which would be the parent of every channel
+        return 0
+    found = _room_posts(connection, dialect, platform, room_id)
+    return sum(_forget_all(connection, dialect, some, which) for some, which in found)
+
+
+def forget_before(connection: sa.Connection, dialect: Dialect, platform: str, before: datetime, limit: int) -> int:
+    """The oldest first."""
+    oldest = connection.execute(_OLDEST, {"where": platform, "until": before, "limit": max(limit, 0)}).scalars().all()
+    return forget_posts(connection, dialect, platform, oldest)
+
+
+def _room_posts(
+    connection: sa.Connection, dialect: Dialect, platform: str, room_id: str
+) -> Sequence[tuple[sa.Select[Any], dict[str, Any]]]:
+    """Statements for pieces of them, as the posts name their channel and as the rooms do."""
+    threads = connection.execute(_THREADS, {"where": platform, "of": room_id}).scalars().all()
+    chosen = dialect.list_of([escape(key) for key in (room_id, *threads)])
+    return [
+        (_of_rooms(dialect), {"where": platform, "rooms": chosen}),
+        (_OF_PARENT, {"where": platform, "parent": room_id}),
+    ]
+
+
+def _forget_all(connection: sa.Connection, dialect: Dialect, some: sa.Select[Any], which: dict[str, Any]) -> int:
+    gone = 0
+    while piece := connection.execute(some, which).scalars().all():
+        gone += forget_posts(connection, dialect, which["where"], piece)
+    return gone
+
 
 _KIND = (opt_outs.c.platform == sa.bindparam("where"), opt_outs.c.kind == sa.bindparam("what"))
 _OPTED_OUT = sa.select(opt_outs.c.key).where(*_KIND)

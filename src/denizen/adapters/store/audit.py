@@ -1,4 +1,4 @@
-"""The audit log: entries are added behind the newest one, by one unit of work at a time."""
+"""The audit log, and where it ends."""
 
 from __future__ import annotations
 
@@ -9,10 +9,33 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from denizen.adapters.store.columns import EscapedText, UtcTime, metadata
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables.audit import audit, audit_head
 from denizen.adapters.store.unit import Unit
 from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind, chain, head_of
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("number", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text(), nullable=False),
+    sa.Column("at", UtcTime(), nullable=False),
+    sa.Column("actor", EscapedText(), nullable=False),
+    sa.Column("subject", EscapedText(), nullable=False),
+    sa.Column("details", EscapedText(), nullable=False),
+    sa.Column("previous", sa.Text(), nullable=False),
+    sa.Column("digest", sa.Text(), nullable=False),
+)
+
+audit_head = sa.Table(
+    "audit_head",
+    metadata,
+    sa.Column("id", sa.Integer(), primary_key=True, autoincrement=False),
+    sa.Column("number", sa.BigInteger(), nullable=False),
+    sa.Column("digest", sa.Text(), nullable=False),
+)
+"""One row, which whoever adds an entry locks."""
+
 
 _HEAD = sa.select(audit_head.c.number, audit_head.c.digest)
 _TAKE_HEAD = _HEAD.with_for_update()
@@ -31,7 +54,7 @@ def _know_head(insert: InsertInto) -> sa.Executable:
 
 
 class SqlAudit:
-    """`denizen.ports.audit.Audit`."""
+    """`denizen.ports.store.Audit`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

@@ -178,3 +178,20 @@ def _usd_of(value: int | Decimal | None) -> Decimal | None:
         return None
     usd = Decimal(int(value)).scaleb(-USD_DIGITS).normalize()
     return usd.quantize(Decimal(1)) if usd == usd.to_integral_value() else usd
+
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+PositionType = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def position() -> sa.Column[int]:
+    """The order of arrival."""
+    return sa.Column("position", PositionType, primary_key=True)

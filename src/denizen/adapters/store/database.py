@@ -5,38 +5,33 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
-from denizen.adapters.store.agent_settings import SqlAgentSettings
-from denizen.adapters.store.answers import SqlCitations, SqlGaps
+from denizen.adapters.store.answers import SqlCitations, SqlGaps, SqlProposals
 from denizen.adapters.store.approvals import SqlApprovals
 from denizen.adapters.store.archive import SqlArchive
 from denizen.adapters.store.audit import SqlAudit
-from denizen.adapters.store.conversations import SqlConversations
+from denizen.adapters.store.columns import metadata
+from denizen.adapters.store.connections import Lane, Lanes
+from denizen.adapters.store.conversations import SqlConversations, SqlMessages, SqlSessions, SqlSummaries
 from denizen.adapters.store.dialect import Dialect
 from denizen.adapters.store.documents import SqlDocuments
-from denizen.adapters.store.generations import SqlGenerations
-from denizen.adapters.store.lane import Lane
-from denizen.adapters.store.lanes import Lanes
-from denizen.adapters.store.ledger import SqlLedger
+from denizen.adapters.store.inbox import SqlReception
 from denizen.adapters.store.memories import SqlMemories
-from denizen.adapters.store.messages import SqlMessages
 from denizen.adapters.store.outbox import SqlOutbox
-from denizen.adapters.store.post_meanings import SqlPostMeanings
-from denizen.adapters.store.proposals import SqlProposals
-from denizen.adapters.store.reception import SqlReception
+from denizen.adapters.store.post_embeddings import SqlPostMeanings
 from denizen.adapters.store.reminders import SqlReminders
-from denizen.adapters.store.sessions import SqlSessions
+from denizen.adapters.store.settings import SqlAgentSettings, SqlGenerations, SqlUserSettings
 from denizen.adapters.store.sources import SqlSources
-from denizen.adapters.store.spending import SqlSpending
+from denizen.adapters.store.spending import SqlLedger, SqlSpending
 from denizen.adapters.store.statistics import SqlStatistics
-from denizen.adapters.store.summaries import SqlSummaries
 from denizen.adapters.store.transcripts import SqlTranscripts
 from denizen.adapters.store.turns import SqlTurns
 from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.user_settings import SqlUserSettings
 from denizen.adapters.store.vectors import SqlVectors
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.ports.store import Work
+
+__all__ = ["Database", "SqlWork", "metadata"]
 
 
 class SqlWork:

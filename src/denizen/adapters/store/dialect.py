@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from denizen.adapters.store.nearness import Nearness
 from denizen.domain.errors import DenizenError
+from denizen.domain.vector import Near
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`shelves` are as the column keeps them, `bounds` the parameters `within`, `of_model` and `shelves`."""
+
+    collection: str
+    model: str
+    shelves: frozenset[str]
+    query: bytes
+    limit: int
+    bounds: dict[str, Any]
+
+
+class Nearness(Protocol):
+    """One for a database."""
+
+    def learn(self, connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:
+        """These rows of `vectors` were written in this transaction."""
+        ...
+
+    def find(self, connection: sa.Connection, wanted: Wanted) -> list[Near] | None:
+        """The nearest, nearest first, of what is committed; None to look at them one by one."""
+        ...
+
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite

@@ -1,7 +1,4 @@
-"""Documents of the current snapshot and their passages, found by words.
-
-Words that many passages have say nothing and cost most: a search leaves them out while there are rarer ones.
-"""
+"""Documents of the current snapshot and their passages, and how far the index of them is."""
 
 from __future__ import annotations
 
@@ -12,14 +9,41 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, escape
+from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, escape, metadata, position
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables.documents import documents, indexed, passages
-from denizen.adapters.store.tables.memory import vectors
 from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.vectors import indexed, vectors
 from denizen.domain.passage import Passage
 from denizen.domain.words import words_of
 from denizen.ports.documents import PASSAGES, Document, IndexedPassage, IndexSize
+
+documents = sa.Table(
+    "documents",
+    metadata,
+    position(),
+    sa.Column("path", EscapedText(), nullable=False, unique=True),
+    sa.Column("source_id", sa.Text(), nullable=False),
+    sa.Column("digest", sa.Text(), nullable=False),
+)
+
+passages = sa.Table(
+    "passages",
+    metadata,
+    position(),
+    sa.Column("document", PositionType, sa.ForeignKey(documents.c.position, ondelete="CASCADE"), nullable=False),
+    sa.Column("source_id", sa.Text(), nullable=False),
+    sa.Column("number", sa.Integer(), nullable=False),
+    sa.Column("key", sa.Text(), nullable=False),
+    sa.Column("first_line", sa.Integer(), nullable=False),
+    sa.Column("last_line", sa.Integer(), nullable=False),
+    sa.Column("headings", JsonText(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+    sa.Column("words", sa.Text(), nullable=False),
+    sa.UniqueConstraint("document", "number"),
+    sa.Index("ix_passages_key", "key"),
+)
+"""`words` is what full-text search looks at; the index of it is in the migrations."""
+
 
 MAX_WORDS = 32
 COMMON = 0.02

@@ -8,13 +8,33 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, escape
+from denizen.adapters.store.columns import EscapedText, UtcTime, escape, metadata, position
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables.memory import memories, vectors
 from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.vectors import vectors
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory, ToldAt
 from denizen.ports.memory import MEMORIES
+
+memories = sa.Table(
+    "memories",
+    metadata,
+    position(),
+    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Column("owner", EscapedText(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+    sa.Column("platform", EscapedText(), nullable=False),
+    sa.Column("room", EscapedText(), nullable=False),
+    sa.Column("private", sa.Boolean(), nullable=False),
+    sa.Column("told_by", EscapedText(), nullable=False),
+    sa.Column("turn_id", sa.Text(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("updated_at", UtcTime(), nullable=False),
+    sa.Index("ix_memories_agent_owner", "agent", "owner"),
+    sa.Index("ix_memories_told_by", "told_by"),
+)
+"""`owner` is a principal's key, empty for what an agent knows whoever speaks."""
 
 _CHANGEABLE = ("text", "platform", "room", "private", "told_by", "turn_id", "updated_at")
 _FIND = sa.select(memories).where(memories.c.id == sa.bindparam("which"))

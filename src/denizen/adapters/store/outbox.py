@@ -1,4 +1,4 @@
-"""Deliveries: what agents owe to a platform, or sent. Their files lie apart, and only while they are needed."""
+"""Deliveries, and the files that go with them until they are final."""
 
 from __future__ import annotations
 
@@ -9,13 +9,50 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, UtcTime, metadata, position
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables.outbox import deliveries, delivery_files
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Button, Content, Delivery, DeliveryKind, DeliveryState, Embed, File
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, TurnId
+
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    position(),
+    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    sa.Column("turn_id", sa.Text(), nullable=False),
+    sa.Column("number", sa.Integer(), nullable=False),
+    sa.Column("kind", sa.Text(), nullable=False),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Column("platform", EscapedText(), nullable=False),
+    sa.Column("channel", EscapedText(), nullable=False),
+    sa.Column("thread", EscapedText(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("reply_to", EscapedText(), nullable=False),
+    sa.Column("ticket", EscapedText(), nullable=False),
+    sa.Column("state", sa.Text(), nullable=False),
+    sa.Column("platform_id", EscapedText(), nullable=False),
+    sa.Column("attempts", sa.Integer(), nullable=False),
+    sa.Column("failure", EscapedText(), nullable=False),
+    sa.Column("content", JsonText(), nullable=False),
+    sa.Index("ix_deliveries_agent_platform_state_kind", "agent", "platform", "state", "kind"),
+    sa.Index("ix_deliveries_turn_id", "turn_id"),
+    sa.Index("ix_deliveries_platform_platform_id", "platform", "platform_id"),
+)
+"""`number` is a delivery's position within its turn; `content` is without the files."""
+
+delivery_files = sa.Table(
+    "delivery_files",
+    metadata,
+    sa.Column("delivery", PositionType, sa.ForeignKey(deliveries.c.position, ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer(), primary_key=True),
+    sa.Column("name", EscapedText(), nullable=False),
+    sa.Column("media_type", EscapedText(), nullable=False),
+    sa.Column("data", sa.LargeBinary(), nullable=False),
+)
+
 
 PIECE = 500
 """So many deliveries' files are asked for in one statement."""
@@ -69,7 +106,7 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 class SqlOutbox:
-    """`denizen.ports.reception.Outbox`."""
+    """`denizen.ports.inbox.Outbox`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

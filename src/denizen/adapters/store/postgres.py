@@ -16,11 +16,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText
+from denizen.adapters.store.conversations import MESSAGE, messages
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
+from denizen.adapters.store.documents import passages
 from denizen.adapters.store.postgres_vectors import PgVectors
-from denizen.adapters.store.tables.talk import MESSAGE, messages
-from denizen.adapters.store.tables.archive import POST, THERE, posts
-from denizen.adapters.store.tables.documents import passages
+from denizen.adapters.store.posts import POST, THERE, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 if TYPE_CHECKING:

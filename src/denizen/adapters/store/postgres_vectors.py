@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText, escape
-from denizen.adapters.store.nearness import Wanted
+from denizen.adapters.store.dialect import Wanted
 from denizen.domain.vector import Near, unpack
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class PgVectors:
-    """`denizen.adapters.store.nearness.Nearness`."""
+    """`denizen.adapters.store.vectors.Nearness`."""
 
     def __init__(self) -> None:
         self.is_there = False

@@ -1,25 +1,165 @@
-"""Posts of a platform: mirrored many at a time, with their earlier texts, and read in the order of their ids.
-
-Called by `archive`. Searching and counting is in `post_search`, removing in `forgetting`.
-"""
+"""Rooms of a platform, the posts in them with their earlier texts, and what is known of mirroring them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import write_id
+from denizen.adapters.store.columns import (
+    EscapedText,
+    JsonText,
+    PlatformId,
+    PositionType,
+    UtcTime,
+    escape,
+    metadata,
+    position,
+    write_id,
+)
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.meanings import drop_meanings, note_reworded
-from denizen.adapters.store.tables.archive import POST, THERE, post_versions, posts
+from denizen.adapters.store.vectors import indexed, vectors
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostVersion
-from denizen.domain.words import words_of
+from denizen.domain.words import excerpt_of, words_of
+from denizen.ports.archive import POSTS, CountBy, PostCount, PostHit, key_of
+
+posts = sa.Table(
+    "posts",
+    metadata,
+    position(),
+    sa.Column("platform", EscapedText(), nullable=False),
+    sa.Column("id", PlatformId(), nullable=False),
+    sa.Column("room", EscapedText(), nullable=False),
+    sa.Column("guild", EscapedText(), nullable=False),
+    sa.Column("parent", EscapedText(), nullable=False),
+    sa.Column("reply_to", EscapedText(), nullable=False),
+    sa.Column("author_id", EscapedText(), nullable=False),
+    sa.Column("author_name", EscapedText(), nullable=False),
+    sa.Column("author_is_bot", sa.Boolean(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("edited_at", UtcTime()),
+    sa.Column("deleted_at", UtcTime()),
+    sa.Column("attachments", JsonText(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+    sa.Column("words", sa.Text(), nullable=False),
+    sa.UniqueConstraint("platform", "id"),
+    sa.Index("ix_posts_platform_room_id", "platform", "room", "id"),
+    sa.Index("ix_posts_platform_author_id_id", "platform", "author_id", "id"),
+    sa.Index("ix_posts_platform_created_at", "platform", "created_at"),
+)
+"""What may be long comes last, so that the rest of a row is read without it. `words` is what full-text search looks
+at; the index of it is in the migrations.
+"""
+
+POST = tuple(column for column in posts.c if column.name not in {"position", "words"})
+"""What makes a post, in the order in which `posts` reads it."""
+
+THERE = posts.c.deleted_at.is_(None)
+
+sa.Index(
+    "ix_posts_there",
+    posts.c.platform,
+    posts.c.room,
+    posts.c.created_at,
+    posts.c.author_id,
+    posts.c.deleted_at,
+    sqlite_where=THERE,
+    postgresql_where=THERE,
+)
+"""Posts are counted by this alone, which is why it has `deleted_at`, though that is NULL in all of it."""
+
+IN_THREAD = posts.c.parent != ""
+
+sa.Index("ix_posts_parent", posts.c.platform, posts.c.parent, sqlite_where=IN_THREAD, postgresql_where=IN_THREAD)
+
+post_versions = sa.Table(
+    "post_versions",
+    metadata,
+    sa.Column("post", PositionType, sa.ForeignKey(posts.c.position, ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer(), primary_key=True),
+    sa.Column("written_at", UtcTime(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+)
+"""Earlier texts. They go with their post, whatever removes it."""
+
+reworded = sa.Table(
+    "reworded",
+    metadata,
+    sa.Column("post", PositionType, sa.ForeignKey(posts.c.position, ondelete="CASCADE"), primary_key=True),
+)
+"""Posts that lost their vectors with their text, and need new ones; the others are found in the order of arrival."""
+
+
+_ADD_REWORDED = sa.insert(reworded)
+_PROGRESS = sa.select(indexed.c.state).where(indexed.c.collection == POSTS)
+_LAST_POSITION = sa.select(sa.func.coalesce(sa.func.max(posts.c.position), 0))
+
+
+@cache
+def _set_progress(insert: InsertInto) -> sa.Executable:
+    statement = insert(indexed).values(collection=POSTS, state=sa.bindparam("state"))
+    return statement.on_conflict_do_update(
+        index_elements=[indexed.c.collection], set_={"state": statement.excluded.state}
+    ).inline()
+
+
+@cache
+def _drop_vectors(dialect: Dialect) -> sa.Delete:
+    return sa.delete(vectors).where(vectors.c.collection == POSTS, dialect.among(vectors.c.key, "keys"))
+
+
+@cache
+def _drop_reworded(dialect: Dialect) -> sa.Delete:
+    those = sa.select(posts.c.position).where(
+        posts.c.platform == sa.bindparam("where"), dialect.among(posts.c.id, "chosen")
+    )
+    return sa.delete(reworded).where(reworded.c.post.in_(those))
+
+
+def drop_meanings(connection: sa.Connection, dialect: Dialect, platform: str, ids: Iterable[str]) -> None:
+    """Their vectors of any model, and the note that new ones are needed. After the posts themselves were written, so
+    that two who do it wait for each other there.
+    """
+    those = sorted(set(ids))
+    keys = [escape(key_of(platform, key)) for key in those]
+    connection.execute(_drop_vectors(dialect), {"keys": dialect.list_of(keys)})
+    settle_reworded(connection, dialect, platform, those)
+
+
+def settle_reworded(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> None:
+    """No new vectors are needed any more."""
+    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids])}
+    connection.execute(_drop_reworded(dialect), bounds)
+
+
+def note_reworded(connection: sa.Connection, positions: Sequence[int]) -> None:
+    """New ones are needed, after `drop_meanings`."""
+    if positions:
+        connection.execute(_ADD_REWORDED, [{"post": position} for position in positions])
+
+
+def read_mark(connection: sa.Connection) -> tuple[int, str]:
+    """How far it came, and with which model, as the database writes that; 0 and empty before the first."""
+    reached, _, model = (connection.execute(_PROGRESS).scalar() or "0 ").partition(" ")
+    return int(reached), model
+
+
+def write_mark(connection: sa.Connection, dialect: Dialect, reached: int, model: str) -> None:
+    connection.execute(_set_progress(dialect.insert), {"state": f"{reached} {model}"})
+
+
+def lower_mark(connection: sa.Connection, dialect: Dialect) -> None:
+    """After posts were removed: SQLite gives the positions of the last ones to the next that arrive."""
+    reached, model = read_mark(connection)
+    last = connection.execute(_LAST_POSITION).scalar_one() if reached else 0
+    if last < reached:
+        write_mark(connection, dialect, last, model)
+
 
 _ON = posts.c.platform == sa.bindparam("where")
 _CHANGING = [column.name for column in posts.c if column.name not in {"position", "platform", "id"}]
@@ -230,3 +370,60 @@ def _row(post: Post) -> dict[str, Any]:
         "text": post.text,
         "words": " ".join(words_of(post.text)),
     }
+
+
+EVER = datetime(1, 1, 2, tzinfo=UTC)
+NEVER = datetime(9999, 12, 30, tzinfo=UTC)
+"""Bounds of time that bound nothing, a day from what can be written, so that any zone can show them."""
+
+_TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, THERE)
+
+
+@cache
+def _count(dialect: Dialect, by: CountBy) -> sa.Executable:
+    key = {
+        CountBy.ROOM: posts.c.room,
+        # An expression, so that SQLite does not take the index of authors for grouping, and read every post there is.
+        CountBy.AUTHOR: sa.func.coalesce(posts.c.author_id, sa.literal_column("''"), type_=EscapedText()),
+        CountBy.DAY: dialect.day_of(posts.c.created_at),
+    }[by].label("key")
+    number = sa.func.count().label("posts")
+    counted = (
+        sa.select(key, number)
+        .where(_ON, dialect.among(posts.c.room, "rooms"), THERE, posts.c.created_at >= sa.bindparam("since"))
+        .group_by(key)
+        .order_by(*([key.desc()] if by is CountBy.DAY else [number.desc(), key]))
+        .limit(sa.bindparam("limit"))
+    )
+    return counted if by is not CountBy.AUTHOR else _named(counted.subquery())
+
+
+def _named(counted: sa.Subquery) -> sa.Executable:
+    """With the name under which each author wrote last."""
+    name = (
+        sa.select(posts.c.author_name)
+        .where(_ON, posts.c.author_id == counted.c.key, THERE)
+        .order_by(posts.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    return sa.select(counted.c.key, counted.c.posts, name.label("name")).order_by(counted.c.posts.desc(), counted.c.key)
+
+
+def search_posts(
+    connection: sa.Connection, dialect: Dialect, wanted: Sequence[str], bounds: dict[str, Any]
+) -> list[PostHit]:
+    """`bounds` are the parameters of `Dialect.search_posts`."""
+    found = [post_of(row) for row in connection.execute(dialect.search_posts, bounds).all()]
+    return [PostHit(post, excerpt_of(post.text, wanted)) for post in found]
+
+
+def count_posts(connection: sa.Connection, dialect: Dialect, by: CountBy, bounds: dict[str, Any]) -> list[PostCount]:
+    """`bounds` are `where`, `rooms`, `since` and `limit`."""
+    rows = connection.execute(_count(dialect, by), bounds)
+    return [PostCount(row.key, row.name if by is CountBy.AUTHOR else "", row.posts) for row in rows]
+
+
+def total_posts(connection: sa.Connection, platform: str) -> int:
+    """Without those that were deleted."""
+    return connection.execute(_TOTAL, {"where": platform}).scalar_one()

@@ -1,4 +1,4 @@
-"""Pending reminders."""
+"""What people are to be reminded of."""
 
 from __future__ import annotations
 
@@ -9,13 +9,31 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, UtcTime
+from denizen.adapters.store.columns import EscapedText, UtcTime, metadata, position
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables.reminders import reminders
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName
 from denizen.domain.reminder import Reminder
+
+reminders = sa.Table(
+    "reminders",
+    metadata,
+    position(),
+    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    sa.Column("account", EscapedText(), nullable=False),
+    sa.Column("asker", EscapedText(), nullable=False),
+    sa.Column("platform", EscapedText(), nullable=False),
+    sa.Column("channel", EscapedText(), nullable=False),
+    sa.Column("thread", EscapedText(), nullable=False),
+    sa.Column("text", EscapedText(), nullable=False),
+    sa.Column("due_at", UtcTime(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Index("ix_reminders_asker", "asker"),
+    sa.Index("ix_reminders_due_at", "due_at"),
+)
+"""Only those that are pending."""
+
 
 _IN_ORDER = sa.select(reminders).order_by(reminders.c.due_at, reminders.c.position).limit(sa.bindparam("most"))
 _OF_ASKER = _IN_ORDER.where(reminders.c.asker == sa.bindparam("whose"))
@@ -39,7 +57,7 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 class SqlReminders:
-    """`denizen.ports.reminders.Reminders`."""
+    """`denizen.ports.store.Reminders`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

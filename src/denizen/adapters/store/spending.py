@@ -1,4 +1,4 @@
-"""Money that was spent and money that is reserved."""
+"""Money: what each scope used on each day, what is reserved, and the scopes as such."""
 
 from __future__ import annotations
 
@@ -10,14 +10,51 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from denizen.adapters.store.columns import EscapedText, Usd, UtcTime, metadata
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables.spending import budget_scopes, reservations, spend
+from denizen.adapters.store.statistics import side_requests
+from denizen.adapters.store.turns import steps
 from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.usage import usage_of, usage_values
+from denizen.adapters.store.usage import usage, usage_of, usage_values
 from denizen.domain.budget import SERVER, Scope, ScopeKind, Standing, first_of_month, utc_day
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
-from denizen.ports.spending import Reservation, SpendRow
+from denizen.ports.store import UsageRow
+from denizen.ports.usage import Reservation, SpendRow
+
+spend = sa.Table(
+    "spend",
+    metadata,
+    sa.Column("kind", sa.Text(), primary_key=True),
+    sa.Column("key", EscapedText(), primary_key=True),
+    sa.Column("day", sa.Text(), primary_key=True),
+    *usage(),
+    sa.Index("ix_spend_kind_day", "kind", "day"),
+)
+
+reservations = sa.Table(
+    "reservations",
+    metadata,
+    sa.Column("id", sa.Text(), primary_key=True),
+    sa.Column("usd", Usd(), nullable=False),
+    sa.Column("expires_at", UtcTime(), nullable=False),
+    sa.Column("guild", EscapedText(), nullable=False),
+    sa.Column("channel", EscapedText(), nullable=False),
+    sa.Column("user", EscapedText(), nullable=False),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Index("ix_reservations_expires_at", "expires_at"),
+)
+"""One row each, so that releasing one and clearing away what has expired cannot wait for each other crosswise."""
+
+budget_scopes = sa.Table(
+    "budget_scopes",
+    metadata,
+    sa.Column("kind", sa.Text(), primary_key=True),
+    sa.Column("key", EscapedText(), primary_key=True),
+    sa.Column("warned_on", sa.Text(), nullable=False),
+)
+"""A row is what is locked while somebody decides about its scope, whatever the day is."""
+
 
 if TYPE_CHECKING:
     from denizen.adapters.store.dialect import Insert
@@ -112,7 +149,7 @@ def _reserve(insert: InsertInto) -> sa.Executable:
 
 
 class SqlSpending:
-    """`denizen.ports.spending.Spending`."""
+    """`denizen.ports.usage.Spending`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -209,3 +246,45 @@ def _which(scope: Scope) -> dict[str, str]:
 
 def _counts(row: sa.Row[Any], scope: Scope) -> bool:
     return scope == SERVER or getattr(row, scope.kind.value) == scope.key
+
+
+_LEDGER_KEYS = ("day", "agent", "model")
+_SUMMED = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "cost_usd", "requests")
+
+
+@cache
+def _sum_usage(*, of_agent: bool, of_principal: bool) -> sa.Select[Any]:
+    parts = [_sum_records(table, of_agent=of_agent, of_principal=of_principal) for table in (steps, side_requests)]
+    cells = sa.union_all(*parts).subquery("cells").c
+    keys = [cells[name] for name in _LEDGER_KEYS]
+    sums = [sa.func.sum(cells[name], type_=cells[name].type).label(name) for name in _SUMMED]
+    return sa.select(*keys, *sums).group_by(*keys).order_by(cells.day.desc(), cells.agent, cells.model)
+
+
+def _sum_records(table: sa.Table, *, of_agent: bool, of_principal: bool) -> sa.Select[Any]:
+    """Summed up already, so that the database need not hold the records of a long time."""
+    keys = [table.c[name] for name in _LEDGER_KEYS]
+    sums = [sa.func.sum(table.c[name], type_=table.c[name].type).label(name) for name in _SUMMED]
+    statement = sa.select(*keys, *sums).where(table.c.created_at >= sa.bindparam("since"))
+    if of_agent:
+        statement = statement.where(table.c.agent == sa.bindparam("whose"))
+    if of_principal:
+        statement = statement.where(table.c.principal == sa.bindparam("asker"))
+    return statement.group_by(*keys)
+
+
+class SqlLedger:
+    """`denizen.ports.store.Ledger`."""
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+
+    async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
+        statement = _sum_usage(of_agent=agent != "", of_principal=principal != "")
+        wanted = {"since": since} | ({"whose": agent} if agent else {}) | ({"asker": principal} if principal else {})
+
+        def job(connection: sa.Connection) -> list[UsageRow]:
+            rows = connection.execute(statement, wanted)
+            return [UsageRow(row.day, row.agent, row.model, usage_of(row)) for row in rows]
+
+        return await self._unit.read(job)

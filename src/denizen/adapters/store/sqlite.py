@@ -18,12 +18,12 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
-from denizen.adapters.store.bits import BitIndex
 from denizen.adapters.store.columns import EscapedText, UtcTime
+from denizen.adapters.store.conversations import MESSAGE, messages
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
-from denizen.adapters.store.tables.talk import MESSAGE, messages
-from denizen.adapters.store.tables.archive import POST, posts
-from denizen.adapters.store.tables.documents import passages
+from denizen.adapters.store.documents import passages
+from denizen.adapters.store.posts import POST, posts
+from denizen.adapters.store.sqlite_vectors import BitIndex
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 BUSY_TIMEOUT_MS = 5000

@@ -1,34 +1,211 @@
-"""Usage reported, and sums of usage: of computed days from what was computed, of others from the records."""
+"""Usage: what other programs report, requests that are no step of a turn, and the sums of days that are computed."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.tables.statistics import side_requests, usage_computed, usage_days, usage_hours, usage_reports
-from denizen.adapters.store.tables.turns import steps, turns
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position
+from denizen.adapters.store.conversations import conversations
+from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.turns import steps, turns
 from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.usage import reopen_day, usage_of, usage_values
-from denizen.adapters.store.usage_sums import (
-    COMPUTED,
-    DAY,
-    HOUR,
-    MODEL,
-    SOURCE,
-    SUMS,
-    USER,
-    Wanted,
-    sum_everybody,
-    sum_records,
-    sum_usage,
-)
+from denizen.adapters.store.usage import reopen_day, usage, usage_computed, usage_of, usage_values
 from denizen.domain.budget import utc_day
-from denizen.domain.statistics import FORGOTTEN, By, Chosen, Report, SideRequest, Span, Used
+from denizen.domain.statistics import EVERYBODY, FORGOTTEN, By, Chosen, Report, SideRequest, Span, Used
+
+
+def _sums() -> list[sa.Column[int] | sa.Column[object]]:
+    counts = ("messages", "duration_ms")
+    return [*(sa.Column(name, sa.BigInteger(), nullable=False) for name in counts), *usage()]
+
+
+usage_reports = sa.Table(
+    "usage_reports",
+    metadata,
+    position(),
+    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    sa.Column("principal", EscapedText(), nullable=False),
+    sa.Column("source", EscapedText(), nullable=False),
+    sa.Column("source_id", EscapedText(), nullable=False),
+    sa.Column("model", EscapedText(), nullable=False),
+    *usage(),
+    sa.Column("duration_ms", sa.BigInteger(), nullable=False),
+    sa.Column("metadata", JsonText(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("day", sa.Text(), nullable=False),
+    sa.Index("ix_usage_reports_created_at", "created_at"),
+    sa.Index("ix_usage_reports_principal_created_at", "principal", "created_at"),
+)
+
+side_requests = sa.Table(
+    "side_requests",
+    metadata,
+    position(),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Column("principal", EscapedText(), nullable=False),
+    sa.Column("source", EscapedText(), nullable=False),
+    sa.Column("model", EscapedText(), nullable=False),
+    *usage(),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("day", sa.Text(), nullable=False),
+    sa.Index("ix_side_requests_created_at", "created_at"),
+    sa.Index("ix_side_requests_principal_created_at", "principal", "created_at"),
+)
+"""The observer's, those that sum up, a skill's, and those that were broken off."""
+
+usage_days = sa.Table(
+    "usage_days",
+    metadata,
+    sa.Column("day", sa.Text(), primary_key=True),
+    sa.Column("principal", EscapedText(), primary_key=True),
+    sa.Column("source", EscapedText(), primary_key=True),
+    sa.Column("model", EscapedText(), primary_key=True),
+    *_sums(),
+    sa.Index("ix_usage_days_principal_day", "principal", "day"),
+)
+"""No part of the key may be NULL: everybody is an empty principal (inventory SW9)."""
+
+usage_hours = sa.Table(
+    "usage_hours",
+    metadata,
+    sa.Column("day", sa.Text(), primary_key=True),
+    sa.Column("hour", sa.Text(), primary_key=True),
+    sa.Column("source", EscapedText(), primary_key=True),
+    sa.Column("model", EscapedText(), primary_key=True),
+    *_sums(),
+)
+"""Of everybody."""
+
+
+DAY, HOUR, USER, SOURCE, MODEL = "day", "hour", "principal", "source", "model"
+
+SUMS = tuple(column.name for column in usage_days.c if not column.primary_key)
+"""What is summed: messages, time, tokens, money."""
+
+COMPUTED = sa.select(usage_computed.c.day).where(
+    usage_computed.c.day >= sa.bindparam("first"), usage_computed.c.day <= sa.bindparam("last")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """By which columns, and whether a parameter (`user`, `which_source`, `which_model`) chooses among them."""
+
+    keys: tuple[str, ...]
+    of_user: bool = False
+    of_source: bool = False
+    of_model: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """One kind of records, and what they say in their own way."""
+
+    table: sa.Table
+    rows: sa.FromClause
+    source: sa.ColumnElement[str]
+    messages: sa.ColumnElement[int]
+    duration_ms: sa.ColumnElement[int]
+
+
+def _kinds() -> list[_Kind]:
+    other = steps.alias("other")
+    first = sa.select(sa.func.min(other.c.number)).where(other.c.turn_id == steps.c.turn_id).scalar_subquery()
+    one, none = sa.literal_column("1", sa.BigInteger()), sa.literal_column("0", sa.BigInteger())
+    of_turns = steps.join(turns, turns.c.id == steps.c.turn_id)
+    placed = of_turns.join(conversations, conversations.c.id == turns.c.conversation_id)
+    is_first = sa.case((steps.c.number == first, one), else_=none)
+    sides, reports = side_requests, usage_reports
+    return [
+        _Kind(steps, placed, conversations.c.platform, is_first, steps.c.duration_ms),
+        _Kind(sides, sides, sides.c.source, none, none),
+        _Kind(reports, reports, reports.c.source, one, reports.c.duration_ms),
+    ]
+
+
+@cache
+def sum_usage(dialect: Dialect, wanted: Wanted, *, with_records: bool) -> sa.Select[Any]:
+    """Of the days `first` to `last`: from what was computed, and those days that are not from their records."""
+    parts = [_of_computed(wanted)]
+    if with_records:
+        is_open = [kind.table.c.day.not_in(COMPUTED) for kind in _kinds()]
+        parts += [_of_kind(dialect, wanted, *each) for each in zip(_kinds(), is_open, strict=True)]
+    return _grouped(wanted.keys, parts)
+
+
+@cache
+def sum_records(dialect: Dialect, *keys: str) -> sa.Select[Any]:
+    """From `starts_at` until `ends_at`, whether the days are computed or not."""
+    wanted = Wanted(keys)
+    return _grouped(keys, [_of_kind(dialect, wanted, kind, sa.true()) for kind in _kinds()])
+
+
+@cache
+def sum_everybody() -> sa.Select[Any]:
+    """What was just computed for each user on the day `first`, with EVERYBODY in the user's place."""
+    cells = usage_days.c
+    return (
+        sa.select(
+            cells.day, sa.literal(EVERYBODY, sa.Text()).label(USER), cells.source, cells.model,
+            *(_total(cells[name]) for name in SUMS),
+        )
+        .where(cells.day == sa.bindparam("first"), cells.principal != EVERYBODY)
+        .group_by(cells.day, cells.source, cells.model)
+    )  # fmt: skip
+
+
+def _of_computed(wanted: Wanted) -> sa.Select[Any]:
+    cells = (usage_hours if HOUR in wanted.keys else usage_days).c
+    found = sa.select(*(cells[name] for name in (*wanted.keys, *SUMS))).where(cells.day.in_(COMPUTED))
+    if HOUR not in wanted.keys:
+        whose = sa.bindparam("user", type_=cells.principal.type)
+        of_each = USER in wanted.keys and not wanted.of_user
+        found = found.where(cells.principal != EVERYBODY if of_each else cells.principal == whose)
+    return _narrowed(found, wanted, cells.source, cells.model)
+
+
+def _of_kind(dialect: Dialect, wanted: Wanted, kind: _Kind, is_open: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    cells = kind.table.c
+    values: dict[str, sa.ColumnElement[Any]] = {name: cells[name] for name in (DAY, USER, MODEL, *SUMS[2:])}
+    values |= {SOURCE: kind.source, "messages": kind.messages, "duration_ms": kind.duration_ms}
+    if HOUR in wanted.keys:
+        values[HOUR] = dialect.hour_of(cells.created_at)
+    found = (
+        sa.select(*(values[name].label(name) for name in (*wanted.keys, *SUMS)))
+        .select_from(kind.rows)
+        .where(cells.created_at >= sa.bindparam("starts_at"), cells.created_at < sa.bindparam("ends_at"), is_open)
+    )
+    if wanted.of_user:
+        found = found.where(cells.principal == sa.bindparam("user"))
+    # An expression, so that no database takes the index of places, and looks at every turn that there ever was.
+    return _narrowed(found, wanted, sa.func.coalesce(kind.source, sa.literal_column("''")), cells.model)
+
+
+def _narrowed(
+    found: sa.Select[Any], wanted: Wanted, source: sa.ColumnElement[str], model: sa.ColumnElement[str]
+) -> sa.Select[Any]:
+    if wanted.of_source:
+        found = found.where(source == sa.bindparam("which_source"))
+    if wanted.of_model:
+        found = found.where(model == sa.bindparam("which_model"))
+    return found
+
+
+def _grouped(keys: Sequence[str], parts: Sequence[sa.Select[Any]]) -> sa.Select[Any]:
+    cells = sa.union_all(*parts).subquery("cells").c
+    by = [cells[key] for key in keys]
+    return sa.select(*by, *(_total(cells[name]) for name in SUMS)).group_by(*by)
+
+
+def _total(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    return sa.func.sum(column, type_=column.type).label(column.name)
+
 
 _COLUMN = {By.DAY: DAY, By.USER: USER, By.SOURCE: SOURCE, By.MODEL: MODEL}
 _OF_DAY = (DAY, USER, SOURCE, MODEL)
@@ -83,7 +260,7 @@ def _merge(insert: InsertInto) -> sa.Executable:
 
 
 class SqlStatistics:
-    """`denizen.ports.statistics.Statistics`."""
+    """`denizen.ports.usage.Statistics`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

@@ -1,4 +1,4 @@
-"""Closed blocks of transcripts, and the posts that lie in them with their earlier texts."""
+"""Closed blocks of transcripts. The words in them lie in `posts` only."""
 
 from __future__ import annotations
 
@@ -8,15 +8,38 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import write_id
+from denizen.adapters.store.columns import EscapedText, JsonText, PlatformId, metadata, write_id
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.posts import post_of
-from denizen.adapters.store.tables.transcript import CHANGED, blocks
-from denizen.adapters.store.tables.archive import POST, post_versions, posts
+from denizen.adapters.store.posts import POST, post_of, post_versions, posts
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
 from denizen.domain.transcript import Archived, Block, Event
-from denizen.ports.transcripts import Stretch
+from denizen.ports.archive import Stretch
+
+blocks = sa.Table(
+    "transcript_blocks",
+    metadata,
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("channel", EscapedText(), primary_key=True),
+    sa.Column("thread", EscapedText(), primary_key=True),
+    sa.Column("number", sa.Integer(), primary_key=True),
+    sa.Column("room", EscapedText(), nullable=False),
+    sa.Column("first", PlatformId(), nullable=False),
+    sa.Column("last", PlatformId(), nullable=False),
+    sa.Column("tokens", sa.Integer(), nullable=False),
+    sa.Column("digest", sa.Text(), nullable=False),
+    sa.Column("posts", sa.Integer(), nullable=False),
+    sa.Column("versions", JsonText(), nullable=False),
+    sa.Column("left_out", JsonText(), nullable=False),
+    sa.Column("events", JsonText(), nullable=False),
+    sa.UniqueConstraint("platform", "channel", "thread", "first"),
+)
+
+CHANGED = sa.or_(posts.c.edited_at.is_not(None), posts.c.deleted_at.is_not(None))
+
+sa.Index("ix_posts_changed", posts.c.platform, posts.c.room, posts.c.id, sqlite_where=CHANGED, postgresql_where=CHANGED)
+"""What was edited or deleted is looked for in each turn, and is rare."""
+
 
 _AT = (
     blocks.c.platform == sa.bindparam("at_platform"),
@@ -61,7 +84,7 @@ def _chosen(dialect: Dialect) -> tuple[sa.Select[Any], sa.Select[str, str]]:
 
 
 class SqlTranscripts:
-    """`denizen.ports.transcripts.Transcripts`."""
+    """`denizen.ports.archive.Transcripts`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

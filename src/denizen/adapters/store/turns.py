@@ -1,4 +1,4 @@
-"""Turns, from the trigger to the final state. What happens within one is in `steps`."""
+"""Turns with their steps and calls."""
 
 from __future__ import annotations
 
@@ -8,18 +8,323 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.prompts import add_prompt, list_prompts
-from denizen.adapters.store.steps import add_call, add_step, list_calls, list_calls_in, list_of_rooms, list_steps
-from denizen.adapters.store.tables.turns import turns
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, metadata, position
+from denizen.adapters.store.conversations import conversations, sessions
+from denizen.adapters.store.dialect import Dialect, InsertInto
 from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.usage import usage_of, usage_values
+from denizen.adapters.store.usage import reopen_day, usage, usage_of, usage_values
+from denizen.domain.budget import utc_day
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 from denizen.domain.principal import Principal, PrincipalKind
+from denizen.domain.prompt import Stability
 from denizen.domain.routing import route_from_json, route_to_json
-from denizen.domain.trace import PromptUse
+from denizen.domain.tool import Origin, Tier
+from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
+from denizen.domain.verdict import Decision, Verdict
+
+turns = sa.Table(
+    "turns",
+    metadata,
+    position(),
+    sa.Column("id", sa.Text(), nullable=False, unique=True),
+    sa.Column("conversation_id", sa.Text(), sa.ForeignKey(conversations.c.id), nullable=False),
+    sa.Column("session_id", sa.Text(), sa.ForeignKey(sessions.c.id), nullable=False),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Column("principal_kind", sa.Text(), nullable=False),
+    sa.Column("principal_id", EscapedText(), nullable=False),
+    sa.Column("principal_name", EscapedText(), nullable=False),
+    sa.Column("principal_roles", JsonText(), nullable=False),
+    sa.Column("trigger_id", sa.Text(), nullable=False),
+    sa.Column("status", sa.Text(), nullable=False),
+    sa.Column("opened_at", UtcTime(), nullable=False),
+    sa.Column("closed_at", UtcTime()),
+    sa.Column("model", EscapedText(), nullable=False),
+    sa.Column("reply", EscapedText(), nullable=False),
+    sa.Column("failure", EscapedText(), nullable=False),
+    sa.Column("failure_code", sa.Text(), nullable=False),
+    sa.Column("failure_family", sa.Text(), nullable=False),
+    sa.Column("failure_fix", EscapedText(), nullable=False),
+    *usage(),
+    sa.Column("options", JsonText(), nullable=False),
+    sa.Column("route", JsonText(), nullable=False, server_default="null"),
+    sa.Index("ix_turns_status_opened_at", "status", "opened_at"),
+    sa.Index("ix_turns_conversation_id_opened_at", "conversation_id", "opened_at"),
+    sa.Index("ix_turns_opened_at", "opened_at"),
+)
+
+steps = sa.Table(
+    "steps",
+    metadata,
+    sa.Column("turn_id", sa.Text(), sa.ForeignKey(turns.c.id), primary_key=True),
+    sa.Column("number", sa.Integer(), primary_key=True),
+    sa.Column("model", EscapedText(), nullable=False),
+    sa.Column("purpose", sa.Text(), nullable=False),
+    sa.Column("finish_reason", EscapedText(), nullable=False),
+    *usage(),
+    sa.Column("duration_ms", sa.BigInteger(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+    sa.Column("day", sa.Text(), nullable=False),
+    sa.Column("agent", EscapedText(), nullable=False),
+    sa.Column("principal", EscapedText(), nullable=False),
+    sa.Index("ix_steps_created_at", "created_at"),
+    sa.Index("ix_steps_principal_created_at", "principal", "created_at"),
+)
+"""`day`, `agent` and `principal` (its key) repeat what the time and the turn say: a budget is summed before every
+request.
+"""
+
+tool_calls = sa.Table(
+    "tool_calls",
+    metadata,
+    sa.Column("turn_id", sa.Text(), sa.ForeignKey(turns.c.id), primary_key=True),
+    sa.Column("step", sa.Integer(), primary_key=True),
+    sa.Column("position", sa.Integer(), primary_key=True),
+    sa.Column("call_id", EscapedText(), nullable=False),
+    sa.Column("tool", EscapedText(), nullable=False),
+    sa.Column("args", JsonText(), nullable=False),
+    sa.Column("origin", sa.Text(), nullable=False),
+    sa.Column("tier", sa.Integer(), nullable=False),
+    sa.Column("decision", sa.Text(), nullable=False),
+    sa.Column("verdict_tier", sa.Integer(), nullable=False),
+    sa.Column("reason", EscapedText(), nullable=False),
+    sa.Column("decided_by", EscapedText(), nullable=False),
+    sa.Column("result", EscapedText(), nullable=False),
+    sa.Column("is_error", sa.Boolean(), nullable=False),
+    sa.Column("duration_ms", sa.BigInteger(), nullable=False),
+    sa.Column("cached", sa.Boolean(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+)
+"""Each with its verdict."""
+
+prompts = sa.Table(
+    "prompts",
+    metadata,
+    sa.Column("turn_id", sa.Text(), sa.ForeignKey(turns.c.id), primary_key=True),
+    sa.Column("step", sa.Integer(), primary_key=True),
+    sa.Column("model", EscapedText(), nullable=False),
+    sa.Column("segments", JsonText(), nullable=False),
+    sa.Column("messages", JsonText(), nullable=False),
+    sa.Column("tools", JsonText(), nullable=False),
+    sa.Column("tool_tokens", sa.BigInteger(), nullable=False),
+    sa.Column("memories", JsonText(), nullable=False, server_default="[]"),
+)
+"""What the prompts of a turn were made of, by the step with which each began."""
+
+prompt_texts = sa.Table(
+    "prompt_texts",
+    metadata,
+    sa.Column("sha256", sa.Text(), primary_key=True),
+    sa.Column("text", EscapedText(), nullable=False),
+)
+"""Each once, however many prompts have it."""
+
+
+_PROMPTS = sa.select(prompts).where(prompts.c.turn_id == sa.bindparam("turn")).order_by(prompts.c.step)
+_TEXTS = sa.select(prompt_texts).where(prompt_texts.c.sha256.in_(sa.bindparam("hashes", expanding=True)))
+
+
+@cache
+def _add_once(insert: InsertInto, table: sa.Table) -> sa.Executable:
+    return insert(table).on_conflict_do_nothing().inline()
+
+
+def add_prompt(connection: sa.Connection, insert: InsertInto, prompt: PromptUse) -> None:
+    """Repeating it changes nothing."""
+    texts = {s.sha256: s.text for s in prompt.segments if s.text is not None}
+    if texts:
+        rows = [{"sha256": sha256, "text": text} for sha256, text in sorted(texts.items())]
+        connection.execute(_add_once(insert, prompt_texts), rows)
+    connection.execute(
+        _add_once(insert, prompts),
+        {
+            "turn_id": prompt.turn_id,
+            "step": prompt.step,
+            "model": prompt.model,
+            "segments": [[s.name, int(s.stability), s.chars, s.tokens, s.sha256] for s in prompt.segments],
+            "messages": [[m.kind, m.count, m.tokens] for m in prompt.messages],
+            "tools": list(prompt.tools),
+            "tool_tokens": prompt.tool_tokens,
+            "memories": list(prompt.memories),
+        },
+    )
+
+
+def list_prompts(connection: sa.Connection, turn_id: TurnId) -> list[PromptUse]:
+    """By step."""
+    rows = connection.execute(_PROMPTS, {"turn": turn_id}).all()
+    hashes = {segment[-1] for row in rows for segment in row.segments}
+    found = connection.execute(_TEXTS, {"hashes": sorted(hashes)}) if hashes else ()
+    texts = {row.sha256: row.text for row in found}
+    return [_prompt(row, texts) for row in rows]
+
+
+def _prompt(row: sa.Row[Any], texts: dict[str, str]) -> PromptUse:
+    return PromptUse(
+        turn_id=row.turn_id,
+        step=row.step,
+        model=row.model,
+        segments=tuple(
+            SegmentUse(name, Stability(stability), chars, tokens, sha256, texts.get(sha256))
+            for name, stability, chars, tokens, sha256 in row.segments
+        ),
+        messages=tuple(MessageUse(*message) for message in row.messages),
+        tools=tuple(row.tools),
+        tool_tokens=row.tool_tokens,
+        memories=tuple(row.memories),
+    )
+
+
+_STEPS = sa.select(steps).where(steps.c.turn_id == sa.bindparam("turn")).order_by(steps.c.number)
+_CALLS = (
+    sa.select(tool_calls)
+    .where(tool_calls.c.turn_id == sa.bindparam("turn"))
+    .order_by(tool_calls.c.step, tool_calls.c.position)
+)
+
+
+@cache
+def _calls_in(dialect: Dialect) -> sa.Select[Any]:
+    no_thread = conversations.c.thread == sa.literal_column("''")
+    room = sa.case((no_thread, conversations.c.channel), else_=conversations.c.thread)
+    asked = sa.and_(
+        turns.c.principal_kind == sa.bindparam("asker_kind"), turns.c.principal_id == sa.bindparam("asker_id")
+    )
+    return (
+        sa.select(tool_calls)
+        .join(turns, turns.c.id == tool_calls.c.turn_id)
+        .join(conversations, conversations.c.id == turns.c.conversation_id)
+        .where(turns.c.agent == sa.bindparam("whose"), conversations.c.platform == sa.bindparam("where"))
+        .where(sa.or_(dialect.among(room, "rooms"), asked))
+        .order_by(tool_calls.c.created_at.desc(), tool_calls.c.turn_id, tool_calls.c.step.desc())
+        .limit(sa.bindparam("most"))
+    )
+
+
+@cache
+def _add_step(insert: InsertInto) -> sa.Executable:
+    turn = sa.bindparam("turn_id", type_=sa.Text())
+    agent = sa.select(turns.c.agent).where(turns.c.id == turn).scalar_subquery()
+    principal = (
+        sa.select(turns.c.principal_kind + sa.literal(":", sa.Text()) + sa.type_coerce(turns.c.principal_id, sa.Text()))
+        .where(turns.c.id == turn)
+        .scalar_subquery()
+    )
+    given: dict[str, Any] = {column.name: sa.bindparam(column.name) for column in steps.c}
+    # Empty where there is no such turn, so that the reference is what fails.
+    found = {"turn_id": turn, "agent": sa.func.coalesce(agent, ""), "principal": sa.func.coalesce(principal, "")}
+    return insert(steps).values(given | found).on_conflict_do_nothing().returning(steps.c.number)
+
+
+@cache
+def _add_call(insert: InsertInto) -> sa.Executable:
+    return insert(tool_calls).on_conflict_do_nothing().returning(tool_calls.c.position)
+
+
+def add_step(connection: sa.Connection, insert: InsertInto, step: Step) -> bool:
+    """Repeating it changes nothing, and gives False."""
+    day = utc_day(step.created_at)
+    added = connection.execute(
+        _add_step(insert),
+        {
+            "turn_id": step.turn_id,
+            "number": step.number,
+            "model": step.model,
+            "purpose": step.purpose,
+            "finish_reason": step.finish_reason,
+            "duration_ms": step.duration_ms,
+            "created_at": step.created_at,
+            "day": day,
+            **usage_values(step.usage),
+        },
+    )
+    is_new = added.scalar() is not None
+    if is_new:
+        reopen_day(connection, day)
+    return is_new
+
+
+def list_steps(connection: sa.Connection, turn_id: TurnId) -> list[Step]:
+    """By number."""
+    return [_step(row) for row in connection.execute(_STEPS, {"turn": turn_id})]
+
+
+def add_call(connection: sa.Connection, insert: InsertInto, record: CallRecord) -> bool:
+    """Repeating it changes nothing, and gives False."""
+    added = connection.execute(
+        _add_call(insert),
+        {
+            "turn_id": record.turn_id,
+            "step": record.step,
+            "position": record.position,
+            "call_id": record.call_id,
+            "tool": record.tool,
+            "args": dict(record.args),
+            "origin": record.origin.value,
+            "tier": int(record.tier),
+            "decision": record.verdict.decision.value,
+            "verdict_tier": int(record.verdict.tier),
+            "reason": record.verdict.reason,
+            "decided_by": record.verdict.decided_by,
+            "result": record.result,
+            "is_error": record.is_error,
+            "duration_ms": record.duration_ms,
+            "cached": record.cached,
+            "created_at": record.created_at,
+        },
+    )
+    return added.first() is not None
+
+
+def list_calls(connection: sa.Connection, turn_id: TurnId) -> list[CallRecord]:
+    """By step and position."""
+    return [_call(row) for row in connection.execute(_CALLS, {"turn": turn_id})]
+
+
+def list_of_rooms(dialect: Dialect, rooms: Collection[str]) -> object:
+    """The parameter `rooms` of `list_calls_in`."""
+    return dialect.list_of([escape(room) for room in sorted(set(rooms))])
+
+
+def list_calls_in(connection: sa.Connection, dialect: Dialect, bounds: dict[str, Any]) -> list[CallRecord]:
+    """Newest first. `bounds` are `whose` (the agent), `where` (the platform), `rooms`, `asker_kind` and `asker_id`
+    (empty for nobody) and `most`.
+    """
+    return [_call(row) for row in connection.execute(_calls_in(dialect), bounds)]
+
+
+def _step(row: sa.Row[Any]) -> Step:
+    return Step(
+        row.turn_id,
+        row.number,
+        row.model,
+        row.purpose,
+        row.finish_reason,
+        usage_of(row),
+        row.duration_ms,
+        row.created_at,
+    )
+
+
+def _call(row: sa.Row[Any]) -> CallRecord:
+    return CallRecord(
+        turn_id=row.turn_id,
+        step=row.step,
+        position=row.position,
+        call_id=row.call_id,
+        tool=row.tool,
+        args=row.args,
+        origin=Origin(row.origin),
+        tier=Tier(row.tier),
+        verdict=Verdict(Decision(row.decision), Tier(row.verdict_tier), row.reason, row.decided_by),
+        result=row.result,
+        is_error=row.is_error,
+        duration_ms=row.duration_ms,
+        cached=row.cached,
+        created_at=row.created_at,
+    )
+
 
 _TURN_BY_ID = sa.select(turns).where(turns.c.id == sa.bindparam("id"))
 _FINAL = [

@@ -21,8 +21,8 @@ import anyio
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from denizen.adapters.store.connections import Lane
 from denizen.adapters.store.dialect import Dialect
-from denizen.adapters.store.lane import Lane
 from denizen.domain.clock import Clock
 
 T = TypeVar("T")

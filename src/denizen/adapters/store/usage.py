@@ -8,8 +8,23 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.tables.statistics import usage_computed
+from denizen.adapters.store.columns import Usd, UtcTime, metadata
 from denizen.domain.usage import Usage
+
+
+def usage() -> list[sa.Column[int] | sa.Column[object]]:
+    """Tokens and money."""
+    counts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
+    return [*(sa.Column(name, sa.BigInteger(), nullable=False) for name in counts), sa.Column("cost_usd", Usd())]
+
+
+usage_computed = sa.Table(
+    "usage_computed",
+    metadata,
+    sa.Column("day", sa.Text(), primary_key=True),
+    sa.Column("computed_at", UtcTime(), nullable=False),
+)
+"""The days whose sums hold. What is in the two tables above for any other day does not count."""
 
 _REOPEN = sa.delete(usage_computed).where(usage_computed.c.day == sa.bindparam("which"))
 

@@ -1,4 +1,4 @@
-"""Vectors of texts. How they are compared is each database's own (`nearness`)."""
+"""Memories, and the vectors of texts that are found by meaning."""
 
 from __future__ import annotations
 
@@ -8,13 +8,48 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import escape
-from denizen.adapters.store.dialect import Dialect
-from denizen.adapters.store.nearness import IN, OF_MODEL, Wanted, scan
-from denizen.adapters.store.tables.memory import vectors
+from denizen.adapters.store.columns import EscapedText, escape, metadata, position
+from denizen.adapters.store.dialect import Dialect, Wanted
 from denizen.adapters.store.unit import Unit
-from denizen.domain.vector import Near, signs_of
+from denizen.domain.vector import Near, find_nearest, signs_of
 from denizen.ports.memory import Vector
+
+vectors = sa.Table(
+    "vectors",
+    metadata,
+    position(),
+    sa.Column("collection", sa.Text(), nullable=False),
+    sa.Column("key", EscapedText(), nullable=False),
+    sa.Column("model", EscapedText(), nullable=False),
+    sa.Column("shelf", EscapedText(), nullable=False),
+    sa.Column("bits", sa.LargeBinary(), nullable=False),
+    sa.Column("data", sa.LargeBinary(), nullable=False),
+    sa.UniqueConstraint("collection", "key", "model"),
+    sa.Index("ix_vectors_collection_model_position", "collection", "model", "position"),
+    sa.Index("ix_vectors_collection_shelf", "collection", "shelf"),
+    sqlite_autoincrement=True,
+)
+"""A position is never used twice, so that an index in memory learns what is new by reading on (`near.py`). `bits` are
+the signs of `data`; where Postgres has pgvector there is a column `embedding` as well (`postgres_vectors.py`).
+"""
+
+
+indexed = sa.Table(
+    "indexed",
+    metadata,
+    sa.Column("collection", sa.Text(), primary_key=True),
+    sa.Column("state", sa.Text(), nullable=False),
+)
+
+IN = vectors.c.collection == sa.bindparam("within")
+OF_MODEL = vectors.c.model == sa.bindparam("of_model", type_=EscapedText())
+
+
+def scan(connection: sa.Connection, rows: sa.Select[str, bytes], wanted: Wanted) -> list[Near]:
+    """All that `rows` gives, compared here: 20 ms for a thousand of 384 dimensions."""
+    found = connection.execute(rows, wanted.bounds)
+    return find_nearest(wanted.query, ((key, data) for key, data in found), limit=wanted.limit)
+
 
 _REMOVE_OTHERS = sa.delete(vectors).where(IN, ~OF_MODEL)
 _REMOVE = sa.delete(vectors).where(

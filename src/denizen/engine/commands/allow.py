@@ -9,7 +9,7 @@ from denizen.engine.commands.people import find_role, find_user
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import listed, matching, say
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
-from denizen.ports.reception import AllowedKind
+from denizen.ports.inbox import AllowedKind
 from denizen.ports.store import Work
 
 _OPTIONS = (

@@ -11,7 +11,7 @@ from denizen.domain.attention import Attention, Sighting, decide_attention
 from denizen.domain.errors import NotAllowed
 from denizen.engine.commands.scene import CommandScene
 from denizen.ports.channel import CommandCall
-from denizen.ports.reception import AllowedKind
+from denizen.ports.inbox import AllowedKind
 from denizen.ports.store import Work
 
 

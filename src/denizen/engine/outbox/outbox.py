@@ -33,7 +33,7 @@ from denizen.engine.outbox.sent import find_sent
 from denizen.engine.outbox.words import NOT_SHOWN
 from denizen.engine.runtime import Runtime
 from denizen.ports.channel import Channel, Names
-from denizen.ports.reception import Claim
+from denizen.ports.inbox import Claim
 from denizen.ports.store import Store
 
 BACKOFF_S = 1.0

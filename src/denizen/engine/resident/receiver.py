@@ -34,7 +34,7 @@ from denizen.engine.resident.phrases import missed_parts, refusal_text
 from denizen.engine.runtime import Runtime
 from denizen.engine.turn import Turns
 from denizen.ports.channel import Arrival, Channel
-from denizen.ports.reception import AllowedKind
+from denizen.ports.inbox import AllowedKind
 from denizen.ports.store import Store
 
 THREAD_TITLE_CHARS = 80

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from denizen.domain.conversation import Place
 from denizen.domain.trace import sha256_of
 from denizen.domain.transcript import Block, Event, Line, render
+from denizen.ports.archive import Stretch
 from denizen.ports.store import Store, Work
-from denizen.ports.transcripts import Stretch
 
 REMEMBERED = 32
 """So many blocks are kept in memory; of a large one that is about a megabyte."""

@@ -30,8 +30,8 @@ from denizen.engine.prompt.transcript.blocks import (
     read_block,
     write_renewals,
 )
+from denizen.ports.archive import Stretch
 from denizen.ports.store import Store, Work
-from denizen.ports.transcripts import Stretch
 
 PAGE = 500
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.nearness import IN, OF_MODEL, Wanted
-from denizen.adapters.store.tables.memory import vectors
+from denizen.adapters.store.dialect import Wanted
+from denizen.adapters.store.vectors import IN, OF_MODEL, vectors
 from denizen.domain.vector import Near, find_nearest, signs_of
 
 CANDIDATES = 400
@@ -38,7 +38,7 @@ _SAME = sa.select(vectors.c.key, sa.type_coerce(vectors.c.shelf, sa.Text()), vec
 
 
 class BitIndex:
-    """`denizen.adapters.store.nearness.Nearness`. Threads take turns."""
+    """`denizen.adapters.store.vectors.Nearness`. Threads take turns."""
 
     def __init__(self) -> None:
         self._collections: dict[tuple[str, str], _Signs] = {}

@@ -1,4 +1,4 @@
-"""Decisions about messages of a platform, how far each room was read, and with whom agents talk."""
+"""What agents decided about messages of a platform, how far they read, and with whom they talk."""
 
 from __future__ import annotations
 
@@ -9,12 +9,59 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import write_id
+from denizen.adapters.store.columns import EscapedText, PlatformId, UtcTime, metadata, write_id
 from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.tables.reception import allowed, claims, exchanges, follows, positions
 from denizen.adapters.store.unit import Unit
 from denizen.domain.ids import AgentName
-from denizen.ports.reception import AllowedKind, Claim
+from denizen.ports.inbox import AllowedKind, Claim
+
+claims = sa.Table(
+    "claims",
+    metadata,
+    sa.Column("agent", EscapedText(), primary_key=True),
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("post", PlatformId(), primary_key=True),
+    sa.Column("turn_id", sa.Text()),
+    sa.Column("refusal", sa.Text(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+)
+
+positions = sa.Table(
+    "positions",
+    metadata,
+    sa.Column("agent", EscapedText(), primary_key=True),
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("room", EscapedText(), primary_key=True),
+    sa.Column("post", PlatformId(), nullable=False),
+)
+
+follows = sa.Table(
+    "follows",
+    metadata,
+    sa.Column("agent", EscapedText(), primary_key=True),
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("thread", EscapedText(), primary_key=True),
+    sa.Column("created_at", UtcTime(), nullable=False),
+)
+
+allowed = sa.Table(
+    "allowed",
+    metadata,
+    sa.Column("agent", EscapedText(), primary_key=True),
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("kind", sa.Text(), primary_key=True),
+    sa.Column("key", EscapedText(), primary_key=True),
+    sa.Column("allowed_by", EscapedText(), nullable=False),
+    sa.Column("created_at", UtcTime(), nullable=False),
+)
+
+exchanges = sa.Table(
+    "exchanges",
+    metadata,
+    sa.Column("platform", EscapedText(), primary_key=True),
+    sa.Column("room", EscapedText(), primary_key=True),
+    sa.Column("taken", sa.Integer(), nullable=False),
+)
 
 
 def _of(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
@@ -76,7 +123,7 @@ def _take(insert: InsertInto) -> sa.Executable:
 
 
 class SqlReception:
-    """`denizen.ports.reception.Reception`."""
+    """`denizen.ports.inbox.Reception`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

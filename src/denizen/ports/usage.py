@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Protocol
 
 from denizen.domain.budget import Scope, ScopeKind, Standing
+from denizen.domain.statistics import By, Chosen, Report, SideRequest, Span, Used
 from denizen.domain.usage import Usage
 
 
@@ -71,4 +72,42 @@ class Spending(Protocol):
 
     async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         """From the UTC day of that time on, the newest day first, by key."""
+        ...
+
+
+class Statistics(Protocol):
+    async def add_report(self, report: Report) -> bool:
+        """Repeating it (same id) changes nothing, and gives False."""
+        ...
+
+    async def find_report(self, report_id: str) -> Report | None: ...
+
+    async def count_reports(self, reporter: str, *, since: datetime) -> int: ...
+
+    async def add_side_request(self, request: SideRequest) -> None:
+        """Each call adds one; `Ledger` counts it too."""
+        ...
+
+    async def compute(self, day: date, *, now: datetime) -> int:
+        """Sums up a day of UTC anew, for each user and for everybody, and tells in how many rows."""
+        ...
+
+    async def list_due(self, *, before: date) -> Sequence[date]:
+        """Days from the first record on that are not computed, oldest first."""
+        ...
+
+    async def sum_up(self, span: Span, by: Sequence[By], chosen: Chosen) -> Mapping[tuple[str, ...], Used]:
+        """By the given keys, in their order; only what there is. With By.USER of each user, else of the chosen one."""
+        ...
+
+    async def sum_hours(self, span: Span, *, source: str = "", model: str = "") -> Mapping[str, Used]:
+        """Of everybody, by the hour of the day: `00` to `23`."""
+        ...
+
+    async def find_names(self, users: Collection[str]) -> Mapping[str, str]:
+        """What the users of these keys were called last, as far as it is known."""
+        ...
+
+    async def forget_user(self, user: str) -> None:
+        """What they used so far counts for FORGOTTEN; nothing here tells any more that it was theirs."""
         ...

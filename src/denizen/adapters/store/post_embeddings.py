@@ -16,12 +16,20 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, escape
 from denizen.adapters.store.dialect import Dialect
-from denizen.adapters.store.meanings import lower_mark, read_mark, settle_reworded, write_mark
-from denizen.adapters.store.posts import find_posts, lock_posts, post_of
-from denizen.adapters.store.tables.archive import POST, posts, reworded
-from denizen.adapters.store.tables.memory import vectors
+from denizen.adapters.store.posts import (
+    POST,
+    find_posts,
+    lock_posts,
+    lower_mark,
+    post_of,
+    posts,
+    read_mark,
+    reworded,
+    settle_reworded,
+    write_mark,
+)
 from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.vectors import SqlVectors
+from denizen.adapters.store.vectors import SqlVectors, vectors
 from denizen.domain.mirror import loses_meaning, says_something
 from denizen.domain.room import Post
 from denizen.ports.archive import POSTS, MissingMeanings, key_of, shelf_of
