@@ -17,16 +17,20 @@ from typing import cast
 import anyio
 from anyio.lowlevel import checkpoint
 
-from denizen.adapters.durable.outcome import decode, decode_error, encode, encode_error, perform
 from denizen.adapters.durable.run import (
     Run,
     cancelled,
     closing,
     current_run,
+    decode,
+    decode_error,
+    encode,
+    encode_error,
     entered,
     inside_step,
     is_inside_step,
     leave,
+    perform,
     refuse,
     side_by_side,
 )

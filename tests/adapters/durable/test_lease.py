@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from denizen.adapters.durable.lease import FileLease, TableLease
-from denizen.adapters.durable.place import Place, here, is_gone
+from denizen.adapters.durable.lease import FileLease, Place, TableLease, here, is_gone
 
 pytest_plugins = ["tests.postgres"]
 

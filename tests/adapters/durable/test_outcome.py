@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from denizen.adapters.durable.outcome import Recorded, decode, decode_error, encode, encode_error
+from denizen.adapters.durable.run import Recorded, decode, decode_error, encode, encode_error
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, Unavailable
 
 
@@ -56,7 +56,7 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 def test_a_pickle_in_the_database_is_not_read() -> None:
     from dbos import _serialization
 
-    from denizen.adapters.durable.vendor import JsonText, forbid_pickle
+    from denizen.adapters.durable.log import JsonText, forbid_pickle
 
     planted = base64.b64encode(pickle.dumps({"a": 1})).decode()
     forbid_pickle()

@@ -18,16 +18,21 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.durable.outcome import Recorded, decode, decode_error, encode, encode_error, perform
 from denizen.adapters.durable.run import (
+    Recorded,
     Run,
     cancelled,
     closing,
     current_run,
+    decode,
+    decode_error,
+    encode,
+    encode_error,
     entered,
     inside_step,
     is_inside_step,
     leave,
+    perform,
     refuse,
     side_by_side,
 )
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     from dbos import StepReservation
 
     from denizen.adapters.durable.log import DbosLog, Ended
-    from denizen.adapters.durable.opened import OpenLog
+    from denizen.adapters.durable.recovery import OpenLog
 
 _logger = logging.getLogger("denizen.durable")
 
@@ -83,8 +88,8 @@ class DbosDurable:
         """Raises Conflict when this process has one open, Unavailable or NeedsAttention when the database is the
         reason.
         """
-        await to_thread.run_sync(importlib.import_module, "denizen.adapters.durable.opened")
-        from denizen.adapters.durable.opened import OpenLog
+        await to_thread.run_sync(importlib.import_module, "denizen.adapters.durable.recovery")
+        from denizen.adapters.durable.recovery import OpenLog
 
         bodies = {name: self._body(name, workflow) for name, workflow in self._workflows.items()}
         self._open = await OpenLog.open(self._settings, bodies, self)

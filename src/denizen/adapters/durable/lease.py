@@ -1,7 +1,6 @@
-"""Which processes live: each holds a lease, and a run whose process holds none may be taken over.
+"""Where a process runs, precisely enough to see from another process whether it is gone.
 
-On SQLite the lease is a lock on a file: the kernel drops it in the moment the process dies, whichever container it was
-in. On Postgres it is a row with a heartbeat. Called by `rescue`, in its thread.
+A pid means something only within one boot and one pid namespace; and as pids come back, the time of birth counts too.
 """
 
 from __future__ import annotations
@@ -10,16 +9,67 @@ import contextlib
 import fcntl
 import os
 import re
+import socket
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
 import sqlalchemy as sa
 
-from denizen.adapters.durable.place import Place, here, is_gone
 from denizen.adapters.durable.settings import DurableSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`realm` is that within which `pid` is unique; `born` the kernel's start time of the process, empty if unknown."""
+
+    realm: str
+    pid: int
+    born: str
+
+
+def here() -> Place:
+    """The place of this process."""
+    pid = os.getpid()
+    return Place(_realm(), pid, _born(pid) or "")
+
+
+def is_gone(place: Place) -> bool:
+    """Whether that process has certainly ended. False for one that cannot be seen from here."""
+    if place.realm != _realm():
+        return False
+    if place.born:
+        return _born(place.pid) != place.born
+    try:
+        os.kill(place.pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+def _realm() -> str:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return socket.gethostname()
+
+
+def _born(pid: int) -> str | None:
+    """Clock ticks from boot to the start of the process; None when there is none, or no /proc."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    # A zombie runs nothing any more; its parent has not looked yet.
+    return None if fields[0] in {"Z", "X"} else fields[19]
+
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 

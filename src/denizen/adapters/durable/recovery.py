@@ -1,0 +1,239 @@
+"""Taking over the runs of processes that died, and forgetting runs that ended long ago.
+
+A thread, because all of it is waiting for the database, and because a process whose event loop is busy still lives.
+Started and stopped by `durable`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+from anyio import to_thread
+
+from denizen.adapters.durable.database import FAULTS, Database, explain
+from denizen.adapters.durable.lease import Lease, open_lease
+from denizen.adapters.durable.log import Body, DbosLog, PendingRun
+from denizen.adapters.durable.settings import DurableSettings
+from denizen.domain.errors import Conflict
+from denizen.domain.ids import fresh
+
+_logger = logging.getLogger("denizen.durable")
+
+_RETRY_FIRST_S = 10.0
+_RETRY_MOST_S = 600.0
+_FORGET_EVERY_S = 3600.0
+_FORGET_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What the thread has to know of its process."""
+
+    executor: str
+    workflows: Collection[str]
+    is_running: Callable[[str], bool]
+    on_lost: Callable[[], object]
+    """Another process took this one for dead."""
+
+
+@dataclass(slots=True)
+class _Retry:
+    wait_s: float
+    at_s: float
+
+
+class Rescuer:
+    """Renews the lease and looks around, at once and then every `heartbeat_s`."""
+
+    def __init__(self, log: DbosLog, lease: Lease, here: Here, settings: DurableSettings) -> None:
+        self._durable = log
+        self._lease = lease
+        self._here = here
+        self._settings = settings
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="denizen-durable-rescue", daemon=True)
+        self._retries: dict[str, _Retry] = {}
+        self._forgot_s = time.monotonic()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Waits for the round that is under way."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._round()
+            except Exception:
+                # The boundary of a job: the next round tries again.
+                if not self._stop.is_set():
+                    _logger.warning("looking for abandoned runs failed", exc_info=True)
+            self._stop.wait(self._settings.heartbeat_s)
+
+    def _round(self) -> None:
+        if not self._lease.renew():
+            _logger.warning("this process was silent for too long; other processes may have taken over its runs")
+            self._here.on_lost()
+        if not self._settings.rescue:
+            return
+        self._rescue(self._durable.list_unfinished())
+        self._forget()
+
+    def _rescue(self, unfinished: Collection[PendingRun]) -> None:
+        dead = self._lease.find_dead({run.executor for run in unfinished} - {self._here.executor})
+        self._retries = {run.id: self._retries[run.id] for run in unfinished if run.id in self._retries}
+        for run in unfinished:
+            if self._stop.is_set():
+                return
+            if run.name not in self._here.workflows:
+                continue
+            if run.executor in dead:
+                self._take_over(run)
+            elif run.executor == self._here.executor and not self._here.is_running(run.id):
+                self._retry(run)
+
+    def _retry(self, run: PendingRun) -> None:
+        """A run of this process that stopped because it could not be recorded. Each time it does, waits longer."""
+        now_s = time.monotonic()
+        retry = self._retries.setdefault(run.id, _Retry(_RETRY_FIRST_S, now_s))
+        if now_s >= retry.at_s:
+            retry.at_s = now_s + retry.wait_s
+            retry.wait_s = min(retry.wait_s * 2, _RETRY_MOST_S)
+            self._take_over(run)
+
+    def _take_over(self, run: PendingRun) -> None:
+        try:
+            if self._durable.take_over(run):
+                _logger.info("resumed run %s (%s) of %s", run.id, run.name, run.executor)
+        except Exception:
+            # The boundary of a job: one run that cannot be read must not keep the others waiting.
+            _logger.exception("run %s (%s) cannot be resumed", run.id, run.name)
+
+    def _forget(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._forgot_s < _FORGET_EVERY_S:
+            return
+        self._forgot_s = now_s
+        before_ms = int((time.time() - self._settings.keep_days * 86_400) * 1000)
+        while not self._stop.is_set() and self._durable.forget(ended_before_ms=before_ms, limit=_FORGET_AT_ONCE):
+            pass
+
+
+_logger = logging.getLogger("denizen.durable")
+
+_ANSWER_S = 2.0
+"""How long closing waits for an answer of the database, each time that it needs one."""
+
+
+class Owner(Protocol):
+    """Who runs what is recorded."""
+
+    def is_running(self, run_id: str) -> bool: ...
+
+    def abandon_all(self) -> None: ...
+
+
+class _Process:
+    """DBOS is one per process; so is what uses it."""
+
+    is_taken = False
+
+
+class OpenLog:
+    """See `open`."""
+
+    def __init__(self, database: Database, log: DbosLog, lease: Lease, rescuer: Rescuer) -> None:
+        self.database = database
+        self.log = log
+        self.rescuer = rescuer
+        self.closing = anyio.Event()
+        self._lease = lease
+
+    @classmethod
+    async def open(cls, settings: DurableSettings, bodies: Mapping[str, Body], owner: Owner) -> OpenLog:
+        """Connects, migrates, and takes the lease; the rescuer is not started yet. Raises Conflict when this process
+        has one open.
+        """
+        if _Process.is_taken:
+            raise Conflict(
+                "Durable execution runs already in this process.",
+                code="durable_open",
+                why="A process can have one durable log open at a time.",
+                fix="Close the other one first.",
+            )
+        _Process.is_taken = True
+        loop = asyncio.get_running_loop()
+        here = Here(
+            executor=fresh("exec"),
+            workflows=frozenset(bodies),
+            is_running=owner.is_running,
+            on_lost=lambda: loop.call_soon_threadsafe(owner.abandon_all),
+        )
+        try:
+            return await to_thread.run_sync(cls._open, settings, bodies, here)
+        except BaseException:
+            _Process.is_taken = False
+            raise
+
+    @classmethod
+    def _open(cls, settings: DurableSettings, bodies: Mapping[str, Body], here: Here) -> OpenLog:
+        database: Database | None = None
+        try:
+            database = Database(settings)
+            log = DbosLog(database, schema=settings.schema, executor=here.executor)
+            log.open(bodies)
+            lease = open_lease(settings, database.engine, here.executor)
+            lease.acquire()
+        except BaseException as error:
+            DbosLog.close()
+            if database is not None:
+                database.close()
+            if isinstance(error, FAULTS):
+                raise explain(error) from error
+            raise
+        return cls(database, log, lease, Rescuer(log, lease, here, settings))
+
+    async def begin_closing(self) -> None:
+        """From now on nothing is started or taken over here."""
+        self.closing.set()
+        await _answered(self.rescuer.stop)
+
+    async def close(self, *, settled: bool) -> None:
+        """`settled`: no run is left here, so that other processes may resume what is pending at once."""
+        if settled:
+            await _answered(self._release)
+        self.database.refuse()
+        if not await _answered(self._end):
+            _logger.warning("the durable log does not close")
+        # DBOS made its own threads the loop's default ones, and they have ended.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+
+    def _release(self) -> None:
+        try:
+            self._lease.release()
+        except FAULTS as error:
+            _logger.warning("the lease could not be given back and expires by itself: %s", error)
+
+    def _end(self) -> None:
+        self.log.close()
+        self.database.close()
+        _Process.is_taken = False
+
+
+async def _answered(action: Callable[[], None]) -> bool:
+    """Whether the action, in a thread, came to an end in time; if not, it is left to itself."""
+    with anyio.move_on_after(_ANSWER_S):
+        await to_thread.run_sync(action, abandon_on_cancel=True)
+        return True
+    return False
