@@ -14,7 +14,7 @@ from pathlib import Path
 
 import anyio
 
-from denizen.adapters.durable.durable import DbosDurable
+from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.json import Json, JsonObject
 
@@ -44,8 +44,8 @@ class Bench:
         self.entered = anyio.Event()
         self.go = anyio.Event()
 
-    def create(self) -> DbosDurable:
-        durable = DbosDurable(self.settings)
+    def create(self) -> DbosExecution:
+        durable = DbosExecution(self.settings)
         durable.register("steps", self.steps)
         durable.register("holds", self.holds)
         return durable

@@ -29,8 +29,8 @@ from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.meaning import Meaning
-from denizen.ports.documents import Document
-from denizen.ports.source import File, Progress
+from denizen.ports.documents import IndexedDocument
+from denizen.ports.source import SourceFile, SourceProgress
 from denizen.ports.store import Store
 
 COUNT, AT_ONCE = 2000, 40
@@ -52,7 +52,7 @@ def run_bare(folder: Path) -> float:
         rows: list[tuple[int, str, str, str]] = []
         position = 0
         for number, text in enumerate(texts(COUNT), start=1):
-            document = Document.cut(f"docs/{number}.md", "library", "", text)
+            document = IndexedDocument.cut(f"docs/{number}.md", "library", "", text)
             for passage, key, words in zip(document.passages, document.keys, document.words, strict=True):
                 position += 1
                 rows.append((position, key, passage.text, words))
@@ -78,10 +78,10 @@ def processor_s(act: Callable[[], None]) -> float:
 async def fill(library: FileLibrary) -> None:
     """A snapshot of all documents."""
 
-    def files() -> Iterator[File]:
+    def files() -> Iterator[SourceFile]:
         for number, text in enumerate(texts(COUNT)):
             data = text.encode()
-            yield File(f"{number}.md", len(data), lambda data=data: data)
+            yield SourceFile(f"{number}.md", len(data), lambda data=data: data)
 
     taken = await library.take(files(), _ignore)
     part = SnapshotPart(
@@ -99,7 +99,7 @@ async def fill(library: FileLibrary) -> None:
     await library.publish([part], now=NOON)
 
 
-def _ignore(_progress: Progress) -> None:
+def _ignore(_progress: SourceProgress) -> None:
     """Nobody watches."""
 
 
@@ -109,7 +109,7 @@ async def write_beside(store: Store, waits_ms: list[float]) -> None:
     while True:
         begun_s = time.perf_counter()
         async with store.work() as work:
-            await work.documents.put([Document("beside.md", "beside", str(number))])
+            await work.documents.put([IndexedDocument("beside.md", "beside", str(number))])
         waits_ms.append((time.perf_counter() - begun_s) * 1000)
         number += 1
         await anyio.sleep(WRITE_EVERY_S)

@@ -26,9 +26,9 @@ from denizen.domain.source import Source, SourceKind
 from denizen.domain.vector import pack
 from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.meaning import Meaning
-from denizen.ports.documents import PASSAGES, Document
+from denizen.ports.documents import PASSAGES, IndexedDocument
 from denizen.ports.embed import Embedded, EmbedKind
-from denizen.ports.memory import Vector
+from denizen.ports.memory import StoredVector
 from denizen.ports.store import Store
 
 COUNT, PER_DOCUMENT, WORDS = 100_000, 50, 120
@@ -77,8 +77,8 @@ async def fill(store: Store, texts: Texts) -> None:
             source = Source(id=name, kind=SourceKind.FOLDER, location=f"/{name}", created_at=NOON, updated_at=NOON)
             await work.sources.put(source)
     for start in range(0, COUNT, 40 * PER_DOCUMENT):
-        documents: list[Document] = []
-        vectors: list[Vector] = []
+        documents: list[IndexedDocument] = []
+        vectors: list[StoredVector] = []
         for first in range(start, min(start + 40 * PER_DOCUMENT, COUNT), PER_DOCUMENT):
             source = SOURCES[first // PER_DOCUMENT % 3]
             keys = [f"{first + number}" for number in range(PER_DOCUMENT)]
@@ -87,8 +87,8 @@ async def fill(store: Store, texts: Texts) -> None:
             ]
             path = f"docs/{source}/{first}.md"
             words = [words_in(path, passage) for passage in passages]
-            documents.append(Document(path, source, "d", passages, keys, words))
-            vectors += [Vector(PASSAGES, source, key, texts.name, pack(texts.vector())) for key in keys]
+            documents.append(IndexedDocument(path, source, "d", passages, keys, words))
+            vectors += [StoredVector(PASSAGES, source, key, texts.name, pack(texts.vector())) for key in keys]
         async with store.work() as work:
             await work.documents.put(documents)
             await work.vectors.put(vectors)

@@ -26,7 +26,7 @@ from denizen.engine.channels import Channels
 from denizen.engine.embed_budget import EmbedBudget
 from denizen.engine.meaning import Meaning
 from denizen.ports.embed import Embedder
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
 from denizen.skill import ArchiveLookup
 from denizen.testing.memory_channel import MemoryChannel
@@ -70,14 +70,14 @@ class DyingStore:
         self._store = store
         self._left = dies_at
 
-    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
         return self._work(write=write)
 
     async def aclose(self) -> None:
         await self._store.aclose()
 
     @asynccontextmanager
-    async def _work(self, *, write: bool) -> AsyncGenerator[Work]:
+    async def _work(self, *, write: bool) -> AsyncGenerator[UnitOfWork]:
         async with self._store.work(write=write) as work:
             yield work
             self._left -= write

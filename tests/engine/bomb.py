@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from denizen.ports.model import ModelEvent, ModelRequest
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 from denizen.testing.memory_channel import MemoryChannel, Operation
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import ScriptedModel
@@ -41,11 +41,11 @@ class MortalStore(MemoryStore):
 
     bomb = Bomb()
 
-    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
         return self._mortal(write=write)
 
     @asynccontextmanager
-    async def _mortal(self, *, write: bool) -> AsyncGenerator[Work]:
+    async def _mortal(self, *, write: bool) -> AsyncGenerator[UnitOfWork]:
         if write:
             await self.bomb.tick(shielded=True)
         async with super().work(write=write) as work:

@@ -160,7 +160,7 @@ async def test_administrative_commands_are_for_admins_and_owners() -> None:
         for who in people:
             assert not (await house.give("/allow list", who)).is_failure
         async with house.store.work(write=False) as work:
-            assert await work.reception.list_allowed(ADA, "chat", AllowedKind.USER) == frozenset()
+            assert await work.inbox.list_allowed(ADA, "chat", AllowedKind.USER) == frozenset()
 
 
 @pytest.mark.proves("V24")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 
 async def allowed(house: CommandHouse, kind: AllowedKind, agent: AgentName = ADA) -> set[str]:
     async with house.store.work(write=False) as work:
-        return set(await work.reception.list_allowed(agent, "chat", kind))
+        return set(await work.inbox.list_allowed(agent, "chat", kind))
 
 
 @pytest.mark.proves("V24")

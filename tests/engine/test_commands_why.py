@@ -14,7 +14,7 @@ from denizen.domain.trace import MessageUse, PromptUse, SegmentUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
 from denizen.domain.verdict import Decision, Verdict
-from denizen.ports.inbox import Claim
+from denizen.ports.inbox import MessageClaim
 from tests.engine.command_house import ADA, ANA, BEN, NOW, OTHER_ROOM, ROOM, ZOE, CommandHouse, open_command_house
 
 pytestmark = pytest.mark.anyio
@@ -117,7 +117,7 @@ async def test_a_reply_is_named_by_target_id_link_its_question_or_not_at_all() -
         older = await replied(house, "q1", "501")
         newer = await house.put_turn("q2", BEN)
         async with house.store.work() as work:
-            await work.reception.claim([Claim(ADA, "chat", "400", older.id)], now=NOW)
+            await work.inbox.claim([MessageClaim(ADA, "chat", "400", older.id)], now=NOW)
         assert older.id in (await house.give("/why", target="501")).text
         assert older.id in (await house.give("/why https://chat.example/10/501/")).text
         assert older.id in (await house.give("/why 400")).text

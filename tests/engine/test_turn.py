@@ -20,7 +20,7 @@ from denizen.engine.inbox import Inbox
 from denizen.engine.queries import Queries
 from denizen.engine.steps import Steps
 from denizen.ports.model import Capabilities
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.memory_store import MemoryStore
@@ -349,11 +349,11 @@ class TroubledStore(MemoryStore):
 
     faults = 0
 
-    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
         return self._troubled() if write and self.faults else super().work(write=write)
 
     @asynccontextmanager
-    async def _troubled(self) -> AsyncGenerator[Work]:
+    async def _troubled(self) -> AsyncGenerator[UnitOfWork]:
         self.faults -= 1
         async with super().work() as work:
             yield work

@@ -139,7 +139,7 @@ class Town:
         count = 0
         async with self.store.work(write=False) as work:
             for turn in await work.turns.list_turns():
-                count += sum(d.state is state for d in await work.outbox.list_of_turn(turn.id))
+                count += sum(d.state is state for d in await work.outbox.list_for_turn(turn.id))
         return count
 
 

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from denizen.adapters.durable.durable import DbosDurable
+from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.adapters.mcp import McpPool, McpToolset
 from denizen.adapters.models.embedded.progress import Report, report_nothing
@@ -131,7 +131,7 @@ async def open_denizen(home: Path, opening: Opening | None = None) -> AsyncGener
         consult = Consult(runtime, store, clock)
         observer = Observer(store, clock, consult)
         gate = Gate(clock, Judge(clock, observer), ledger=Ledger(store, clock))
-        durable = DbosDurable(DurableSettings(database=_durable_place(settings), rescue=opening.rescue))
+        durable = DbosExecution(DurableSettings(database=_durable_place(settings), rescue=opening.rescue))
         channels = Channels()
         embedders = EmbedderPool(home)
         stack.push_async_callback(embedders.aclose)

@@ -40,7 +40,7 @@ from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog
 from denizen.engine.knowledge.sync import Sync, Work
 from denizen.engine.runtime import Runtime
-from denizen.ports.durable import Durable
+from denizen.ports.durable import DurableExecution
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import SourceReader
 from denizen.ports.store import Store
@@ -81,7 +81,7 @@ class Beside:
     sandbox: Sandbox
 
 
-def build_knowledge(home: Path, store: Store, durable: Durable, clock: Clock, beside: Beside) -> Knowledge:
+def build_knowledge(home: Path, store: Store, durable: DurableExecution, clock: Clock, beside: Beside) -> Knowledge:
     """Before the durable log is opened: its workflow is registered here."""
     runtime, community = beside.runtime, beside.community
     library = open_library(home, clock)

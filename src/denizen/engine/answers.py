@@ -15,7 +15,7 @@ from denizen.engine.knowledge.evidence import Evidence
 from denizen.engine.knowledge.proof import Answer, Proofs, Prover
 from denizen.engine.memory import is_private
 from denizen.engine.services import TurnContext
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 PEOPLE = frozenset({PrincipalKind.PLATFORM_USER, PrincipalKind.WEB_USER, PrincipalKind.API_KEY, PrincipalKind.LOCAL})
 
@@ -28,7 +28,7 @@ def open_proofs(prover: Prover | None, context: TurnContext, history: Sequence[P
     return prover.open(evidence, agent.name, style=agent.style.citations, read_own=context.generation.read_own)
 
 
-async def keep_answer(work: Work, turn: Turn, context: TurnContext, evidence: Evidence, answer: Answer) -> None:
+async def keep_answer(work: UnitOfWork, turn: Turn, context: TurnContext, evidence: Evidence, answer: Answer) -> None:
     """With the end of the turn; twice is once."""
     await work.citations.add(turn.id, answer.citations)
     kind = _kind_of_gap(evidence, answer)

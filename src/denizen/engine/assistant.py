@@ -23,7 +23,7 @@ from denizen.domain.routing import AUTO
 from denizen.engine.audit import of_settings
 from denizen.engine.runtime import Generation
 from denizen.ports.model import Models
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 KEPT_S = 60.0
 """Inventory 2.1, `agent-config:active`."""
@@ -160,11 +160,11 @@ def _check_model(models: Models, chosen: Chosen) -> None:
         ) from error
 
 
-async def _find(work: Work, agent: AgentName, name: str) -> SettingsSet | None:
+async def _find(work: UnitOfWork, agent: AgentName, name: str) -> SettingsSet | None:
     return next((each for each in await work.agent_settings.list_sets(agent) if each.name == name), None)
 
 
-async def _get(work: Work, agent: AgentName, name: str) -> SettingsSet:
+async def _get(work: UnitOfWork, agent: AgentName, name: str) -> SettingsSet:
     rows = await work.agent_settings.list_sets(agent)
     found = next((each for each in rows if each.name == name), None)
     if found is None:

@@ -41,7 +41,7 @@ from denizen.engine.live import Live
 from denizen.engine.prompt.session import count_tokens
 from denizen.engine.reserving import Refusal, named, reserve, whose
 from denizen.ports.model import Model, ModelReply, ModelRequest, Models
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.usage import Reservation
 
 RESERVED_FOR = timedelta(minutes=15)
@@ -110,7 +110,7 @@ class Budgets:
                 with anyio.CancelScope(shield=True):
                     await self._break_off(payment, was_sent=was_sent)
 
-    async def settle(self, work: Work, step: Step) -> None:
+    async def settle(self, work: UnitOfWork, step: Step) -> None:
         """Counts the step, which is new in this unit of work, and frees what was reserved for it."""
         await work.spending.release(self._reservation_of(step.number))
         await work.spending.add(self._payer.scopes, step.usage, at=step.created_at)
@@ -189,7 +189,7 @@ class Budgets:
         except DenizenError as error:
             _log.warning("a broken-off request was not counted: %s", error.message, extra={"turn": self._payer.turn_id})
 
-    async def _count(self, work: Work, model: str, usage: Usage) -> None:
+    async def _count(self, work: UnitOfWork, model: str, usage: Usage) -> None:
         """In the budgets, and beside the steps of turns in the records of usage."""
         payer, now = self._payer, self._clock.now()
         await work.spending.add(payer.scopes, usage, at=now)

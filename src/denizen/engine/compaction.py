@@ -34,7 +34,7 @@ from denizen.engine.summarize import (
     writer_of,
 )
 from denizen.ports.model import Model
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 MIN_MESSAGES = 4
 """Of people and the agent, behind the last summary; less is not worth it."""
@@ -90,7 +90,7 @@ async def compact_session(
     return done
 
 
-async def _load(work: Work, agent: AgentName, conversation_id: ConversationId) -> Stretch:
+async def _load(work: UnitOfWork, agent: AgentName, conversation_id: ConversationId) -> Stretch:
     sessions = await work.sessions.list_sessions(conversation_id, agent)
     session = next((session for session in sessions if session.closed_at is None), None)
     known: Sequence[Summary] = []
@@ -111,7 +111,7 @@ async def _load(work: Work, agent: AgentName, conversation_id: ConversationId) -
     return stretch
 
 
-async def _check_quiet(work: Work, stretch: Stretch) -> None:
+async def _check_quiet(work: UnitOfWork, stretch: Stretch) -> None:
     """No question came meanwhile or waits for its answer."""
     tail = await work.messages.list_tail(stretch.session.id, limit=1)
     waiting = await work.turns.list_turns(status=TurnStatus.OPEN, limit=OPEN_TURNS)

@@ -36,8 +36,8 @@ from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.room import RoomKind
 from denizen.engine.channels import Channels
 from denizen.engine.meaning import Meaning
-from denizen.ports.memory import MEMORIES, Vector
-from denizen.ports.store import Store, Work
+from denizen.ports.memory import MEMORIES, StoredVector
+from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
 from denizen.skill import Deed, Deeds, MemoryAccess, Remembered
 
@@ -150,7 +150,7 @@ class MemoryKeeper:
         if meant is None:
             return False
         rows = [
-            Vector(MEMORIES, shelf_of(memory.agent, memory.owner), memory.id, meant.model, data)
+            StoredVector(MEMORIES, shelf_of(memory.agent, memory.owner), memory.id, meant.model, data)
             for memory, data in zip(memories, meant.vectors, strict=True)
         ]
         async with self.store.work() as work:
@@ -267,14 +267,14 @@ class _ScopedMemory:
         return found
 
 
-async def _find_hearing(work: Work, scope: CallScope) -> Hearing:
+async def _find_hearing(work: UnitOfWork, scope: CallScope) -> Hearing:
     """Without the rooms, which are not free to ask for."""
     place = scope.place
     room = place.thread or place.channel
     return Hearing(place.platform, room, await is_private(work, scope))
 
 
-async def is_private(work: Work, scope: CallScope) -> bool:
+async def is_private(work: UnitOfWork, scope: CallScope) -> bool:
     """Whether nobody but the one who asks reads what is said there."""
     match scope.principal.kind:
         case PrincipalKind.LOCAL | PrincipalKind.WEB_USER:
@@ -287,7 +287,7 @@ async def is_private(work: Work, scope: CallScope) -> bool:
             return False
 
 
-async def _is_direct(work: Work, scope: CallScope) -> bool:
+async def _is_direct(work: UnitOfWork, scope: CallScope) -> bool:
     """As the rooms have it, or the turn, which then came from outside of any community."""
     if scope.place.thread:
         return False
@@ -299,7 +299,7 @@ async def _is_direct(work: Work, scope: CallScope) -> bool:
     return isinstance(owed, dict) and not owed.get("guild")
 
 
-async def _is_still(work: Work, memory: Memory) -> bool:
+async def _is_still(work: UnitOfWork, memory: Memory) -> bool:
     """Not forgotten or changed while its vector was made."""
     now = await work.memories.find(memory.id)
     return now is not None and now.text == memory.text

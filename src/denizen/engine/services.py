@@ -20,7 +20,7 @@ from denizen.engine.prompt.rhythm import SHORT_S
 from denizen.engine.prompt.transcript.blocks import BlockTexts
 from denizen.engine.runtime import Generation
 from denizen.engine.selection import Selections
-from denizen.ports.durable import Durable
+from denizen.ports.durable import DurableExecution
 from denizen.ports.model import Model
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
@@ -56,7 +56,7 @@ class Services:
     """What the engine is built from; the same for every turn."""
 
     store: Store
-    durable: Durable
+    durable: DurableExecution
     live: Live
     gate: Gate
     clock: Clock

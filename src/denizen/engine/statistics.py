@@ -31,7 +31,7 @@ from denizen.domain.statistics import (
     rank,
 )
 from denizen.engine.runtime import Runtime
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 REPORTS_A_MINUTE = 120
 REPORTS_A_DAY = 5000
@@ -83,7 +83,7 @@ class UsageStatistics:
             )
         return known or priced
 
-    async def _check_rate(self, work: Work, report: Report) -> None:
+    async def _check_rate(self, work: UnitOfWork, report: Report) -> None:
         now = report.reported_at.astimezone(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
         for most, since, span in (
@@ -178,7 +178,7 @@ def _said(report: Report) -> Report:
     return replace(report, reported_at=datetime.min.replace(tzinfo=UTC), usage=replace(report.usage, cost_usd=None))
 
 
-async def _overview(work: Work, span: Span, chosen: Chosen) -> Overview:
+async def _overview(work: UnitOfWork, span: Span, chosen: Chosen) -> Overview:
     daily = await _sums(work, span, By.DAY, chosen)
     before = await _sums(work, span.before, By.DAY, chosen)
     return Overview(
@@ -191,5 +191,5 @@ async def _overview(work: Work, span: Span, chosen: Chosen) -> Overview:
     )
 
 
-async def _sums(work: Work, span: Span, by: By, chosen: Chosen) -> Mapping[str, Used]:
+async def _sums(work: UnitOfWork, span: Span, by: By, chosen: Chosen) -> Mapping[str, Used]:
     return {key: used for (key,), used in (await work.statistics.sum_up(span, [by], chosen)).items()}

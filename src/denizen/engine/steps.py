@@ -54,9 +54,9 @@ from denizen.engine.step_record import (
     reply_to_json,
 )
 from denizen.engine.toolbox import Toolbox
-from denizen.ports.durable import Stepping
+from denizen.ports.durable import StepRunner
 from denizen.ports.model import ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 from denizen.ports.toolset import Trail
 
 
@@ -67,7 +67,7 @@ class Steps:
         self,
         context: TurnContext,
         services: Services,
-        stepping: Stepping | None = None,
+        stepping: StepRunner | None = None,
         *,
         proofs: Proofs | None = None,
     ) -> None:
@@ -313,7 +313,7 @@ class Steps:
             await self.audit(work)
         self._steps, self._calls, self._messages, self._prompts = [], [], [], []
 
-    async def write(self, work: Work) -> None:
+    async def write(self, work: UnitOfWork) -> None:
         """Writes what is held into a unit of work that the caller has open. It stays held until it is saved, since the
         unit may fail.
         """
@@ -329,7 +329,7 @@ class Steps:
             await work.messages.keep_newest(self._context.turn.session_id, limit=most)
         await self._write_steps(work)
 
-    async def audit(self, work: Work) -> None:
+    async def audit(self, work: UnitOfWork) -> None:
         """Puts the calls that `write` found to be new into the audit log: last in the unit, since others wait there."""
         audited, self._audited = self._audited, []
         if audited:
@@ -341,7 +341,7 @@ class Steps:
             async with self._services.store.work() as work:
                 await self._write_steps(work)
 
-    async def _write_steps(self, work: Work) -> None:
+    async def _write_steps(self, work: UnitOfWork) -> None:
         for step in self._before:
             await work.turns.add_step(step)
         for step in self._steps:

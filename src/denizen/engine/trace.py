@@ -15,7 +15,7 @@ from denizen.domain.message import text_of
 from denizen.domain.trace import PromptUse, SegmentUse, sha256_of
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.engine.prompt.marks import date_line
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,17 @@ async def load_trace(store: Store, turn_id: TurnId) -> Trace:
             await work.turns.list_steps(turn_id),
             await work.turns.list_calls(turn_id),
             await _memories(work, prompts),
-            await work.citations.list_of(turn_id),
+            await work.citations.list_for(turn_id),
         )
 
 
-async def _memories(work: Work, prompts: Sequence[PromptUse]) -> list[Memory]:
+async def _memories(work: UnitOfWork, prompts: Sequence[PromptUse]) -> list[Memory]:
     ids = dict.fromkeys(key for prompt in prompts for key in prompt.memories)
     found = [await work.memories.find(key) for key in ids]
     return [memory for memory in found if memory is not None]
 
 
-async def _question(work: Work, turn: Turn) -> str:
+async def _question(work: UnitOfWork, turn: Turn) -> str:
     try:
         return text_of((await work.messages.get(turn.trigger_id)).parts)
     except NotFound:

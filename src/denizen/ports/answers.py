@@ -14,15 +14,15 @@ from denizen.domain.ids import TurnId
 from denizen.domain.proposal import Proposal, ProposalStatus
 
 
-class Citations(Protocol):
+class CitationRepository(Protocol):
     async def add(self, turn_id: TurnId, citations: Sequence[Citation]) -> None:
         """In their order; nothing changes when the turn has some."""
         ...
 
-    async def list_of(self, turn_id: TurnId) -> Sequence[Citation]: ...
+    async def list_for(self, turn_id: TurnId) -> Sequence[Citation]: ...
 
 
-class Gaps(Protocol):
+class GapRepository(Protocol):
     async def add(self, gap: Gap) -> bool:
         """False, and nothing changes, when its id exists."""
         ...
@@ -42,14 +42,14 @@ class Gaps(Protocol):
         ...
 
 
-class Proposals(Protocol):
+class ProposalRepository(Protocol):
     async def add(self, proposal: Proposal) -> bool:
         """False, and nothing changes, when its id exists."""
         ...
 
     async def find(self, proposal_id: str) -> Proposal | None: ...
 
-    async def find_of(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
+    async def find_for_posts(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
         """What was proposed of these posts, whatever became of it, the oldest first."""
         ...
 

@@ -13,7 +13,7 @@ from denizen.domain.approval import Approval, ApprovalStatus, Grant
 from denizen.domain.ids import AgentName, ConversationId, TurnId
 
 
-class Approvals(Protocol):
+class ApprovalRepository(Protocol):
     async def add(self, approval: Approval) -> None:
         """An id that exists is left as it is."""
         ...

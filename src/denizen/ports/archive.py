@@ -1,7 +1,7 @@
 """The archive in the store: the mirror of a platform's messages, with edits and deletions. Part of a unit of work.
 
 Several accounts see the same post: whoever comes first adds it. Times come from the platform. Vectors of posts are in
-the collection POSTS of `Vectors`, under `key_of` the post, on the shelf of its room (`shelf_of`), so that a search is
+the collection POSTS of `VectorRepository`, under `post_vector_key` the post, on the shelf of its room (`room_shelf`), so that a search is
 among the rooms that may be seen and no others.
 """
 
@@ -20,12 +20,12 @@ from denizen.domain.transcript import Archived, Block
 POSTS = "post"
 
 
-def key_of(platform: str, post_id: str) -> str:
+def post_vector_key(platform: str, post_id: str) -> str:
     """Of a post's vector."""
     return f"{platform}:{post_id}"
 
 
-def shelf_of(platform: str, room: str) -> str:
+def room_shelf(platform: str, room: str) -> str:
     return f"{platform}:{room}"
 
 
@@ -90,7 +90,7 @@ class Backfill:
     is_complete: bool = False
 
 
-class Archive(Protocol):
+class ArchiveRepository(Protocol):
     """Deleted posts stay for the audit trail, without being listed, found or counted; what is forgotten is gone, with
     its versions, its words in the index, its vectors, and its copies in sessions. A vector goes with any of that, and
     with another text or room.
@@ -182,7 +182,7 @@ class Archive(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class MissingMeanings:
+class PendingEmbeddings:
     """Posts without a vector of that model, and how far they were looked for, which is the store's own matter.
     `is_end` when there is nothing beyond.
     """
@@ -193,16 +193,16 @@ class MissingMeanings:
     is_end: bool
 
 
-class PostMeanings(Protocol):
+class PostEmbeddingRepository(Protocol):
     """Which posts still need a vector. Those that say next to nothing get none (`denizen.domain.mirror`)."""
 
-    async def find_missing(self, model: str, *, limit: int) -> MissingMeanings:
+    async def find_missing(self, model: str, *, limit: int) -> PendingEmbeddings:
         """The next of them; what was edited since comes first. The cost does not depend on how many posts there are.
         With another model than before it begins anew.
         """
         ...
 
-    async def put(self, missing: MissingMeanings, vectors: Sequence[bytes]) -> int:
+    async def put(self, missing: PendingEmbeddings, vectors: Sequence[bytes]) -> int:
         """One for each of the posts. Those that were edited, moved, deleted or forgotten meanwhile get none. Returns
         how many were put; the next search begins where this one ended.
         """
@@ -218,7 +218,7 @@ class PostMeanings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class PostRange:
     """The posts of a room from one id to another, both of them included."""
 
     platform: str
@@ -227,7 +227,7 @@ class Stretch:
     last: str
 
 
-class Transcripts(Protocol):
+class TranscriptRepository(Protocol):
     async def list_blocks(self, place: Place) -> Sequence[Block]:
         """Oldest first."""
         ...
@@ -244,11 +244,11 @@ class Transcripts(Protocol):
 
     async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None: ...
 
-    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[Archived]:
+    async def list_stretch(self, stretch: PostRange, *, changed: bool = False) -> Sequence[Archived]:
         """Its posts in order, deleted ones too; with `changed` only those that were edited or deleted."""
         ...
 
-    async def count_stretch(self, stretch: Stretch) -> int:
+    async def count_stretch(self, stretch: PostRange) -> int:
         """How many posts lie in it, deleted ones too. Cheap."""
         ...
 

@@ -2,7 +2,7 @@
 
 An index of what the library has, made again whenever it is lost. Part of a unit of work. Written by
 `engine/knowledge/indexing`, asked by `engine/knowledge/search`. Vectors of passages are in the collection PASSAGES of
-`Vectors`, under the passage's key, on the shelf of its source.
+`VectorRepository`, under the passage's key, on the shelf of its source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PASSAGES = "passage"
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class IndexedDocument:
     """A file of the snapshot; `digest` stands for its content. `keys` are those of its passages (`passage.key_of`), and
     `words` what is searched of them (`passage.words_in`).
     """
@@ -30,7 +30,7 @@ class Document:
     words: Sequence[str] = ()
 
     @classmethod
-    def cut(cls, path: str, source_id: str, digest: str, text: str) -> Document:
+    def cut(cls, path: str, source_id: str, digest: str, text: str) -> IndexedDocument:
         """With the passages of its text. Takes a while for a long one."""
         passages = split_passages(path, text)
         keys = [key_of(source_id, each) for each in passages]
@@ -51,7 +51,7 @@ class IndexSize:
     passages: int
 
 
-class Documents(Protocol):
+class DocumentRepository(Protocol):
     async def find_indexed(self) -> str:
         """What `mark_indexed` was told last: the snapshot that the index is of. Empty before."""
         ...
@@ -62,7 +62,7 @@ class Documents(Protocol):
         """Of every document, by path."""
         ...
 
-    async def put(self, documents: Sequence[Document]) -> None:
+    async def put(self, documents: Sequence[IndexedDocument]) -> None:
         """Each takes the place of what had its path."""
         ...
 

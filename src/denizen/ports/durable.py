@@ -18,7 +18,7 @@ OnFault = Callable[[str, DenizenError], None]
 """Gets the id of a run and what went wrong with it."""
 
 
-class Stepping(Protocol):
+class StepRunner(Protocol):
     """What a workflow does that must not happen twice."""
 
     async def step(self, name: str, action: Callable[[], Awaitable[Json]]) -> Json:
@@ -37,7 +37,7 @@ class Stepping(Protocol):
         ...
 
 
-class Durable(Stepping, Protocol):
+class DurableExecution(StepRunner, Protocol):
     """Registered workflows, started by id: the same id twice is one run."""
 
     def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:

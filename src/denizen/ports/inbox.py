@@ -17,7 +17,7 @@ from denizen.domain.ids import AgentName, TurnId
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class MessageClaim:
     """A message that was decided about: a turn answers it, or `refusal` says why none does (a code)."""
 
     agent: AgentName
@@ -32,22 +32,24 @@ class AllowedKind(StrEnum):
     ROLE = "role"
 
 
-class Reception(Protocol):
+class InboxRepository(Protocol):
     """Decisions and positions, per agent."""
 
-    async def claim(self, claims: Sequence[Claim], *, now: datetime) -> Sequence[Claim]:
+    async def claim(self, claims: Sequence[MessageClaim], *, now: datetime) -> Sequence[MessageClaim]:
         """Adds those whose message nobody claimed for that agent yet, and returns these."""
         ...
 
-    async def find_claims(self, agent: AgentName, platform: str, post_ids: Collection[str]) -> Mapping[str, Claim]:
+    async def find_claims(
+        self, agent: AgentName, platform: str, post_ids: Collection[str]
+    ) -> Mapping[str, MessageClaim]:
         """By post id; those without a claim are missing."""
         ...
 
-    async def list_positions(self, agent: AgentName, platform: str) -> Mapping[str, str]:
+    async def list_cursors(self, agent: AgentName, platform: str) -> Mapping[str, str]:
         """Room id to the newest post that was decided about."""
         ...
 
-    async def put_positions(self, agent: AgentName, platform: str, positions: Mapping[str, str]) -> None:
+    async def put_cursors(self, agent: AgentName, platform: str, positions: Mapping[str, str]) -> None:
         """A position never goes back."""
         ...
 
@@ -67,20 +69,20 @@ class Reception(Protocol):
 
     async def list_allowed(self, agent: AgentName, platform: str, kind: AllowedKind) -> frozenset[str]: ...
 
-    async def take_exchange(self, platform: str, room: str, *, limit: int | None = None) -> bool:
+    async def take_bot_reply(self, platform: str, room: str, *, limit: int | None = None) -> bool:
         """Counts one more message of agents in a row there; False, and nothing counted, when `limit` are counted."""
         ...
 
-    async def give_back_exchange(self, platform: str, room: str) -> None:
+    async def give_back_bot_reply(self, platform: str, room: str) -> None:
         """The reply did not come about; never below 0."""
         ...
 
-    async def reset_exchanges(self, platform: str, room: str) -> None: ...
+    async def reset_bot_replies(self, platform: str, room: str) -> None: ...
 
-    async def count_exchanges(self, platform: str, room: str) -> int: ...
+    async def count_bot_replies(self, platform: str, room: str) -> int: ...
 
 
-class Outbox(Protocol):
+class OutboxRepository(Protocol):
     """Deliveries. Files are stored until the delivery is final, and are then dropped."""
 
     async def add(self, deliveries: Sequence[Delivery]) -> None:
@@ -99,7 +101,7 @@ class Outbox(Protocol):
         """PENDING and SENDING ones, previews left out, in the order in which they were added."""
         ...
 
-    async def list_of_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
+    async def list_for_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
         """By kind and position."""
         ...
 

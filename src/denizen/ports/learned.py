@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 
-class LearnedFiles(Protocol):
+class LearnedAnswerFiles(Protocol):
     """Files that somebody else put there are left alone."""
 
     @property

@@ -18,7 +18,7 @@ MEMORIES = "memory"
 its vectors."""
 
 
-class Memories(Protocol):
+class MemoryRepository(Protocol):
     async def add(self, memory: Memory) -> bool:
         """False, and nothing changes, when its id exists."""
         ...
@@ -51,7 +51,7 @@ class Memories(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Vector:
+class StoredVector:
     """`key` is unique in the collection; `data` is as `domain/vector.pack` makes it."""
 
     collection: str
@@ -61,8 +61,8 @@ class Vector:
     data: bytes
 
 
-class Vectors(Protocol):
-    async def put(self, vectors: Sequence[Vector]) -> None:
+class VectorRepository(Protocol):
+    async def put(self, vectors: Sequence[StoredVector]) -> None:
         """Takes the place of what had the same collection, key and model."""
         ...
 

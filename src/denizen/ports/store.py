@@ -28,17 +28,17 @@ from denizen.domain.summary import Summary
 from denizen.domain.trace import PromptUse
 from denizen.domain.turn import CallRecord, Step, Turn, TurnStatus
 from denizen.domain.usage import Usage
-from denizen.ports.answers import Citations, Gaps, Proposals
-from denizen.ports.approvals import Approvals
-from denizen.ports.archive import Archive, PostMeanings, Transcripts
-from denizen.ports.documents import Documents
-from denizen.ports.inbox import Outbox, Reception
-from denizen.ports.memory import Memories, Vectors
-from denizen.ports.source import Sources
-from denizen.ports.usage import Spending, Statistics
+from denizen.ports.answers import CitationRepository, GapRepository, ProposalRepository
+from denizen.ports.approvals import ApprovalRepository
+from denizen.ports.archive import ArchiveRepository, PostEmbeddingRepository, TranscriptRepository
+from denizen.ports.documents import DocumentRepository
+from denizen.ports.inbox import InboxRepository, OutboxRepository
+from denizen.ports.memory import MemoryRepository, VectorRepository
+from denizen.ports.source import SourceRepository
+from denizen.ports.usage import SpendingRepository, StatisticsRepository
 
 
-class Conversations(Protocol):
+class ConversationRepository(Protocol):
     async def put(self, place: Place, *, title: str = "", now: datetime) -> Conversation:
         """The conversation of that place, created when missing."""
         ...
@@ -62,7 +62,7 @@ class RecentSession:
     last_at: datetime
 
 
-class Sessions(Protocol):
+class SessionRepository(Protocol):
     async def current(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
         """The open session, created when there is none. At most one is open for an agent and conversation."""
         ...
@@ -85,14 +85,14 @@ class Sessions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class MessageHit:
     """One search result: the message and the part of its text around the match."""
 
     message: Message
     excerpt: str
 
 
-class Messages(Protocol):
+class MessageRepository(Protocol):
     async def add(self, message: Message) -> Message:
         """Adds it at the end of its session and returns it with its `sequence`. An id that exists is left as it is."""
         ...
@@ -117,12 +117,14 @@ class Messages(Protocol):
         """
         ...
 
-    async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
+    async def search(
+        self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10
+    ) -> Sequence[MessageHit]:
         """User and assistant messages of these conversations that contain all the words (any case), newest first."""
         ...
 
 
-class Turns(Protocol):
+class TurnRepository(Protocol):
     async def open(self, turn: Turn) -> tuple[Turn, bool]:
         """Adds the turn; when its id exists, returns the stored one and False."""
         ...
@@ -186,16 +188,16 @@ class UsageRow:
     usage: Usage
 
 
-class Ledger(Protocol):
+class UsageLedger(Protocol):
     async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
-        """Sums per day, agent and model of the recorded steps and of the requests beside them (`Statistics` has them),
+        """Sums per day, agent and model of the recorded steps and of the requests beside them (`StatisticsRepository` has them),
         newest day first.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationRow:
+class ConfigGeneration:
     """One accepted state of the configuration. `digest` is the sha256 of its text; secrets are not in the text."""
 
     number: int
@@ -204,17 +206,17 @@ class GenerationRow:
     accepted_at: datetime
 
 
-class Generations(Protocol):
-    async def add(self, *, digest: str, source: str, now: datetime) -> GenerationRow:
+class ConfigGenerationRepository(Protocol):
+    async def add(self, *, digest: str, source: str, now: datetime) -> ConfigGeneration:
         """Numbered one higher than the last; the same digest as the last returns the last."""
         ...
 
-    async def list_generations(self, *, limit: int = 20) -> Sequence[GenerationRow]:
+    async def list_generations(self, *, limit: int = 20) -> Sequence[ConfigGeneration]:
         """Newest first."""
         ...
 
 
-class UserSettings(Protocol):
+class UserSettingsRepository(Protocol):
     """What a user chose for themselves (inventory V15): never seen by another user's turns."""
 
     async def get(self, principal: str) -> Mapping[str, Json]:
@@ -226,61 +228,61 @@ class UserSettings(Protocol):
         ...
 
 
-class Work(Protocol):
+class UnitOfWork(Protocol):
     """One unit of work: all of it is written, or nothing."""
 
     @property
-    def conversations(self) -> Conversations: ...
+    def conversations(self) -> ConversationRepository: ...
     @property
-    def sessions(self) -> Sessions: ...
+    def sessions(self) -> SessionRepository: ...
     @property
-    def messages(self) -> Messages: ...
+    def messages(self) -> MessageRepository: ...
     @property
-    def turns(self) -> Turns: ...
+    def turns(self) -> TurnRepository: ...
     @property
-    def ledger(self) -> Ledger: ...
+    def ledger(self) -> UsageLedger: ...
     @property
-    def generations(self) -> Generations: ...
+    def generations(self) -> ConfigGenerationRepository: ...
     @property
-    def user_settings(self) -> UserSettings: ...
+    def user_settings(self) -> UserSettingsRepository: ...
     @property
-    def agent_settings(self) -> AgentSettings: ...
+    def agent_settings(self) -> AgentSettingsRepository: ...
     @property
-    def archive(self) -> Archive: ...
+    def archive(self) -> ArchiveRepository: ...
     @property
-    def reception(self) -> Reception: ...
+    def inbox(self) -> InboxRepository: ...
     @property
-    def outbox(self) -> Outbox: ...
+    def outbox(self) -> OutboxRepository: ...
     @property
-    def summaries(self) -> Summaries: ...
+    def summaries(self) -> SummaryRepository: ...
     @property
-    def transcripts(self) -> Transcripts: ...
+    def transcripts(self) -> TranscriptRepository: ...
     @property
-    def spending(self) -> Spending: ...
+    def spending(self) -> SpendingRepository: ...
     @property
-    def approvals(self) -> Approvals: ...
+    def approvals(self) -> ApprovalRepository: ...
     @property
-    def audit(self) -> Audit: ...
+    def audit(self) -> AuditRepository: ...
     @property
-    def memories(self) -> Memories: ...
+    def memories(self) -> MemoryRepository: ...
     @property
-    def sources(self) -> Sources: ...
+    def sources(self) -> SourceRepository: ...
     @property
-    def citations(self) -> Citations: ...
+    def citations(self) -> CitationRepository: ...
     @property
-    def gaps(self) -> Gaps: ...
+    def gaps(self) -> GapRepository: ...
     @property
-    def proposals(self) -> Proposals: ...
+    def proposals(self) -> ProposalRepository: ...
     @property
-    def documents(self) -> Documents: ...
+    def documents(self) -> DocumentRepository: ...
     @property
-    def vectors(self) -> Vectors: ...
+    def vectors(self) -> VectorRepository: ...
     @property
-    def post_meanings(self) -> PostMeanings: ...
+    def post_embeddings(self) -> PostEmbeddingRepository: ...
     @property
-    def reminders(self) -> Reminders: ...
+    def reminders(self) -> ReminderRepository: ...
     @property
-    def statistics(self) -> Statistics: ...
+    def statistics(self) -> StatisticsRepository: ...
 
 
 class Store(Protocol):
@@ -288,12 +290,12 @@ class Store(Protocol):
     schema is newer than the program.
     """
 
-    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]: ...
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]: ...
 
     async def aclose(self) -> None: ...
 
 
-class AgentSettings(Protocol):
+class AgentSettingsRepository(Protocol):
     async def put(self, row: SettingsSet) -> None:
         """In place of the one of its agent and name, if there is one, which keeps when it was created. When it is
         active, no other one of its agent is any more.
@@ -311,7 +313,7 @@ class AgentSettings(Protocol):
         ...
 
 
-class Audit(Protocol):
+class AuditRepository(Protocol):
     """Append only. Whoever adds keeps others from adding until the unit of work ends, so it is done last."""
 
     async def add(self, events: Sequence[AuditEvent]) -> AuditHead:
@@ -325,12 +327,12 @@ class Audit(Protocol):
         ...
 
 
-class Reminders(Protocol):
+class ReminderRepository(Protocol):
     async def add(self, reminder: Reminder) -> bool:
         """False, and nothing changes, when its id exists."""
         ...
 
-    async def list_of(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
+    async def list_for(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
         """Those of a principal's key, the next one first."""
         ...
 
@@ -353,7 +355,7 @@ class Reminders(Protocol):
         ...
 
 
-class Summaries(Protocol):
+class SummaryRepository(Protocol):
     async def list_summaries(self, session_id: SessionId) -> Sequence[Summary]:
         """In the order of their messages; their stretches do not overlap."""
         ...

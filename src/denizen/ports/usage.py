@@ -39,7 +39,7 @@ class SpendRow:
     usage: Usage
 
 
-class Spending(Protocol):
+class SpendingRepository(Protocol):
     async def lock(self, scopes: Collection[Scope]) -> None:
         """Until this unit of work ends, nobody else who locks one of these decides about it."""
         ...
@@ -75,7 +75,7 @@ class Spending(Protocol):
         ...
 
 
-class Statistics(Protocol):
+class StatisticsRepository(Protocol):
     async def add_report(self, report: Report) -> bool:
         """Repeating it (same id) changes nothing, and gives False."""
         ...

@@ -48,7 +48,7 @@ async def warn_member(
     given = Warned(0, str(done["id"]), context.principal.id, at, reason, context.idempotency_key)
     book = _book(context)
     written = await run_in_thread(lambda: book.add(given))
-    count = len(await run_in_thread(lambda: book.list_of(given.member)))
+    count = len(await run_in_thread(lambda: book.list_for(given.member)))
     told = "" if done["told"] else " They take no direct messages, so tell them here."
     return f"Warned {who(done)}; warning {written.number}, their {_ordinal(count)}.{told}"
 
@@ -57,7 +57,7 @@ async def warn_member(
 async def list_warnings(context: ToolContext, member: Annotated[str, "empty: everybody"] = "") -> str:
     """Lists recorded warnings, for moderators."""
     found = await act(context, "judge_member", member=member)
-    rows = await run_in_thread(lambda: _book(context).list_of(str(found.get("id", ""))))
+    rows = await run_in_thread(lambda: _book(context).list_for(str(found.get("id", ""))))
     if not rows:
         return "There are no warnings."
     lines = [f"{row.number}. {row.at} <@{row.member}> by {_by(row.by)}: {row.reason}" for row in rows[-_SHOWN:]]
@@ -70,7 +70,7 @@ async def list_warnings(context: ToolContext, member: Annotated[str, "empty: eve
 async def remove_warning(context: ToolContext, number: Annotated[int, Param(ge=1)]) -> str:
     """Takes a warning back."""
     await act(context, "judge_member")
-    mine = await run_in_thread(lambda: _book(context).list_of(context.principal.id.rpartition(":")[2]))
+    mine = await run_in_thread(lambda: _book(context).list_for(context.principal.id.rpartition(":")[2]))
     if any(row.number == number for row in mine):
         raise ToolError("Nobody takes back a warning of their own. Ask another moderator.")
     was_there = await run_in_thread(lambda: _book(context).remove(number))

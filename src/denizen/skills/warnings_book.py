@@ -53,7 +53,7 @@ class WarningsBook:
             self._save([*rows, added])
             return added
 
-    def list_of(self, member: str = "") -> list[Warned]:
+    def list_for(self, member: str = "") -> list[Warned]:
         """Oldest first; of everybody for an empty text."""
         return [row for row in self._load() if member in ("", row.member)]
 

@@ -1,4 +1,4 @@
-"""What every implementation of `denizen.ports.durable.Durable` does, as tests.
+"""What every implementation of `denizen.ports.durable.DurableExecution` does, as tests.
 
 Subclass `DurableContract` in a test module, mark the class for anyio, and give it a fixture `processes`, a
 `durable_processes.Processes`. No test sleeps and none reads a clock; one that hangs has failed.

@@ -1,4 +1,4 @@
-"""Runs and their errors, as every implementation of `denizen.ports.durable.Durable` has them."""
+"""Runs and their errors, as every implementation of `denizen.ports.durable.DurableExecution` has them."""
 
 from __future__ import annotations
 

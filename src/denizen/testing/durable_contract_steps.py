@@ -1,4 +1,4 @@
-"""Steps and their replay, as every implementation of `denizen.ports.durable.Durable` has them."""
+"""Steps and their replay, as every implementation of `denizen.ports.durable.DurableExecution` has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Closing and cancelling, as every implementation of `denizen.ports.durable.Durable` does them."""
+"""Closing and cancelling, as every implementation of `denizen.ports.durable.DurableExecution` does them."""
 
 from __future__ import annotations
 

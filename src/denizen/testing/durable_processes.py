@@ -12,17 +12,17 @@ import anyio
 
 from denizen.domain.errors import DenizenError
 from denizen.domain.json import Json
-from denizen.ports.durable import Durable, Workflow
+from denizen.ports.durable import DurableExecution, Workflow
 
 
 class Processes(Protocol):
     """Processes that share one log, one after the other."""
 
-    def create(self) -> Durable:
+    def create(self) -> DurableExecution:
         """A new process on the log; not started yet."""
         ...
 
-    async def kill(self, durable: Durable) -> None:
+    async def kill(self, durable: DurableExecution) -> None:
         """Ends it at once, whatever it is doing."""
         ...
 
@@ -54,7 +54,7 @@ class Hold:
         self._go.set()
 
 
-async def started(processes: Processes, workflow: Workflow, name: str = "work") -> Durable:
+async def started(processes: Processes, workflow: Workflow, name: str = "work") -> DurableExecution:
     """A process that knows the workflow."""
     durable = processes.create()
     durable.register(name, workflow)
@@ -62,7 +62,7 @@ async def started(processes: Processes, workflow: Workflow, name: str = "work") 
     return durable
 
 
-async def result(durable: Durable, run_id: str) -> Json:
+async def result(durable: DurableExecution, run_id: str) -> Json:
     """`wait` with a bound, so that a run that never ends fails the test."""
     with anyio.fail_after(20):
         return await durable.wait(run_id)

@@ -11,7 +11,7 @@ from denizen.testing.memory_unit import Unit, in_utc
 
 
 class MemoryAgentSettings:
-    """`denizen.ports.store.AgentSettings`."""
+    """`denizen.ports.store.AgentSettingsRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

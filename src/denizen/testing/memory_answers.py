@@ -14,7 +14,7 @@ from denizen.testing.memory_unit import Unit, in_utc
 
 
 class MemoryCitations:
-    """`denizen.ports.answers.Citations`."""
+    """`denizen.ports.answers.CitationRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -28,7 +28,7 @@ class MemoryCitations:
         if turn_id not in self._unit.tables.citations:
             self._unit.put(self._unit.tables.citations, turn_id, tuple(citations))
 
-    async def list_of(self, turn_id: TurnId) -> Sequence[Citation]:
+    async def list_for(self, turn_id: TurnId) -> Sequence[Citation]:
         return list(self._unit.tables.citations.get(turn_id, ()))
 
 

@@ -18,7 +18,7 @@ from denizen.testing.memory_unit import Unit, in_utc
 
 
 class MemoryArchive:
-    """`denizen.ports.archive.Archive`."""
+    """`denizen.ports.archive.ArchiveRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

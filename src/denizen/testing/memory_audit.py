@@ -9,7 +9,7 @@ from denizen.testing.memory_unit import Unit, in_utc, through_json
 
 
 class MemoryAudit:
-    """`denizen.ports.store.Audit`."""
+    """`denizen.ports.store.AuditRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

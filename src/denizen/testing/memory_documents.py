@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from denizen.domain.words import words_of
-from denizen.ports.documents import PASSAGES, Document, IndexedPassage, IndexSize
+from denizen.ports.documents import PASSAGES, IndexedDocument, IndexedPassage, IndexSize
 from denizen.testing.memory_unit import Unit
 
 
 class MemoryDocuments:
-    """`denizen.ports.documents.Documents`."""
+    """`denizen.ports.documents.DocumentRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -26,7 +26,7 @@ class MemoryDocuments:
     async def list_digests(self) -> Mapping[str, str]:
         return {path: document.digest for path, document in self._unit.tables.documents.items()}
 
-    async def put(self, documents: Sequence[Document]) -> None:
+    async def put(self, documents: Sequence[IndexedDocument]) -> None:
         self._unit.check_writes()
         for document in documents:
             self._unit.remove(self._unit.tables.documents, document.path)

@@ -18,7 +18,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from denizen.adapters.durable.run import (
-    Run,
+    ActiveRun,
     cancelled,
     closing,
     current_run,
@@ -78,7 +78,7 @@ class MemoryLog:
         self.members: list[MemoryDurable] = []
 
 
-class _LiveRun(Run):
+class _LiveRun(ActiveRun):
     """A run here: where it is in its log, and its task."""
 
     def __init__(self, logged: LoggedRun) -> None:
@@ -88,7 +88,7 @@ class _LiveRun(Run):
 
 
 class MemoryDurable:
-    """See `denizen.ports.durable.Durable`."""
+    """See `denizen.ports.durable.DurableExecution`."""
 
     def __init__(self, log: MemoryLog | None = None) -> None:
         self.log = log or MemoryLog()

@@ -8,12 +8,12 @@ from dataclasses import replace
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory
 from denizen.domain.vector import Near, find_nearest
-from denizen.ports.memory import MEMORIES, Vector
+from denizen.ports.memory import MEMORIES, StoredVector
 from denizen.testing.memory_unit import Unit, in_utc
 
 
 class MemoryMemories:
-    """`denizen.ports.memory.Memories`."""
+    """`denizen.ports.memory.MemoryRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -77,12 +77,12 @@ class MemoryMemories:
 
 
 class MemoryVectors:
-    """`denizen.ports.memory.Vectors`."""
+    """`denizen.ports.memory.VectorRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def put(self, vectors: Sequence[Vector]) -> None:
+    async def put(self, vectors: Sequence[StoredVector]) -> None:
         self._unit.check_writes()
         for each in vectors:
             self._unit.put(self._unit.tables.vectors, (each.collection, each.key, each.model), each)

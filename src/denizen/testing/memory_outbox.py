@@ -52,7 +52,7 @@ class MemoryOutbox:
         )
         return rows[: max(limit, 0)]
 
-    async def list_of_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
+    async def list_for_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
         return sorted(self._list(lambda row: row.turn_id == turn_id), key=lambda row: (row.kind, row.position))
 
     async def list_open_previews(self, agent: AgentName, platform: str) -> Sequence[Delivery]:

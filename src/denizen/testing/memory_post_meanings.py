@@ -7,40 +7,40 @@ from collections.abc import Iterable, Sequence
 from denizen.domain.mirror import loses_meaning, says_something
 from denizen.domain.room import Post
 from denizen.domain.words import words_of
-from denizen.ports.archive import POSTS, MissingMeanings, key_of, shelf_of
-from denizen.ports.memory import Vector
+from denizen.ports.archive import POSTS, PendingEmbeddings, post_vector_key, room_shelf
+from denizen.ports.memory import StoredVector
 from denizen.testing.memory_unit import Unit
 
 
 def drop_vectors(unit: Unit, platform: str, post_ids: Iterable[str]) -> None:
     """Those of any model."""
-    rows, gone = unit.tables.vectors, {key_of(platform, key) for key in post_ids}
+    rows, gone = unit.tables.vectors, {post_vector_key(platform, key) for key in post_ids}
     unit.remove(rows, *[key for key in rows if key[0] == POSTS and key[1] in gone])
 
 
 class MemoryPostMeanings:
-    """`denizen.ports.archive.PostMeanings`. There are few posts here: all are looked at each time."""
+    """`denizen.ports.archive.PostEmbeddingRepository`. There are few posts here: all are looked at each time."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def find_missing(self, model: str, *, limit: int) -> MissingMeanings:
+    async def find_missing(self, model: str, *, limit: int) -> PendingEmbeddings:
         rows = self._unit.tables.vectors
         missing = [
             post
             for post in self._unit.tables.posts.values()
             if post.deleted_at is None
             and says_something(words_of(post.text))
-            and (POSTS, key_of(post.platform, post.id), model) not in rows
+            and (POSTS, post_vector_key(post.platform, post.id), model) not in rows
         ]
-        return MissingMeanings(model, missing[: max(limit, 0)], 0, is_end=not missing)
+        return PendingEmbeddings(model, missing[: max(limit, 0)], 0, is_end=not missing)
 
-    async def put(self, missing: MissingMeanings, vectors: Sequence[bytes]) -> int:
+    async def put(self, missing: PendingEmbeddings, vectors: Sequence[bytes]) -> int:
         self._unit.check_writes()
         pairs = [(post, data) for post, data in zip(missing.posts, vectors, strict=True) if self._is_same(post)]
         for post, data in pairs:
-            key = key_of(post.platform, post.id)
-            row = Vector(POSTS, shelf_of(post.platform, post.room), key, missing.model, data)
+            key = post_vector_key(post.platform, post.id)
+            row = StoredVector(POSTS, room_shelf(post.platform, post.room), key, missing.model, data)
             self._unit.put(self._unit.tables.vectors, (POSTS, key, missing.model), row)
         return len(pairs)
 

@@ -10,7 +10,7 @@ from denizen.testing.memory_unit import Unit, in_utc, newest_first
 
 
 class MemoryProposals:
-    """`denizen.ports.answers.Proposals`."""
+    """`denizen.ports.answers.ProposalRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -27,7 +27,7 @@ class MemoryProposals:
     async def find(self, proposal_id: str) -> Proposal | None:
         return self._unit.tables.proposals.get(proposal_id)
 
-    async def find_of(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
+    async def find_for_posts(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
         rows = self._unit.tables.proposals.values()
         return [each for each in rows if each.place.platform == platform and each.post in post_ids]
 

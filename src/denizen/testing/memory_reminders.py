@@ -26,7 +26,7 @@ class MemoryReminders:
         self._unit.put(rows, reminder.id, replace(reminder, **times))
         return True
 
-    async def list_of(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
+    async def list_for(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
         return [row for row in self._in_order() if row.asker == asker][: max(limit, 0)]
 
     async def list_due(

@@ -7,29 +7,29 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from denizen.domain.json import Json
-from denizen.ports.store import GenerationRow
+from denizen.ports.store import ConfigGeneration
 from denizen.testing.memory_unit import Unit, in_utc
 
 
 class MemoryGenerations:
-    """`denizen.ports.store.Generations`."""
+    """`denizen.ports.store.ConfigGenerationRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
 
-    async def add(self, *, digest: str, source: str, now: datetime) -> GenerationRow:
+    async def add(self, *, digest: str, source: str, now: datetime) -> ConfigGeneration:
         self._unit.check_writes()
         rows = self._unit.tables.generations
         if not rows or rows[-1].digest != digest:
-            self._unit.append(rows, GenerationRow(len(rows) + 1, digest, source, in_utc(now)))
+            self._unit.append(rows, ConfigGeneration(len(rows) + 1, digest, source, in_utc(now)))
         return rows[-1]
 
-    async def list_generations(self, *, limit: int = 20) -> Sequence[GenerationRow]:
+    async def list_generations(self, *, limit: int = 20) -> Sequence[ConfigGeneration]:
         return self._unit.tables.generations[::-1][: max(limit, 0)]
 
 
 class MemoryUserSettings:
-    """`denizen.ports.store.UserSettings`."""
+    """`denizen.ports.store.UserSettingsRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

@@ -11,7 +11,7 @@ from denizen.testing.memory_unit import Unit, in_utc
 
 
 class MemorySources:
-    """`denizen.ports.source.Sources`."""
+    """`denizen.ports.source.SourceRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

@@ -15,7 +15,7 @@ from denizen.testing.memory_unit import Unit, in_utc
 
 
 class MemorySpending:
-    """`denizen.ports.usage.Spending`."""
+    """`denizen.ports.usage.SpendingRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit

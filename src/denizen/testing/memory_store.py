@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import anyio
 
 from denizen.domain.errors import Unavailable
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 from denizen.testing.memory_agent_settings import MemoryAgentSettings
 from denizen.testing.memory_answers import MemoryCitations, MemoryGaps
 from denizen.testing.memory_approvals import MemoryApprovals
@@ -49,8 +49,8 @@ class _Work:
         self.user_settings = MemoryUserSettings(unit)
         self.agent_settings = MemoryAgentSettings(unit)
         self.archive = MemoryArchive(unit)
-        self.post_meanings = MemoryPostMeanings(unit)
-        self.reception = MemoryReception(unit)
+        self.post_embeddings = MemoryPostMeanings(unit)
+        self.inbox = MemoryReception(unit)
         self.outbox = MemoryOutbox(unit)
         self.summaries = MemorySummaries(unit)
         self.transcripts = MemoryTranscripts(unit)
@@ -76,7 +76,7 @@ class MemoryStore:
         self._lock = anyio.Lock()
         self._closed = False
 
-    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+    def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
         if self._closed:
             raise Unavailable("The store is closed.", code="store_closed", why="Denizen is shutting down.")
         return self._work(write=write)
@@ -85,7 +85,7 @@ class MemoryStore:
         self._closed = True
 
     @asynccontextmanager
-    async def _work(self, *, write: bool) -> AsyncGenerator[Work]:
+    async def _work(self, *, write: bool) -> AsyncGenerator[UnitOfWork]:
         async with self._lock:
             unit = Unit(self._tables, write=write)
             keep = False

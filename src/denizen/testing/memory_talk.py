@@ -12,13 +12,13 @@ from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, 
 from denizen.domain.message import Message, Role, parts_from_json, parts_to_json
 from denizen.domain.mirror import FORGOTTEN
 from denizen.domain.words import excerpt_of, words_of
-from denizen.ports.store import Hit, RecentSession
+from denizen.ports.store import MessageHit, RecentSession
 from denizen.testing.memory_summaries import drop_summaries
 from denizen.testing.memory_unit import Unit, get_row, in_utc, newest_first, refer, through_json
 
 
 class MemoryConversations:
-    """`denizen.ports.store.Conversations`."""
+    """`denizen.ports.store.ConversationRepository`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -146,7 +146,9 @@ class MemoryMessages:
             self._unit.put(tables.hidden, row.id, value=True)
         self._unit.put(tables.tails, session_id, tail[-max(limit, 1) :])
 
-    async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
+    async def search(
+        self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10
+    ) -> Sequence[MessageHit]:
         wanted, chosen = words_of(words), set(conversation_ids)
         found = [
             message
@@ -157,7 +159,7 @@ class MemoryMessages:
             and set(wanted) <= set(words_of(message.text))
         ]
         newest = newest_first(found, lambda message: message.created_at, limit)
-        return [Hit(message, excerpt_of(message.text, wanted)) for message in newest]
+        return [MessageHit(message, excerpt_of(message.text, wanted)) for message in newest]
 
 
 def forget_messages(unit: Unit, platform: str, which: Callable[[Message], bool]) -> None:

@@ -30,10 +30,10 @@ from denizen.domain.transcript import Block
 from denizen.domain.turn import CallRecord, Step, Turn
 from denizen.domain.usage import Usage
 from denizen.ports.archive import Backfill
-from denizen.ports.documents import Document
-from denizen.ports.inbox import Claim
-from denizen.ports.memory import Vector
-from denizen.ports.store import GenerationRow
+from denizen.ports.documents import IndexedDocument
+from denizen.ports.inbox import MessageClaim
+from denizen.ports.memory import StoredVector
+from denizen.ports.store import ConfigGeneration
 from denizen.ports.usage import Reservation
 
 K = TypeVar("K")
@@ -63,7 +63,7 @@ class Tables:
     calls: dict[tuple[str, int, int], CallRecord] = field(default_factory=dict[tuple[str, int, int], CallRecord])
     prompts: dict[tuple[str, int], PromptUse] = field(default_factory=dict[tuple[str, int], PromptUse])
     prompt_texts: dict[str, str] = field(default_factory=dict[str, str])
-    generations: list[GenerationRow] = field(default_factory=list[GenerationRow])
+    generations: list[ConfigGeneration] = field(default_factory=list[ConfigGeneration])
     settings: dict[Pair, str] = field(default_factory=dict[Pair, str])
     agent_settings: dict[Pair, SettingsSet] = field(default_factory=dict[Pair, SettingsSet])
     rooms: dict[Pair, Room] = field(default_factory=dict[Pair, Room])
@@ -71,7 +71,7 @@ class Tables:
     versions: dict[Pair, tuple[PostVersion, ...]] = field(default_factory=dict[Pair, tuple[PostVersion, ...]])
     backfills: dict[Pair, Backfill] = field(default_factory=dict[Pair, Backfill])
     opt_outs: dict[Triple, bool] = field(default_factory=dict[Triple, bool])
-    claims: dict[Triple, Claim] = field(default_factory=dict[Triple, Claim])
+    claims: dict[Triple, MessageClaim] = field(default_factory=dict[Triple, MessageClaim])
     positions: dict[Triple, str] = field(default_factory=dict[Triple, str])
     follows: dict[Triple, bool] = field(default_factory=dict[Triple, bool])
     allowed: dict[tuple[str, str, str, str], str] = field(default_factory=dict[tuple[str, str, str, str], str])
@@ -92,9 +92,9 @@ class Tables:
     citations: dict[str, tuple[Citation, ...]] = field(default_factory=dict[str, tuple[Citation, ...]])
     gaps: dict[str, Gap] = field(default_factory=dict[str, Gap])
     proposals: dict[str, Proposal] = field(default_factory=dict[str, Proposal])
-    documents: dict[str, Document] = field(default_factory=dict[str, Document])
+    documents: dict[str, IndexedDocument] = field(default_factory=dict[str, IndexedDocument])
     indexed: dict[str, str] = field(default_factory=dict[str, str])
-    vectors: dict[Triple, Vector] = field(default_factory=dict[Triple, Vector])
+    vectors: dict[Triple, StoredVector] = field(default_factory=dict[Triple, StoredVector])
     reminders: dict[str, Reminder] = field(default_factory=dict[str, Reminder])
     reports: dict[str, Report] = field(default_factory=dict[str, Report])
     side_requests: list[SideRequest] = field(default_factory=list[SideRequest])

@@ -5,7 +5,7 @@
         async def store(self) -> AsyncIterator[Store]: ...
 
 The tests are in the modules `store_contract_*`, one for each group of promises of `denizen.ports.store`,
-`archive` and `reception`.
+`archive` and `inbox`.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class AnswerContract:
             await work.citations.add(turn.id, [DOUBTED])
             await work.citations.add(TurnId("none"), [])
         async with store.work(write=False) as work:
-            assert await work.citations.list_of(turn.id) == [PROVED, DOUBTED]
-            assert await work.citations.list_of(TurnId("none")) == []
+            assert await work.citations.list_for(turn.id) == [PROVED, DOUBTED]
+            assert await work.citations.list_for(TurnId("none")) == []
 
     async def test_citations_of_a_turn_that_is_not_there_are_refused(self, store: Store) -> None:
         with pytest.raises(NotFound):

@@ -6,18 +6,18 @@ import anyio
 import pytest
 
 from denizen.domain.vector import pack
-from denizen.ports.documents import PASSAGES, Document, IndexSize
-from denizen.ports.memory import MEMORIES, Vector
+from denizen.ports.documents import PASSAGES, IndexedDocument, IndexSize
+from denizen.ports.memory import MEMORIES, StoredVector
 from denizen.ports.store import Store
 
 ODD = "docs/\ud800\x00.md"
 
 
-def document_of(path: str, text: str, *, source: str = "guide", digest: str = "1") -> Document:
-    return Document.cut(path, source, digest, text)
+def document_of(path: str, text: str, *, source: str = "guide", digest: str = "1") -> IndexedDocument:
+    return IndexedDocument.cut(path, source, digest, text)
 
 
-async def fill(store: Store, *documents: Document) -> None:
+async def fill(store: Store, *documents: IndexedDocument) -> None:
     async with store.work() as work:
         await work.documents.put(documents)
 
@@ -108,8 +108,8 @@ class DocumentContract:
         document = document_of("a.md", "tea")
         await fill(store, document)
         async with store.work() as work:
-            rows = [Vector(PASSAGES, "guide", key, "m", pack([1, 0])) for key in (document.keys[0], "gone")]
-            await work.vectors.put([*rows, Vector(MEMORIES, "s", "gone", "m", pack([1, 0]))])
+            rows = [StoredVector(PASSAGES, "guide", key, "m", pack([1, 0])) for key in (document.keys[0], "gone")]
+            await work.vectors.put([*rows, StoredVector(MEMORIES, "s", "gone", "m", pack([1, 0]))])
             assert await work.documents.sweep_vectors() == 1
         async with store.work(write=False) as work:
             assert await work.documents.list_without_vector("m", limit=9) == []
@@ -130,7 +130,7 @@ class DocumentContract:
     @pytest.mark.proves("V5-search")
     async def test_the_nearest_of_many_vectors_are_found_and_no_removed_ones(self, store: Store) -> None:
         """More than any store looks at in full."""
-        rows = [Vector("many", f"s{n % 3}", str(n), "m", pack(_direction(n))) for n in range(1500)]
+        rows = [StoredVector("many", f"s{n % 3}", str(n), "m", pack(_direction(n))) for n in range(1500)]
         async with store.work() as work:
             await work.vectors.put(rows)
         query = pack(_direction(700.2))
@@ -140,8 +140,8 @@ class DocumentContract:
         assert [each.key for each in near] == ["700", "701", "699"]
         assert [each.key for each in shelf] == ["699", "702"]
         async with store.work() as work:
-            await work.vectors.put([Vector("many", "s0", "700", "m", pack(_direction(20)))])
-            await work.vectors.put([Vector("many", "s1", "new", "m", query)])
+            await work.vectors.put([StoredVector("many", "s0", "700", "m", pack(_direction(20)))])
+            await work.vectors.put([StoredVector("many", "s1", "new", "m", query)])
         async with store.work(write=False) as work:
             near = await work.vectors.find_nearest("many", ["s0", "s1", "s2"], "m", query, limit=3)
         assert [each.key for each in near] == ["new", "701", "699"]

@@ -10,7 +10,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import CORE, Memory, ToldAt
 from denizen.domain.vector import pack
-from denizen.ports.memory import MEMORIES, Vector
+from denizen.ports.memory import MEMORIES, StoredVector
 from denizen.ports.store import Store
 from denizen.testing.store_records import AGENT, PLACE, PLATFORM, at, call_of, open_talk, turn_of
 
@@ -36,8 +36,8 @@ async def ids(store: Store) -> list[str]:
         return [memory.id for memory in await work.memories.list_memories()]
 
 
-def vector_of(key: str, *values: float, shelf: str = "s", model: str = "m", collection: str = MEMORIES) -> Vector:
-    return Vector(collection, shelf, key, model, pack(values))
+def vector_of(key: str, *values: float, shelf: str = "s", model: str = "m", collection: str = MEMORIES) -> StoredVector:
+    return StoredVector(collection, shelf, key, model, pack(values))
 
 
 @pytest.mark.anyio

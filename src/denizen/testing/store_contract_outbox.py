@@ -124,8 +124,8 @@ class OutboxContract:
         deliveries = [delivery_of("t1", number, kind=kind) for kind in kinds for number in (10, 9, 0)]
         await add(store, *deliveries, delivery_of("t2"))
         async with store.work(write=False) as work:
-            assert await work.outbox.list_of_turn(TurnId("t1")) == deliveries[::-1]
-            assert await work.outbox.list_of_turn(TurnId("none")) == []
+            assert await work.outbox.list_for_turn(TurnId("t1")) == deliveries[::-1]
+            assert await work.outbox.list_for_turn(TurnId("none")) == []
 
     async def test_previews_are_open_until_they_are_withdrawn_or_have_failed(self, store: Store) -> None:
         previews = [

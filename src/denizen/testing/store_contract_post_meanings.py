@@ -9,9 +9,9 @@ import pytest
 
 from denizen.domain.room import Post
 from denizen.domain.vector import pack
-from denizen.ports.archive import POSTS, MissingMeanings, key_of, shelf_of
-from denizen.ports.memory import Vector
-from denizen.ports.store import Store, Work
+from denizen.ports.archive import POSTS, PendingEmbeddings, post_vector_key, room_shelf
+from denizen.ports.memory import StoredVector
+from denizen.ports.store import Store, UnitOfWork
 from denizen.testing.store_records import PLATFORM, at, post_of
 
 ODD = "m \ud800\x00"
@@ -28,14 +28,14 @@ async def archive(store: Store, *posts: Post) -> None:
         await work.archive.put(posts)
 
 
-async def find(store: Store, model: str = "m", *, limit: int = 9) -> MissingMeanings:
+async def find(store: Store, model: str = "m", *, limit: int = 9) -> PendingEmbeddings:
     async with store.work(write=False) as work:
-        return await work.post_meanings.find_missing(model, limit=limit)
+        return await work.post_embeddings.find_missing(model, limit=limit)
 
 
-async def put(store: Store, missing: MissingMeanings) -> int:
+async def put(store: Store, missing: PendingEmbeddings) -> int:
     async with store.work() as work:
-        return await work.post_meanings.put(missing, [DATA for _ in missing.posts])
+        return await work.post_embeddings.put(missing, [DATA for _ in missing.posts])
 
 
 async def give(store: Store, model: str = "m") -> list[str]:
@@ -49,13 +49,13 @@ async def give(store: Store, model: str = "m") -> list[str]:
 
 async def found(store: Store, *rooms: str, model: str = "m") -> list[str]:
     """Keys of the vectors on the shelves of these rooms."""
-    shelves = [shelf_of(PLATFORM, room) for room in rooms or ("10",)]
+    shelves = [room_shelf(PLATFORM, room) for room in rooms or ("10",)]
     async with store.work(write=False) as work:
         near = await work.vectors.find_nearest(POSTS, shelves, model, DATA, limit=5000)
     return sorted(each.key.partition(":")[2] for each in near)
 
 
-Act = Callable[[Work], Awaitable[object]]
+Act = Callable[[UnitOfWork], Awaitable[object]]
 
 GOING: dict[str, Act] = {
     "deleted": lambda work: work.archive.mark_deleted(PLATFORM, ["1", "none"], at=at(3)),
@@ -93,8 +93,8 @@ class PostMeaningContract:
             rounds += 1
         assert rounds < 20
         async with store.work(write=False) as work:
-            assert await work.post_meanings.count("m") == 466
-            assert await work.post_meanings.count("other") == 0
+            assert await work.post_embeddings.count("m") == 466
+            assert await work.post_embeddings.count("other") == 0
 
     async def test_posts_of_two_platforms_with_one_id_do_not_meet(self, store: Store) -> None:
         await archive(store, talk("1"))
@@ -103,7 +103,7 @@ class PostMeaningContract:
         async with store.work() as work:
             await work.archive.forget_posts("other", ["1"])
             await work.archive.mark_deleted("other", ["1"], at=at(2))
-            assert await work.post_meanings.count("m") == 1
+            assert await work.post_embeddings.count("m") == 1
         assert await found(store) == ["1"]
 
     @pytest.mark.parametrize("how", GOING)
@@ -179,14 +179,14 @@ class PostMeaningContract:
         for model, old in (("m", "none"), (ODD, "m"), ("a", ODD), ("m", "a")):
             assert sorted(await give(store, model)) == ["1", "2"]
             async with store.work() as work:
-                await work.vectors.put([Vector("kept", "s", key_of(PLATFORM, "1"), old, DATA)])
-                while await work.post_meanings.remove_others(model, limit=1):
+                await work.vectors.put([StoredVector("kept", "s", post_vector_key(PLATFORM, "1"), old, DATA)])
+                while await work.post_embeddings.remove_others(model, limit=1):
                     pass
-                assert await work.post_meanings.count(old) == 0
-                assert await work.post_meanings.count(model) == 2
+                assert await work.post_embeddings.count(old) == 0
+                assert await work.post_embeddings.count(model) == 2
                 assert len(await work.vectors.find_nearest("kept", ["s"], old, DATA, limit=9)) == 1
         async with store.work() as work:
-            while await work.post_meanings.remove_others("", limit=9):
+            while await work.post_embeddings.remove_others("", limit=9):
                 pass
         assert await found(store) == []
         assert sorted(await give(store)) == ["1", "2"]

@@ -40,9 +40,13 @@ class ProposalContract:
         async with store.work(write=False) as work:
             assert await work.proposals.find("a") == old
             assert await work.proposals.find("none") is None
-            assert await work.proposals.find_of("discord", ["pa", "pb", "none"]) == [new, old]
-            assert await work.proposals.find_of("discord", ["pa"]) == [old]
-            assert await work.proposals.find_of("other", ["pa"]) == await work.proposals.find_of("discord", []) == []
+            assert await work.proposals.find_for_posts("discord", ["pa", "pb", "none"]) == [new, old]
+            assert await work.proposals.find_for_posts("discord", ["pa"]) == [old]
+            assert (
+                await work.proposals.find_for_posts("other", ["pa"])
+                == await work.proposals.find_for_posts("discord", [])
+                == []
+            )
             assert await work.proposals.list_proposals(OPEN) == [new, old]
             assert await work.proposals.list_proposals(OPEN, limit=1) == [new]
             assert await work.proposals.list_proposals(ACCEPTED) == []

@@ -34,15 +34,15 @@ class ReminderContract:
         same = replace(reminder_of("c", 1), place=Place(PLATFORM, "12", "t"), account=OTHER)
         await fill(store, late, soon, same, reminder_of("d", 0, asker=BOB))
         async with store.work(write=False) as work:
-            assert await work.reminders.list_of(ANA) == [soon, same, late]
-            assert await work.reminders.list_of(ANA, limit=1) == [soon]
-            assert await work.reminders.list_of("nobody") == []
+            assert await work.reminders.list_for(ANA) == [soon, same, late]
+            assert await work.reminders.list_for(ANA, limit=1) == [soon]
+            assert await work.reminders.list_for("nobody") == []
 
     async def test_a_reminder_set_again_is_the_first_one(self, store: Store) -> None:
         await fill(store, reminder_of("a", 1))
         async with store.work() as work:
             assert not await work.reminders.add(reminder_of("a", 2))
-            assert await work.reminders.list_of(ANA) == [reminder_of("a", 1)]
+            assert await work.reminders.list_for(ANA) == [reminder_of("a", 1)]
 
     async def test_what_is_due_is_listed_for_its_account_and_platform(self, store: Store) -> None:
         mine = [reminder_of("a", 2), reminder_of("b", 1), reminder_of("c", 3)]
@@ -71,11 +71,11 @@ class ReminderContract:
             assert not await work.reminders.remove("a")
             assert await work.reminders.remove("b")
             assert not await work.reminders.remove("none")
-            assert await work.reminders.list_of(ANA) == []
+            assert await work.reminders.list_for(ANA) == []
 
     async def test_who_is_forgotten_leaves_no_reminder_behind(self, store: Store) -> None:
         await fill(store, reminder_of("a", 1), reminder_of("b", 1, asker=BOB), reminder_of("c", 2))
         async with store.work() as work:
             assert await work.reminders.forget_asker(ANA) == 2
             assert await work.reminders.forget_asker(ANA) == 0
-            assert [row.id for row in await work.reminders.list_of(BOB)] == ["b"]
+            assert [row.id for row in await work.reminders.list_for(BOB)] == ["b"]

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from denizen.domain.json import Json
-from denizen.ports.store import GenerationRow, Store
+from denizen.ports.store import ConfigGeneration, Store
 from denizen.testing.store_records import at
 
 ANA, BOB = "platform_user:1", "web_user:1"
@@ -22,7 +22,7 @@ class SettingsContract:
             again = await work.generations.add(digest="d1", source="reload", now=at(1))
             second = await work.generations.add(digest="d2", source="edit\x00", now=at(2))
             back = await work.generations.add(digest="d1", source="undo", now=at(3))
-        assert first == again == GenerationRow(1, "d1", "start", at(0))
+        assert first == again == ConfigGeneration(1, "d1", "start", at(0))
         assert (second.number, back.number) == (2, 3)
         async with store.work(write=False) as work:
             assert await work.generations.list_generations() == [back, second, first]

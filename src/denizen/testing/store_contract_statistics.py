@@ -13,7 +13,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.statistics import FORGOTTEN, By, Chosen, Report, SideRequest, Span, Used
 from denizen.domain.usage import Usage
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 from denizen.testing.store_records import ANA, NOON, at, open_talk, step_of, turn_of
 
 BO = Principal(PrincipalKind.API_KEY, "\ufdd0bo", "Bo \x00")
@@ -125,13 +125,13 @@ class StatisticsContract:
         await compute(store, FRIDAY, SATURDAY)
         _, talk = await open_talk(store)
 
-        async def a_step(work: Work) -> None:
+        async def a_step(work: UnitOfWork) -> None:
             await work.turns.add_step(step_of(turn_of(talk, "t1"), 3, hours=-20, usage=ONE))
 
-        async def a_report(work: Work) -> None:
+        async def a_report(work: UnitOfWork) -> None:
             await work.statistics.add_report(replace(REPORT, id="use_9", reported_at=at(-20)))
 
-        async def an_aside(work: Work) -> None:
+        async def an_aside(work: UnitOfWork) -> None:
             await work.statistics.add_side_request(replace(ASIDE, asked_at=at(-20)))
 
         for number, add in enumerate((a_step, a_report, an_aside), 1):

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from anyio import to_thread
 from sqlalchemy import event
 
-from denizen.adapters.durable.durable import DbosDurable
+from denizen.adapters.durable.durable import DbosExecution
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict, DenizenError, InvalidInput, NeedsAttention, NotFound, Unavailable
 from denizen.domain.json import Json, JsonObject
@@ -29,7 +29,7 @@ pytest_plugins = ["tests.postgres"]
 NEVER_S = 10_000.0
 PATIENCE_S = 0.3
 
-Open = Callable[..., Awaitable[DbosDurable]]
+Open = Callable[..., Awaitable[DbosExecution]]
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 async def opened(path: Path) -> AsyncGenerator[Open]:
     """Opens a log that knows the workflow, with rounds of rescue only when a test asks for one."""
-    made: list[DbosDurable] = []
+    made: list[DbosExecution] = []
 
     async def open_(
         workflow: Workflow, *, name: str = "work", on_fault: OnFault | None = None, **settings: object
-    ) -> DbosDurable:
+    ) -> DbosExecution:
         values: dict[str, object] = {"database": path, "heartbeat_s": NEVER_S, **settings}
-        durable = DbosDurable(DurableSettings(**values))  # pyright: ignore[reportArgumentType]
+        durable = DbosExecution(DurableSettings(**values))  # pyright: ignore[reportArgumentType]
         durable.register(name, workflow, on_fault)
         made.append(durable)
         await durable.start()
@@ -57,7 +57,7 @@ async def opened(path: Path) -> AsyncGenerator[Open]:
         await durable.aclose()
 
 
-async def look_around(durable: DbosDurable) -> None:
+async def look_around(durable: DbosExecution) -> None:
     """One round of rescue, now."""
     assert durable._open is not None
     await to_thread.run_sync(durable._open.rescuer._round)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from denizen.adapters.durable.lease import FileLease, Place, TableLease, here, is_gone
+from denizen.adapters.durable.lease import FileLease, ProcessIdentity, TableLease, identify_process, is_gone
 
 pytest_plugins = ["tests.postgres"]
 
@@ -31,16 +31,16 @@ def child() -> Generator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def place_of(pid: int) -> Place:
+def place_of(pid: int) -> ProcessIdentity:
     """The place of a child of this process."""
     born = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
-    return Place(here().realm, pid, born)
+    return ProcessIdentity(identify_process().realm, pid, born)
 
 
 def test_a_living_process_is_not_gone(child: subprocess.Popen[bytes]) -> None:
-    assert not is_gone(here())
+    assert not is_gone(identify_process())
     assert not is_gone(place_of(child.pid))
-    assert not is_gone(replace(here(), born=""))
+    assert not is_gone(replace(identify_process(), born=""))
 
 
 def test_a_killed_process_is_gone_even_before_its_parent_looks(child: subprocess.Popen[bytes]) -> None:
@@ -54,7 +54,7 @@ def test_a_killed_process_is_gone_even_before_its_parent_looks(child: subprocess
 
 
 def test_a_pid_that_came_back_is_another_process() -> None:
-    assert is_gone(replace(here(), born="1"))
+    assert is_gone(replace(identify_process(), born="1"))
 
 
 def test_of_a_process_elsewhere_nothing_is_known(child: subprocess.Popen[bytes]) -> None:

@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from denizen.adapters.durable.run import Recorded, decode, decode_error, encode, encode_error
+from denizen.adapters.durable.run import RecordedValue, decode, decode_error, encode, encode_error
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, Unavailable
 
 
@@ -35,7 +35,7 @@ def test_the_root_comes_back_as_the_root() -> None:
 
 
 def test_recorded_text_is_not_written_a_second_time() -> None:
-    assert decode(encode({"args": [Recorded('{"a":1}')]})) == {"args": [{"a": 1}]}
+    assert decode(encode({"args": [RecordedValue('{"a":1}')]})) == {"args": [{"a": 1}]}
 
 
 @pytest.mark.parametrize("value", [{1, 2}, float("inf"), object(), b"bytes"])
@@ -56,9 +56,9 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 def test_a_pickle_in_the_database_is_not_read() -> None:
     from dbos import _serialization
 
-    from denizen.adapters.durable.log import JsonText, forbid_pickle
+    from denizen.adapters.durable.log import JsonSerializer, forbid_pickle
 
     planted = base64.b64encode(pickle.dumps({"a": 1})).decode()
     forbid_pickle()
     with pytest.raises(TypeError, match="not read"):
-        _serialization.deserialize_value(planted, "py_pickle", JsonText())
+        _serialization.deserialize_value(planted, "py_pickle", JsonSerializer())

@@ -11,14 +11,14 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from denizen.adapters.store.database import Database, SqlWork
+from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
 from denizen.adapters.store.schema import migrate
-from denizen.adapters.store.sqlite import Sqlite
+from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import Content, DeliveryState, File
 from denizen.domain.message import Author
 from denizen.domain.room import Post
-from denizen.ports.archive import Archive, PostQuery
+from denizen.ports.archive import ArchiveRepository, PostQuery
 from denizen.testing.store_records import PLATFORM, at, delivery_of, post_of
 
 PAGE = [post_of(str(number)) for number in range(1, 101)]
@@ -30,19 +30,19 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(path: Path) -> AsyncIterator[Database]:
-    dialect = Sqlite(path)
+async def store(path: Path) -> AsyncIterator[SqlStore]:
+    dialect = SqliteDialect(path)
     migrate(dialect)
-    store = Database(dialect, SystemClock())
+    store = SqlStore(dialect, SystemClock())
     yield store
     await store.aclose()
 
 
 @contextmanager
-def statements(store: Database) -> Generator[list[str]]:
+def statements(store: SqlStore) -> Generator[list[str]]:
     """Those that run within the block, but for the beginning of units."""
     seen: list[str] = []
-    engine = cast("Sqlite", store._dialect).engine
+    engine = cast("SqliteDialect", store._dialect).engine
 
     def note(*said: object) -> None:
         if not str(said[2]).startswith("BEGIN"):
@@ -53,13 +53,13 @@ def statements(store: Database) -> Generator[list[str]]:
     event.remove(engine, "before_cursor_execute", note)
 
 
-async def put(store: Database, posts: list[Post]) -> None:
+async def put(store: SqlStore, posts: list[Post]) -> None:
     async with store.work() as work:
         await work.archive.put(posts)
 
 
 @pytest.mark.anyio
-async def test_a_page_of_posts_is_a_few_statements_whether_they_are_new_edited_or_known(store: Database) -> None:
+async def test_a_page_of_posts_is_a_few_statements_whether_they_are_new_edited_or_known(store: SqlStore) -> None:
     edits = [replace(post, text="new", edited_at=at(9)) for post in PAGE]
     await put(store, [post_of("1000")])  # with the first connection come statements of its own
     for posts, most in ((PAGE, 2), (PAGE, 1), (edits, 5), (edits, 1)):
@@ -74,7 +74,7 @@ def driver_of(connection: sa.Connection) -> sqlite3.Connection:
     return driver
 
 
-async def cost(store: Database, read: Callable[[Archive], Awaitable[Sequence[object]]], found: int) -> int:
+async def cost(store: SqlStore, read: Callable[[ArchiveRepository], Awaitable[Sequence[object]]], found: int) -> int:
     """How many instructions SQLite takes."""
     taken = 0
 
@@ -84,7 +84,7 @@ async def cost(store: Database, read: Callable[[Archive], Awaitable[Sequence[obj
         return 0
 
     async with store.work(write=False) as work:
-        unit = cast("SqlWork", work)._unit
+        unit = cast("SqlUnitOfWork", work)._transaction
         await unit.read(lambda connection: driver_of(connection).set_progress_handler(count, 1))
         rows = await read(work.archive)
         await unit.read(lambda connection: driver_of(connection).set_progress_handler(None, 1))
@@ -93,7 +93,7 @@ async def cost(store: Database, read: Callable[[Archive], Awaitable[Sequence[obj
 
 
 @pytest.mark.anyio
-async def test_what_is_read_costs_the_same_however_much_is_archived(store: Database) -> None:
+async def test_what_is_read_costs_the_same_however_much_is_archived(store: SqlStore) -> None:
     async def costs() -> list[int]:
         return [
             await cost(store, lambda archive: archive.search(PostQuery("needle", platform=PLATFORM, rooms=["10"])), 1),
@@ -112,7 +112,7 @@ async def test_what_is_read_costs_the_same_however_much_is_archived(store: Datab
 
 @pytest.mark.anyio
 async def test_the_index_of_words_is_in_order_after_edits_and_has_nothing_of_what_was_forgotten(
-    store: Database, path: Path
+    store: SqlStore, path: Path
 ) -> None:
     secrets = [replace(post, text=f"secret{post.id} draft", author=Author("2", "Bo")) for post in PAGE[:50]]
     edits = [replace(post, text=f"hidden{post.id}", edited_at=at(9)) for post in secrets]
@@ -131,7 +131,7 @@ async def test_the_index_of_words_is_in_order_after_edits_and_has_nothing_of_wha
 
 
 @pytest.mark.anyio
-async def test_the_bytes_of_files_are_gone_when_their_delivery_is_final(store: Database, path: Path) -> None:
+async def test_the_bytes_of_files_are_gone_when_their_delivery_is_final(store: SqlStore, path: Path) -> None:
     delivery = delivery_of("t1", content=Content(files=(File("a", "image/png", b"bytes"),)))
     counts: list[int] = []
     for state in (DeliveryState.SENDING, DeliveryState.SENT):

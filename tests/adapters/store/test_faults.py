@@ -13,13 +13,13 @@ import sqlalchemy as sa
 from sqlalchemy.exc import StatementError
 
 from denizen.adapters.store import open_store
-from denizen.adapters.store.database import Database, SqlWork
-from denizen.adapters.store.postgres import Postgres, explain
+from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
+from denizen.adapters.store.postgres import PostgresDialect, explain
 from denizen.adapters.store.schema import migrate
-from denizen.adapters.store.sqlite import Sqlite
+from denizen.adapters.store.sqlite import SqliteDialect
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Unavailable
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 from denizen.testing.store_records import NOON, PLACE, open_talk, said
 
 pytest_plugins = ["tests.postgres"]
@@ -36,22 +36,22 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def impatient(path: Path) -> AsyncIterator[Database]:
+async def impatient(path: Path) -> AsyncIterator[SqlStore]:
     """A store that does not wait for another process."""
-    dialect = Sqlite(path, busy_timeout_ms=1)
+    dialect = SqliteDialect(path, busy_timeout_ms=1)
     migrate(dialect)
-    store = Database(dialect, SystemClock())
+    store = SqlStore(dialect, SystemClock())
     yield store
     await store.aclose()
 
 
-async def run(work: Work, statement: str) -> None:
-    await cast("SqlWork", work)._unit.write(lambda connection: connection.exec_driver_sql(statement))
+async def run(work: UnitOfWork, statement: str) -> None:
+    await cast("SqlUnitOfWork", work)._transaction.write(lambda connection: connection.exec_driver_sql(statement))
 
 
 @pytest.mark.anyio
 async def test_a_database_that_another_process_writes_to_is_unavailable_for_a_moment(
-    impatient: Database, path: Path
+    impatient: SqlStore, path: Path
 ) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -66,7 +66,7 @@ async def test_a_database_that_another_process_writes_to_is_unavailable_for_a_mo
 
 
 @pytest.mark.anyio
-async def test_a_full_disk_needs_attention_and_nothing_is_half_written(impatient: Database, path: Path) -> None:
+async def test_a_full_disk_needs_attention_and_nothing_is_half_written(impatient: SqlStore, path: Path) -> None:
     _, session = await open_talk(impatient)
     async with impatient.work() as work:
         await run(work, "PRAGMA max_page_count = 1")  # no page more than there are
@@ -173,7 +173,7 @@ def test_a_fault_of_postgres_has_the_family_of_who_acts_next(
 @on_postgres
 @pytest.mark.anyio
 async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
-    store = Database(Postgres(sa.make_url(postgres_url)), SystemClock())
+    store = SqlStore(PostgresDialect(sa.make_url(postgres_url)), SystemClock())
     migrate(store._dialect)
 
     def end_all_connections() -> None:
@@ -206,7 +206,7 @@ async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_unit_that_goes_on_after_a_fault_of_the_database_comes_to_nothing(impatient: Database) -> None:
+async def test_a_unit_that_goes_on_after_a_fault_of_the_database_comes_to_nothing(impatient: SqlStore) -> None:
     _, session = await open_talk(impatient)
     with pytest.raises(DenizenError):  # noqa: PT012 - the unit is what fails
         async with impatient.work() as work:
@@ -218,7 +218,7 @@ async def test_a_unit_that_goes_on_after_a_fault_of_the_database_comes_to_nothin
 
 
 @pytest.mark.anyio
-async def test_a_time_without_a_zone_is_refused(impatient: Database) -> None:
+async def test_a_time_without_a_zone_is_refused(impatient: SqlStore) -> None:
     with pytest.raises(StatementError, match="without a time zone"):
         async with impatient.work() as work:
             await work.conversations.put(PLACE, now=NOON.replace(tzinfo=None))

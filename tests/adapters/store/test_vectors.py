@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.adapters.store import open_store
-from denizen.adapters.store.dialect import Wanted
-from denizen.adapters.store.postgres import Postgres
-from denizen.adapters.store.postgres_vectors import PgVectors
+from denizen.adapters.store.dialect import VectorQuery
+from denizen.adapters.store.postgres import PostgresDialect
+from denizen.adapters.store.postgres_vectors import PgvectorIndex
 from denizen.domain.clock import SystemClock
 from denizen.domain.vector import pack, signs_of, unpack
-from denizen.ports.memory import Vector
+from denizen.ports.memory import StoredVector
 from denizen.ports.store import Store
 
 pytest_plugins = ["tests.postgres"]
@@ -26,8 +26,8 @@ pytest_plugins = ["tests.postgres"]
 SHELVES = ["s0", "s1"]
 
 
-def row(key: str, *values: float, shelf: str = "s0") -> Vector:
-    return Vector("docs", shelf, key, "m", pack(values))
+def row(key: str, *values: float, shelf: str = "s0") -> StoredVector:
+    return StoredVector("docs", shelf, key, "m", pack(values))
 
 
 async def keys(store: Store, *values: float, shelves: list[str] | None = None) -> list[str]:
@@ -124,8 +124,8 @@ async def test_a_server_that_gets_pgvector_later_uses_it_from_the_next_start(pos
 
 @pytest.mark.xdist_group("postgres")
 def test_without_pgvector_vectors_are_looked_at_one_by_one(postgres_url: str) -> None:
-    nearness, engine = PgVectors(), Postgres(sa.make_url(postgres_url)).engine
-    wanted = Wanted("docs", "m", frozenset(SHELVES), pack([1, 0]), 3, {})
+    nearness, engine = PgvectorIndex(), PostgresDialect(sa.make_url(postgres_url)).engine
+    wanted = VectorQuery("docs", "m", frozenset(SHELVES), pack([1, 0]), 3, {})
     with engine.connect() as connection:
         nearness.learn(connection, [{"data": b"12"}])
         assert nearness.find(connection, wanted) is None

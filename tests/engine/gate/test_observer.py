@@ -20,7 +20,7 @@ from denizen.engine.gate.decide import Case
 from denizen.engine.gate.observer import MAX_CASE_CHARS, Observer, read_opinion, tell
 from denizen.engine.gate.verdicts import Opined, Opinion, VerdictCache
 from denizen.ports.model import ModelReply, ModelRequest
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 from denizen.ports.toolset import CallScope
 from denizen.testing.memory_store import MemoryStore
 from tests.engine.gate.bench import ANA, OWNER, WATCHED, Court, HandClock, call, reply, scope, spec, verdict
@@ -249,7 +249,7 @@ async def test_a_reset_forgets_the_verdicts_in_every_process() -> None:
 
 async def test_without_a_store_nothing_runs() -> None:
     class Away(MemoryStore):
-        def work(self, *, write: bool = True) -> AbstractAsyncContextManager[Work]:
+        def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
             raise Unavailable("The store is away.")
 
     judged = await Court([verdict("approve")], store=Away()).about(RISKY)

@@ -71,7 +71,7 @@ class Desk:
 
     async def cited(self) -> list[Citation]:
         async with self.house.store.work(write=False) as work:
-            return list(await work.citations.list_of(self.turn_id))
+            return list(await work.citations.list_for(self.turn_id))
 
 
 def read_own(agent: str, path: str) -> str | None:

@@ -131,7 +131,7 @@ async def test_where_nobody_is_eager_nobody_speaks_unasked_but_one_alone_does() 
 
 async def exchanges(town: Town) -> int:
     async with town.store.work(write=False) as work:
-        return await work.reception.count_exchanges("discord", town.world.general.id)
+        return await work.inbox.count_bot_replies("discord", town.world.general.id)
 
 
 @pytest.mark.parametrize(("answer", "heard"), [(SILENCE, False), (f"I prefer {SILENCE} here.", True)])
@@ -164,7 +164,7 @@ async def test_agents_stop_answering_each_other_when_the_hours_money_is_spent() 
         world.clock.at += timedelta(hours=2)
         assert await hear(town, "@ada and now?") == ["ada,ben,ada"]
         async with town.store.work(write=False) as work:
-            claims = await work.reception.find_claims(BEN, "discord", list(world.platform.posts))
+            claims = await work.inbox.find_claims(BEN, "discord", list(world.platform.posts))
     assert Refusal.MONEY in {claim.refusal for claim in claims.values()}
 
 

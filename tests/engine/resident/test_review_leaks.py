@@ -207,7 +207,7 @@ async def test_a_command_that_fails_gives_no_exchange_back_that_it_never_took() 
             await town.settled()
         assert await town.said() == ["One.", "Two.", "Three."]
         async with town.store.work(write=False) as work:
-            assert await work.reception.count_exchanges("discord", world.general.id) == 3
+            assert await work.inbox.count_bot_replies("discord", world.general.id) == 3
         press = Press("9", "1", "Yes", world.general, "bob", "Bob", frozenset(), START)
         town.model.requests.clear()
         from denizen.domain.errors import Unavailable
@@ -217,4 +217,4 @@ async def test_a_command_that_fails_gives_no_exchange_back_that_it_never_took() 
         await town.settled()
         await town.until(lambda: not town.ada.typing_in)
         async with town.store.work(write=False) as work:
-            assert await work.reception.count_exchanges("discord", world.general.id) == 3
+            assert await work.inbox.count_bot_replies("discord", world.general.id) == 3

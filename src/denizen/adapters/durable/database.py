@@ -133,7 +133,7 @@ _IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
 """A process that froze inside a transaction must not hold its locks for ever."""
 
 
-class Database:
+class DurableDatabase:
     """The engine that DBOS and the lease share.
 
     Once it was reachable, who needs a connection waits for it as long as it takes: a run pauses while its database is

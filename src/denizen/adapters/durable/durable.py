@@ -1,4 +1,4 @@
-"""Durable execution on DBOS: the port `Durable` as the application uses it.
+"""Durable execution on DBOS: the port `DurableExecution` as the application uses it.
 
 A run is executed by the process that was given it, on that process's event loop, and recorded by `log`. Whatever stops
 it before its end (shutdown, kill -9, a disk that is full) leaves it pending, and `rescue` resumes it here or in another
@@ -19,8 +19,8 @@ import anyio
 from anyio import to_thread
 
 from denizen.adapters.durable.run import (
-    Recorded,
-    Run,
+    ActiveRun,
+    RecordedValue,
     cancelled,
     closing,
     current_run,
@@ -44,7 +44,7 @@ from denizen.ports.durable import OnFault, Workflow
 if TYPE_CHECKING:
     from dbos import StepReservation
 
-    from denizen.adapters.durable.log import DbosLog, Ended
+    from denizen.adapters.durable.log import DbosLog, RunResult
     from denizen.adapters.durable.recovery import OpenLog
 
 _logger = logging.getLogger("denizen.durable")
@@ -56,18 +56,18 @@ _UNWIND_S = 5.0
 
 _T = TypeVar("_T")
 
-Action = Callable[[], Awaitable[Json]]
+StepAction = Callable[[], Awaitable[Json]]
 
 
-class DbosDurable:
-    """See `denizen.ports.durable.Durable`."""
+class DbosExecution:
+    """See `denizen.ports.durable.DurableExecution`."""
 
     def __init__(self, settings: DurableSettings) -> None:
         self._settings = settings
         self._workflows: dict[str, Workflow] = {}
         self._on_fault: dict[str, OnFault] = {}
         self._open: OpenLog | None = None
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, ActiveRun] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
 
     def register(self, name: str, workflow: Workflow, on_fault: OnFault | None = None) -> None:
@@ -151,7 +151,7 @@ class DbosDurable:
         await self._opened()
         if name not in self._workflows:
             raise InvalidInput("There is no such workflow.", code="workflow_unknown", why=f"{name} is not registered.")
-        recorded = Recorded(encode(payload))
+        recorded = RecordedValue(encode(payload))
         if run_id in self._runs:
             return
         starting = self._starting.get(run_id)
@@ -167,10 +167,10 @@ class DbosDurable:
         except TimeoutError as error:
             raise _slow() from error
 
-    async def _begin(self, name: str, run_id: str, payload: Recorded) -> None:
+    async def _begin(self, name: str, run_id: str, payload: RecordedValue) -> None:
         started = await self._log.start(name, run_id, payload)
         if started and run_id not in self._runs:
-            self._runs[run_id] = Run(run_id)
+            self._runs[run_id] = ActiveRun(run_id)
 
     def _begun(self, run_id: str, task: asyncio.Task[None]) -> None:
         del self._starting[run_id]
@@ -178,16 +178,18 @@ class DbosDurable:
         if not task.cancelled():
             task.exception()
 
-    def _body(self, name: str, workflow: Workflow) -> Callable[[str, JsonObject | Recorded], Awaitable[Recorded]]:
+    def _body(
+        self, name: str, workflow: Workflow
+    ) -> Callable[[str, JsonObject | RecordedValue], Awaitable[RecordedValue]]:
         """What DBOS runs: the workflow, in a scope by which it can be stopped without ending it."""
 
-        async def body(run_id: str, payload: JsonObject | Recorded) -> Recorded:
+        async def body(run_id: str, payload: JsonObject | RecordedValue) -> RecordedValue:
             run, task = self._enter(run_id, name)
-            given = cast("JsonObject", decode(payload.text)) if isinstance(payload, Recorded) else payload
-            result: Recorded | None = None
+            given = cast("JsonObject", decode(payload.text)) if isinstance(payload, RecordedValue) else payload
+            result: RecordedValue | None = None
             try:
                 with run.scope, entered(run):
-                    result = Recorded(await perform(lambda: workflow(given), run_id=run_id, name=name))
+                    result = RecordedValue(await perform(lambda: workflow(given), run_id=run_id, name=name))
             except DenizenError:
                 if not _is_stopped(run, task):
                     raise
@@ -198,8 +200,8 @@ class DbosDurable:
 
         return body
 
-    def _enter(self, run_id: str, name: str) -> tuple[Run, asyncio.Task[object]]:
-        run = self._runs.setdefault(run_id, Run(run_id))
+    def _enter(self, run_id: str, name: str) -> tuple[ActiveRun, asyncio.Task[object]]:
+        run = self._runs.setdefault(run_id, ActiveRun(run_id))
         task, opened = asyncio.current_task(), self._open
         assert task is not None
         assert opened is not None
@@ -210,7 +212,7 @@ class DbosDurable:
             run.scope.cancel()
         return run, task
 
-    def _settle(self, run: Run, task: asyncio.Task[object], log: DbosLog) -> None:
+    def _settle(self, run: ActiveRun, task: asyncio.Task[object], log: DbosLog) -> None:
         self._runs.pop(run.id, None)
         if task.cancelled():
             run.settle(error=run.error)
@@ -218,7 +220,7 @@ class DbosDurable:
         error = task.exception()
         if error is None:
             result = task.result()
-            run.settle(value=result.text if isinstance(result, Recorded) else encode(result))
+            run.settle(value=result.text if isinstance(result, RecordedValue) else encode(result))
         elif isinstance(error, DenizenError):
             run.settle(error=encode_error(error))
         else:
@@ -227,7 +229,7 @@ class DbosDurable:
                 _logger.error("the end of run %s could not be recorded; it stays pending", run.id, exc_info=error)
             run.settle(error=encode_error(explained))
 
-    def _tell(self, run: Run, task: asyncio.Task[object], on_fault: OnFault | None) -> None:
+    def _tell(self, run: ActiveRun, task: asyncio.Task[object], on_fault: OnFault | None) -> None:
         """After `_settle`."""
         if on_fault is None:
             return
@@ -281,14 +283,14 @@ class DbosDurable:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    async def step(self, name: str, action: Action) -> Json:
+    async def step(self, name: str, action: StepAction) -> Json:
         """A step inside the action of another belongs to that one and is not recorded."""
         run = current_run()
         if is_inside_step():
             return decode(await perform(action, run_id=run.id, name=name))
         return await self._record(run, name, action)
 
-    async def gather(self, *steps: tuple[str, Action]) -> list[Json]:
+    async def gather(self, *steps: tuple[str, StepAction]) -> list[Json]:
         """Should steps raise nevertheless, the first of them in the given order does, after all have ended."""
         run = current_run()
         if is_inside_step():
@@ -302,16 +304,18 @@ class DbosDurable:
             )
         )
 
-    async def _record(self, run: Run, name: str, action: Action, place: StepReservation | None = None) -> Json:
-        from denizen.adapters.durable.log import LostRun
+    async def _record(
+        self, run: ActiveRun, name: str, action: StepAction, place: StepReservation | None = None
+    ) -> Json:
+        from denizen.adapters.durable.log import RunLostError
 
-        result: Recorded | Ended | None = None
+        result: RecordedValue | RunResult | None = None
         with anyio.CancelScope() as recording:
 
-            async def act() -> Recorded:
+            async def act() -> RecordedValue:
                 try:
                     with inside_step():
-                        done = Recorded(await perform(action, run_id=run.id, name=f"step {name}"))
+                        done = RecordedValue(await perform(action, run_id=run.id, name=f"step {name}"))
                 except DenizenError:
                     recording.shield = True
                     raise
@@ -321,7 +325,7 @@ class DbosDurable:
 
             try:
                 result = await self._log.step(name, act, place)
-            except LostRun as lost:
+            except RunLostError as lost:
                 if lost.error is not None:
                     _logger.warning(
                         "a step of run %s could not be recorded; it stays pending: %r", run.id, lost.__cause__
@@ -329,10 +333,10 @@ class DbosDurable:
                     run.error = encode_error(lost.error)
         if result is None:
             await leave(run)
-        return decode(result.text) if isinstance(result, Recorded) else result.value
+        return decode(result.text) if isinstance(result, RecordedValue) else result.value
 
 
-def _is_stopped(run: Run, task: asyncio.Task[object]) -> bool:
+def _is_stopped(run: ActiveRun, task: asyncio.Task[object]) -> bool:
     return run.scope.cancel_called or task.cancelling() > 0
 
 

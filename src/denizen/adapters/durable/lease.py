@@ -23,7 +23,7 @@ from denizen.adapters.durable.settings import DurableSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProcessIdentity:
     """`realm` is that within which `pid` is unique; `born` the kernel's start time of the process, empty if unknown."""
 
     realm: str
@@ -31,13 +31,13 @@ class Place:
     born: str
 
 
-def here() -> Place:
+def identify_process() -> ProcessIdentity:
     """The place of this process."""
     pid = os.getpid()
-    return Place(_realm(), pid, _born(pid) or "")
+    return ProcessIdentity(_realm(), pid, _born(pid) or "")
 
 
-def is_gone(place: Place) -> bool:
+def is_gone(place: ProcessIdentity) -> bool:
     """Whether that process has certainly ended. False for one that cannot be seen from here."""
     if place.realm != _realm():
         return False
@@ -182,7 +182,7 @@ class TableLease:
         self._executor = executor
         self._expiry_s = expiry_s
         self._monotonic_s = monotonic_s
-        self._place = here()
+        self._place = identify_process()
         self._renewed_s = 0.0
         self._judges_from_s = 0.0
         self._workers = sa.Table(
@@ -237,7 +237,7 @@ class TableLease:
             rows = connection.execute(
                 sa.select(worker.executor_id, worker.realm, worker.pid, worker.born).where(asked)
             ).all()
-            gone = worker.executor_id.in_([row[0] for row in rows if is_gone(Place(row[1], row[2], row[3]))])
+            gone = worker.executor_id.in_([row[0] for row in rows if is_gone(ProcessIdentity(row[1], row[2], row[3]))])
             silent = worker.seen_at < sa.func.now() - timedelta(seconds=self._expiry_s)
             judges = self._monotonic_s() >= self._judges_from_s
             dead = connection.execute(

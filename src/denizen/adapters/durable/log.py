@@ -37,8 +37,8 @@ from dbos._outcome import NoResult
 from dbos._sys_db import SystemDatabase
 from sqlalchemy.exc import SQLAlchemyError
 
-from denizen.adapters.durable.database import CLOSED, Database, explain
-from denizen.adapters.durable.run import Recorded, cancelled, decode, decode_error, encode, encode_error
+from denizen.adapters.durable.database import CLOSED, DurableDatabase, explain
+from denizen.adapters.durable.run import RecordedValue, cancelled, decode, decode_error, encode, encode_error
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, NotFound
 from denizen.domain.json import Json, JsonObject
 
@@ -49,7 +49,7 @@ _ERROR_MARK = "!"
 _UNREADABLE = (ValueError, KeyError, TypeError)
 
 
-class Unrecorded(Exception):  # noqa: N818 # DBOS and `log` see it, nobody else
+class UnrecordableError(Exception):  # DBOS and `log` see it, nobody else
     """Raised while a fault of the database is handled, which is its context.
 
     When the outcome of a step or a run cannot be written, DBOS takes that fault for the outcome and writes it instead,
@@ -57,7 +57,7 @@ class Unrecorded(Exception):  # noqa: N818 # DBOS and `log` see it, nobody else
     """
 
 
-class JsonText(Serializer):
+class JsonSerializer(Serializer):
     """Stores everything as JSON: never pickle, which would run code from the database."""
 
     def name(self) -> str:
@@ -71,7 +71,7 @@ class JsonText(Serializer):
             # What DBOS read from its own tables makes no sense; it has logged that.
             return _ERROR_MARK + encode_error(DenizenError("Something inside Denizen went wrong.", code="internal"))
         if isinstance(data, BaseException):
-            raise Unrecorded
+            raise UnrecordableError
         return encode(data)
 
     def deserialize(self, serialized_data: str) -> object:
@@ -140,11 +140,11 @@ _CLOSING_POLL_S = 0.05
 
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
 
-Body = Callable[[str, JsonObject | Recorded], Awaitable[Recorded]]
+WorkflowBody = Callable[[str, JsonObject | RecordedValue], Awaitable[RecordedValue]]
 """What a registered workflow runs: id of the run, payload."""
 
 
-class LostRun(Exception):  # noqa: N818 # workflows never see it
+class RunLostError(Exception):  # workflows never see it
     """The run must stop here: another process has it now, it was cancelled, or (with `error`) it cannot be recorded."""
 
     def __init__(self, error: DenizenError | None = None) -> None:
@@ -162,7 +162,7 @@ class PendingRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class RunResult:
     """A run that has ended with a value."""
 
     value: Json
@@ -171,7 +171,7 @@ class Ended:
 class DbosLog:
     """The log, open. Methods that are not coroutines wait for the database: call them in a thread."""
 
-    def __init__(self, database: Database, *, schema: str, executor: str) -> None:
+    def __init__(self, database: DurableDatabase, *, schema: str, executor: str) -> None:
         self._database = database
         self._schema = schema
         self._executor = executor
@@ -181,7 +181,7 @@ class DbosLog:
 
     # --- opening and closing -----------------------------------------------------------------------------------------
 
-    def open(self, bodies: Mapping[str, Body]) -> None:
+    def open(self, bodies: Mapping[str, WorkflowBody]) -> None:
         """In a worker thread of anyio, whose event loop then runs all workflows. Creates the schema when needed."""
         quieten()
         forbid_pickle()
@@ -193,7 +193,7 @@ class DbosLog:
             system_database_engine=self._database.engine,
             dbos_system_schema=self._schema,
             run_migrations=self._database.needs_migration(),
-            serializer=JsonText(),
+            serializer=JsonSerializer(),
             use_listen_notify=False,
             enable_otlp=False,
             log_level="WARNING",
@@ -216,7 +216,7 @@ class DbosLog:
 
     # --- on the event loop -------------------------------------------------------------------------------------------
 
-    async def start(self, name: str, run_id: str, payload: Recorded) -> bool:
+    async def start(self, name: str, run_id: str, payload: RecordedValue) -> bool:
         """Records the run and starts it here; False when the id is known already. Raises Conflict when that id belongs
         to another workflow.
         """
@@ -234,14 +234,14 @@ class DbosLog:
 
     @staticmethod
     async def step(
-        name: str, action: Callable[[], Awaitable[Recorded | Json]], place: StepReservation | None = None
-    ) -> Recorded | Ended:
+        name: str, action: Callable[[], Awaitable[RecordedValue | Json]], place: StepReservation | None = None
+    ) -> RecordedValue | RunResult:
         """Runs the action and records what it returns or raises, or gives back what is recorded already.
 
         Raises LostRun, and Conflict when the record is of another step.
         """
 
-        async def run() -> Recorded | Json:
+        async def run() -> RecordedValue | Json:
             return await action()
 
         try:
@@ -250,9 +250,9 @@ class DbosLog:
             else:
                 result = await place.run_async({"name": name}, run)
         except (DBOSWorkflowConflictIDError, DBOSWorkflowCancelledError) as error:
-            raise LostRun from error
-        except (SQLAlchemyError, Unrecorded) as error:
-            raise LostRun(explain(error)) from error
+            raise RunLostError from error
+        except (SQLAlchemyError, UnrecordableError) as error:
+            raise RunLostError(explain(error)) from error
         except DBOSUnexpectedStepError as error:
             raise Conflict(
                 "This work was begun by another version of Denizen and cannot be continued.",
@@ -260,7 +260,7 @@ class DbosLog:
                 why=f"Where it now does {name}, the record has another step.",
                 fix="Start it anew.",
             ) from error
-        return result if isinstance(result, Recorded) else Ended(result)
+        return result if isinstance(result, RecordedValue) else RunResult(result)
 
     # --- in a thread -------------------------------------------------------------------------------------------------
 
@@ -269,13 +269,13 @@ class DbosLog:
         assert self._records is not None, "the log is open"
         return self._records
 
-    def find_result(self, run_id: str) -> Ended | None:
+    def find_result(self, run_id: str) -> RunResult | None:
         """None while it has not ended. Raises the run's error, Unavailable for a cancelled run, NotFound."""
         try:
             value = self._log.check_workflow_result(run_id, fail_if_missing=True)
         except (DBOSException, SQLAlchemyError) as error:
             raise self.explain(run_id, error) from error
-        return None if isinstance(value, NoResult) else Ended(cast("Json", value))
+        return None if isinstance(value, NoResult) else RunResult(cast("Json", value))
 
     def list_unfinished(self) -> list[PendingRun]:
         """Oldest first."""
@@ -365,8 +365,8 @@ def _unknown(run_id: str) -> NotFound:
     return NotFound("There is no such run.", code="run_unknown", why=f"No run has the id {run_id}.")
 
 
-def _workflow(body: Body) -> Callable[[JsonObject | Recorded], Awaitable[Recorded]]:
-    async def workflow(payload: JsonObject | Recorded) -> Recorded:
+def _workflow(body: WorkflowBody) -> Callable[[JsonObject | RecordedValue], Awaitable[RecordedValue]]:
+    async def workflow(payload: JsonObject | RecordedValue) -> RecordedValue:
         run_id = DBOS.workflow_id
         assert run_id is not None, "DBOS names the run that it calls"
         return await body(run_id, payload)

@@ -18,9 +18,9 @@ from typing import Protocol
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.durable.database import FAULTS, Database, explain
+from denizen.adapters.durable.database import FAULTS, DurableDatabase, explain
 from denizen.adapters.durable.lease import Lease, open_lease
-from denizen.adapters.durable.log import Body, DbosLog, PendingRun
+from denizen.adapters.durable.log import DbosLog, PendingRun, WorkflowBody
 from denizen.adapters.durable.settings import DurableSettings
 from denizen.domain.errors import Conflict
 from denizen.domain.ids import fresh
@@ -34,7 +34,7 @@ _FORGET_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class ExecutorContext:
     """What the thread has to know of its process."""
 
     executor: str
@@ -50,10 +50,10 @@ class _Retry:
     at_s: float
 
 
-class Rescuer:
+class RunRecovery:
     """Renews the lease and looks around, at once and then every `heartbeat_s`."""
 
-    def __init__(self, log: DbosLog, lease: Lease, here: Here, settings: DurableSettings) -> None:
+    def __init__(self, log: DbosLog, lease: Lease, here: ExecutorContext, settings: DurableSettings) -> None:
         self._durable = log
         self._lease = lease
         self._here = here
@@ -136,7 +136,7 @@ _ANSWER_S = 2.0
 """How long closing waits for an answer of the database, each time that it needs one."""
 
 
-class Owner(Protocol):
+class RunOwner(Protocol):
     """Who runs what is recorded."""
 
     def is_running(self, run_id: str) -> bool: ...
@@ -153,7 +153,7 @@ class _Process:
 class OpenLog:
     """See `open`."""
 
-    def __init__(self, database: Database, log: DbosLog, lease: Lease, rescuer: Rescuer) -> None:
+    def __init__(self, database: DurableDatabase, log: DbosLog, lease: Lease, rescuer: RunRecovery) -> None:
         self.database = database
         self.log = log
         self.rescuer = rescuer
@@ -161,7 +161,7 @@ class OpenLog:
         self._lease = lease
 
     @classmethod
-    async def open(cls, settings: DurableSettings, bodies: Mapping[str, Body], owner: Owner) -> OpenLog:
+    async def open(cls, settings: DurableSettings, bodies: Mapping[str, WorkflowBody], owner: RunOwner) -> OpenLog:
         """Connects, migrates, and takes the lease; the rescuer is not started yet. Raises Conflict when this process
         has one open.
         """
@@ -174,7 +174,7 @@ class OpenLog:
             )
         _Process.is_taken = True
         loop = asyncio.get_running_loop()
-        here = Here(
+        here = ExecutorContext(
             executor=fresh("exec"),
             workflows=frozenset(bodies),
             is_running=owner.is_running,
@@ -187,10 +187,10 @@ class OpenLog:
             raise
 
     @classmethod
-    def _open(cls, settings: DurableSettings, bodies: Mapping[str, Body], here: Here) -> OpenLog:
-        database: Database | None = None
+    def _open(cls, settings: DurableSettings, bodies: Mapping[str, WorkflowBody], here: ExecutorContext) -> OpenLog:
+        database: DurableDatabase | None = None
         try:
-            database = Database(settings)
+            database = DurableDatabase(settings)
             log = DbosLog(database, schema=settings.schema, executor=here.executor)
             log.open(bodies)
             lease = open_lease(settings, database.engine, here.executor)
@@ -202,7 +202,7 @@ class OpenLog:
             if isinstance(error, FAULTS):
                 raise explain(error) from error
             raise
-        return cls(database, log, lease, Rescuer(log, lease, here, settings))
+        return cls(database, log, lease, RunRecovery(log, lease, here, settings))
 
     async def begin_closing(self) -> None:
         """From now on nothing is started or taken over here."""

@@ -49,7 +49,7 @@ _FAMILIES: dict[str, type[DenizenError]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedValue:
     """A value that is JSON text already, so that it is written once and read as often as it is asked for."""
 
     text: str
@@ -57,7 +57,7 @@ class Recorded:
 
 def encode(value: object) -> str:
     """The value as JSON text. Raises InvalidInput for what JSON cannot hold."""
-    if isinstance(value, Recorded):
+    if isinstance(value, RecordedValue):
         return value.text
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"), default=_unwrap)
@@ -72,7 +72,7 @@ def encode(value: object) -> str:
 
 
 def _unwrap(value: object) -> object:
-    if isinstance(value, Recorded):
+    if isinstance(value, RecordedValue):
         return json.loads(value.text)
     raise TypeError(f"{type(value).__name__} is not JSON")
 
@@ -126,7 +126,7 @@ async def perform(action: Callable[[], Awaitable[object]], *, run_id: str, name:
         ) from error
 
 
-class Run:
+class ActiveRun:
     """One run in this process: how to stop it, and what its waiters get.
 
     It settles once: with a value, with an error, or with neither when it left this process before it ended.
@@ -158,12 +158,12 @@ class Run:
         return decode(self.value)
 
 
-_current: ContextVar[Run | None] = ContextVar("denizen_durable_run", default=None)
+_current: ContextVar[ActiveRun | None] = ContextVar("denizen_durable_run", default=None)
 _in_step: ContextVar[bool] = ContextVar("denizen_durable_in_step", default=False)
 
 
 @contextmanager
-def entered(run: Run) -> Generator[None]:
+def entered(run: ActiveRun) -> Generator[None]:
     """Inside, `current_run` finds the run."""
     token = _current.set(run)
     try:
@@ -172,12 +172,12 @@ def entered(run: Run) -> Generator[None]:
         _current.reset(token)
 
 
-def find_run() -> Run | None:
+def find_run() -> ActiveRun | None:
     """The run whose workflow is calling."""
     return _current.get()
 
 
-def current_run() -> Run:
+def current_run() -> ActiveRun:
     """The run whose workflow is calling. Raises InvalidInput outside of one."""
     run = find_run()
     if run is None:
@@ -203,7 +203,7 @@ def is_inside_step() -> bool:
     return _in_step.get()
 
 
-async def leave(run: Run) -> NoReturn:
+async def leave(run: ActiveRun) -> NoReturn:
     """From within the run: it stops here without having ended, and is resumed some time."""
     run.scope.cancel()
     await checkpoint()

@@ -21,7 +21,7 @@ _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class LearnedFolder:
-    """`denizen.ports.learned.LearnedFiles`. The folder is made with its first file."""
+    """`denizen.ports.learned.LearnedAnswerFiles`. The folder is made with its first file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -15,7 +15,7 @@ from denizen.adapters.library.encoding import to_utf8
 from denizen.adapters.library.objects import Item, Objects
 from denizen.domain.errors import Exhausted
 from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken, is_plain_path, make_visible
-from denizen.ports.source import File, Progress, Report
+from denizen.ports.source import ReportProgress, SourceFile, SourceProgress
 
 MAX_TEXT_BYTES = 5 * 1024 * 1024
 MAX_PDF_BYTES = 20 * 1024 * 1024
@@ -65,14 +65,14 @@ class Intake:
     _left_out: list[str] = field(default_factory=list[str])
     _bytes: int = 0
 
-    def take(self, files: Iterator[File], report: Report) -> Taken | None:
+    def take(self, files: Iterator[SourceFile], report: ReportProgress) -> Taken | None:
         """None when it was stopped. Raises Exhausted for a source beyond all bounds."""
         for number, file in enumerate(files):
             if self.stop.is_set():
                 return None
             self._take(file)
             if number % _TOLD_EVERY == 0:
-                report(Progress("keeping files", number))
+                report(SourceProgress("keeping files", number))
             if len(self._items) > MAX_FILES or self._bytes > MAX_BYTES:
                 raise _too_much()
         items = self._plan()
@@ -85,7 +85,7 @@ class Intake:
             left_out=tuple(self._left_out),
         )
 
-    def _take(self, file: File) -> None:
+    def _take(self, file: SourceFile) -> None:
         suffix = PurePosixPath(file.path).suffix.lower()
         name = f"{file.path}{_ENDINGS.get(suffix, '')}"
         most = MAX_PDF_BYTES if suffix in PDF_SUFFIXES else MAX_TEXT_BYTES
@@ -107,7 +107,7 @@ class Intake:
         if len(self._left_out) < MAX_NAMED:
             self._left_out.append(f"{make_visible(path)} ({why})")
 
-    def _read(self, file: File, suffix: str) -> tuple[bytes | None, str]:
+    def _read(self, file: SourceFile, suffix: str) -> tuple[bytes | None, str]:
         """What is kept; None for what has no text, with why if that is known."""
         given = file.read()
         if suffix in PDF_SUFFIXES:

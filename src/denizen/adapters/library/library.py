@@ -30,7 +30,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
 from denizen.domain.source import Taken, is_plain_path
-from denizen.ports.source import DocumentText, File, KeptFile, Report
+from denizen.ports.source import DocumentText, LibraryFile, ReportProgress, SourceFile
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -51,7 +51,7 @@ class FileLibrary:
         self._shelf = Shelf(root, self._objects)
         self._publishing = anyio.Lock()
 
-    async def take(self, files: Iterator[File], report: Report) -> Taken:
+    async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> Taken:
         intake = Intake(self._objects, self._convert, self._clock.now(), Event())
         taken: Taken | None = None
         failure: DenizenError | None = None
@@ -72,12 +72,14 @@ class FileLibrary:
     async def has(self, manifest: str) -> bool:
         return await _in_thread(self._objects.is_whole, manifest)
 
-    async def list_files(self, manifest: str) -> Sequence[KeptFile]:
+    async def list_files(self, manifest: str) -> Sequence[LibraryFile]:
         return await _in_thread(self._list_files, manifest)
 
-    def _list_files(self, manifest: str) -> list[KeptFile]:
+    def _list_files(self, manifest: str) -> list[LibraryFile]:
         try:
-            return [KeptFile(item.path, item.digest, item.size_bytes) for item in self._objects.read_manifest(manifest)]
+            return [
+                LibraryFile(item.path, item.digest, item.size_bytes) for item in self._objects.read_manifest(manifest)
+            ]
         except FileNotFoundError as error:
             raise NotFound("What was read of a source is gone.", code="manifest_gone", fix="Sync again.") from error
 

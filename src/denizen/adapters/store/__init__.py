@@ -14,7 +14,7 @@ from denizen.domain.errors import InvalidInput
 from denizen.ports.store import Store
 
 if TYPE_CHECKING:
-    from denizen.adapters.store.dialect import Dialect
+    from denizen.adapters.store.dialect import SqlDialect
 
 __all__ = ["open_store"]
 
@@ -27,16 +27,16 @@ async def open_store(url: str, *, clock: Clock) -> Store:
     """
     import anyio
 
-    from denizen.adapters.store.database import Database
+    from denizen.adapters.store.database import SqlStore
     from denizen.adapters.store.schema import migrate
 
     dialect = _choose(url)
     await anyio.to_thread.run_sync(migrate, dialect)
     await anyio.to_thread.run_sync(dialect.prepare)
-    return Database(dialect, clock)
+    return SqlStore(dialect, clock)
 
 
-def _choose(url: str) -> Dialect:
+def _choose(url: str) -> SqlDialect:
     from sqlalchemy import make_url
     from sqlalchemy.exc import ArgumentError
 
@@ -46,13 +46,13 @@ def _choose(url: str) -> Dialect:
         raise _refuse() from error
     name = parsed.get_backend_name()
     if name == "sqlite" and parsed.database and parsed.database != ":memory:":
-        from denizen.adapters.store.sqlite import Sqlite
+        from denizen.adapters.store.sqlite import SqliteDialect
 
-        return Sqlite(Path(parsed.database))
+        return SqliteDialect(Path(parsed.database))
     if name in {"postgresql", "postgres"}:
-        from denizen.adapters.store.postgres import Postgres
+        from denizen.adapters.store.postgres import PostgresDialect
 
-        return Postgres(parsed)
+        return PostgresDialect(parsed)
     raise _refuse()
 
 

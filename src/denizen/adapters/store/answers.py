@@ -9,10 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, UtcTime, escape, metadata, position
-from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.columns import EscapedText, UtcTime, escape, metadata, position_column
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.turns import turns
-from denizen.adapters.store.unit import Unit
 from denizen.domain.citation import Citation, Doubt, Ref
 from denizen.domain.conversation import Place
 from denizen.domain.gap import Gap, GapKind
@@ -36,7 +36,7 @@ citations = sa.Table(
 gaps = sa.Table(
     "gaps",
     metadata,
-    position(),
+    position_column(),
     sa.Column("id", sa.Text(), nullable=False, unique=True),
     sa.Column("agent", EscapedText(), nullable=False),
     sa.Column("question", EscapedText(), nullable=False),
@@ -56,7 +56,7 @@ gaps = sa.Table(
 proposals = sa.Table(
     "proposals",
     metadata,
-    position(),
+    position_column(),
     sa.Column("id", sa.Text(), nullable=False, unique=True),
     sa.Column("platform", EscapedText(), nullable=False),
     sa.Column("channel", EscapedText(), nullable=False),
@@ -109,25 +109,25 @@ def _add_gap(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _close_gaps(dialect: Dialect) -> sa.Update:
+def _close_gaps(dialect: SqlDialect) -> sa.Update:
     return sa.update(gaps).where(dialect.among(gaps.c.id, "chosen"), ~gaps.c.is_closed).values(is_closed=True)
 
 
 class SqlCitations:
-    """`denizen.ports.answers.Citations`."""
+    """`denizen.ports.answers.CitationRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, turn_id: TurnId, citations: Sequence[Citation]) -> None:
         if citations:
-            cite = _cite(self._unit.dialect.insert)
+            cite = _cite(self._transaction.dialect.insert)
             rows = [_citation_row(turn_id, number, each) for number, each in enumerate(citations)]
-            await self._unit.write(lambda connection: connection.execute(cite, rows))
+            await self._transaction.write(lambda connection: connection.execute(cite, rows))
 
-    async def list_of(self, turn_id: TurnId) -> Sequence[Citation]:
+    async def list_for(self, turn_id: TurnId) -> Sequence[Citation]:
         bounds = {"which": turn_id}
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: [_citation(row) for row in connection.execute(_CITATIONS, bounds)]
         )
 
@@ -135,26 +135,32 @@ class SqlCitations:
 class SqlGaps:
     """`denizen.ports.answers.Gaps`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, gap: Gap) -> bool:
-        add, row = _add_gap(self._unit.dialect.insert), _gap_row(gap)
-        return await self._unit.write(lambda connection: connection.execute(add, row).scalar() is not None)
+        add, row = _add_gap(self._transaction.dialect.insert), _gap_row(gap)
+        return await self._transaction.write(lambda connection: connection.execute(add, row).scalar() is not None)
 
     async def list_gaps(
         self, *, since: datetime | None = None, closed: bool = False, limit: int = 1000
     ) -> Sequence[Gap]:
         bounds = {"since": since or EVER, "closed": closed, "most": max(limit, 0)}
-        return await self._unit.read(lambda connection: [_gap(row) for row in connection.execute(_NEWEST_GAPS, bounds)])
+        return await self._transaction.read(
+            lambda connection: [_gap(row) for row in connection.execute(_NEWEST_GAPS, bounds)]
+        )
 
     async def close(self, gap_ids: Collection[str]) -> int:
-        dialect = self._unit.dialect
-        bounds = {"chosen": dialect.list_of(sorted(gap_ids))}
-        return await self._unit.write(lambda connection: connection.execute(_close_gaps(dialect), bounds).rowcount)
+        dialect = self._transaction.dialect
+        bounds = {"chosen": dialect.bind_list(sorted(gap_ids))}
+        return await self._transaction.write(
+            lambda connection: connection.execute(_close_gaps(dialect), bounds).rowcount
+        )
 
     async def forget_asker(self, asker: str) -> int:
-        return await self._unit.write(lambda connection: connection.execute(_FORGET_GAPS, {"whose": asker}).rowcount)
+        return await self._transaction.write(
+            lambda connection: connection.execute(_FORGET_GAPS, {"whose": asker}).rowcount
+        )
 
 
 def _citation_row(turn_id: TurnId, number: int, citation: Citation) -> dict[str, Any]:
@@ -262,44 +268,44 @@ def _add_proposal(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _remove_proposals(dialect: Dialect) -> sa.Delete:
+def _remove_proposals(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(proposals).where(dialect.among(proposals.c.id, "chosen"))
 
 
 @cache
-def _of_posts(dialect: Dialect) -> sa.Select[Any]:
+def _of_posts(dialect: SqlDialect) -> sa.Select[Any]:
     on_platform = proposals.c.platform == sa.bindparam("of_platform", type_=EscapedText())
     wanted = sa.select(proposals).where(on_platform, dialect.among(proposals.c.post, "chosen"))
     return wanted.order_by(proposals.c.position)
 
 
 class SqlProposals:
-    """`denizen.ports.answers.Proposals`."""
+    """`denizen.ports.answers.ProposalRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, proposal: Proposal) -> bool:
-        add, row = _add_proposal(self._unit.dialect.insert), _proposal_row(proposal)
-        return await self._unit.write(lambda connection: connection.execute(add, row).scalar() is not None)
+        add, row = _add_proposal(self._transaction.dialect.insert), _proposal_row(proposal)
+        return await self._transaction.write(lambda connection: connection.execute(add, row).scalar() is not None)
 
     async def find(self, proposal_id: str) -> Proposal | None:
         def job(connection: sa.Connection) -> Proposal | None:
             row = connection.execute(_FIND, {"which": proposal_id}).first()
             return None if row is None else _proposal(row)
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
-    async def find_of(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
-        statement, chosen = _of_posts(self._unit.dialect), [escape(key) for key in sorted(post_ids)]
-        bounds = {"of_platform": platform, "chosen": self._unit.dialect.list_of(chosen)}
-        return await self._unit.read(
+    async def find_for_posts(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
+        statement, chosen = _of_posts(self._transaction.dialect), [escape(key) for key in sorted(post_ids)]
+        bounds = {"of_platform": platform, "chosen": self._transaction.dialect.bind_list(chosen)}
+        return await self._transaction.read(
             lambda connection: [_proposal(row) for row in connection.execute(statement, bounds)]
         )
 
     async def list_proposals(self, status: ProposalStatus, *, limit: int = 1000) -> Sequence[Proposal]:
         bounds = {"wanted": status.value, "most": max(limit, 0)}
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: [_proposal(row) for row in connection.execute(_NEWEST_PROPOSALS, bounds)]
         )
 
@@ -318,8 +324,8 @@ class SqlProposals:
         await self._change(_FILE, {"which": proposal_id, "name": file, "filed": is_filed})
 
     async def remove(self, proposal_ids: Collection[str]) -> int:
-        dialect = self._unit.dialect
-        return await self._change(_remove_proposals(dialect), {"chosen": dialect.list_of(sorted(proposal_ids))})
+        dialect = self._transaction.dialect
+        return await self._change(_remove_proposals(dialect), {"chosen": dialect.bind_list(sorted(proposal_ids))})
 
     async def forget_author(self, author: str) -> int:
         return await self._change(_FORGET_AUTHOR, {"whose": author})
@@ -331,7 +337,7 @@ class SqlProposals:
         return await self._change(_FORGET_ROOM, {"of_platform": platform, "room": room})
 
     async def _change(self, statement: sa.Update | sa.Delete, values: dict[str, Any]) -> int:
-        return await self._unit.write(lambda connection: connection.execute(statement, values).rowcount)
+        return await self._transaction.write(lambda connection: connection.execute(statement, values).rowcount)
 
 
 def _proposal_row(proposal: Proposal) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position_column
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.approval import Approval, ApprovalRule, ApprovalStatus, Deciders, Grant
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotFound
@@ -21,7 +21,7 @@ from denizen.domain.tool import Tier
 approvals = sa.Table(
     "approvals",
     metadata,
-    position(),
+    position_column(),
     sa.Column("id", sa.Text(), nullable=False, unique=True),
     sa.Column("turn_id", sa.Text(), nullable=False),
     sa.Column("agent", EscapedText(), nullable=False),
@@ -112,19 +112,23 @@ def _list(status: ApprovalStatus | None, *, of_turn: bool) -> sa.Select[Any]:
 class SqlApprovals:
     """`denizen.ports.approvals.Approvals`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, approval: Approval) -> None:
-        add, row = _add(self._unit.dialect.insert), _row(approval)
-        await self._unit.write(lambda connection: connection.execute(add, row))
+        add, row = _add(self._transaction.dialect.insert), _row(approval)
+        await self._transaction.write(lambda connection: connection.execute(add, row))
 
     async def find(self, approval_id: str) -> Approval | None:
-        found = await self._unit.read(lambda connection: connection.execute(_BY_ID, {"which": approval_id}).first())
+        found = await self._transaction.read(
+            lambda connection: connection.execute(_BY_ID, {"which": approval_id}).first()
+        )
         return _approval(found) if found is not None else None
 
     async def take(self, approval_id: str) -> Approval:
-        found = await self._unit.write(lambda connection: connection.execute(_TAKE, {"which": approval_id}).first())
+        found = await self._transaction.write(
+            lambda connection: connection.execute(_TAKE, {"which": approval_id}).first()
+        )
         if found is None:
             raise _missing(approval_id)
         return _approval(found)
@@ -132,7 +136,7 @@ class SqlApprovals:
     async def update(self, approval: Approval) -> None:
         row = _row(approval)
         values = {f"new_{name}": row[name] for name in _CHANGING} | {"which": approval.id}
-        if not await self._unit.write(lambda connection: connection.execute(_UPDATE, values).rowcount):
+        if not await self._transaction.write(lambda connection: connection.execute(_UPDATE, values).rowcount):
             raise _missing(approval.id)
 
     async def list_approvals(
@@ -140,24 +144,24 @@ class SqlApprovals:
     ) -> Sequence[Approval]:
         statement = _list(status, of_turn=turn_id is not None)
         bounds: dict[str, Any] = {"limit": max(limit, 0)} | ({} if turn_id is None else {"turn": turn_id})
-        rows = await self._unit.read(lambda connection: connection.execute(statement, bounds).all())
+        rows = await self._transaction.read(lambda connection: connection.execute(statement, bounds).all())
         return [_approval(row) for row in rows]
 
     async def add_grant(self, grant: Grant, *, now: datetime) -> None:
-        add = _add_grant(self._unit.dialect.insert)
+        add = _add_grant(self._transaction.dialect.insert)
         row = {column.name: getattr(grant, column.name) for column in grants.c}
 
         def job(connection: sa.Connection) -> None:
             connection.execute(_FORGET, {"over": now})
             connection.execute(add, row)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def list_grants(
         self, agent: AgentName, requester: str, conversation_id: ConversationId, tool: str, *, now: datetime
     ) -> Sequence[Grant]:
         bounds = {"who": agent, "asker": requester, "where": conversation_id, "what": tool, "now": now}
-        rows = await self._unit.read(lambda connection: connection.execute(_GRANTS, bounds).all())
+        rows = await self._transaction.read(lambda connection: connection.execute(_GRANTS, bounds).all())
         return [
             Grant(
                 row.id, row.agent, row.requester, row.conversation_id, row.tool, row.args, row.given_by, row.expires_at

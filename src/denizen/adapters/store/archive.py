@@ -11,25 +11,25 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, metadata, write_id
 from denizen.adapters.store.conversations import conversations, drop_summaries, messages
-from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
 from denizen.adapters.store.posts import (
-    EVER,
-    NEVER,
-    THERE,
+    EARLIEST,
+    LATEST,
+    NOT_DELETED,
     count_posts,
-    drop_meanings,
+    drop_embeddings,
     find_post,
     find_posts,
     list_posts,
     list_versions,
-    lower_mark,
+    lower_progress,
     mark_deleted,
     posts,
     put_posts,
     search_posts,
     total_posts,
 )
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.message import parts_to_json
 from denizen.domain.mirror import FORGOTTEN, renew_room
 from denizen.domain.room import Post, PostVersion, Room, RoomKind
@@ -96,7 +96,7 @@ def _put(insert: InsertInto, table: sa.Table) -> sa.Executable:
     return statement.on_conflict_do_update(index_elements=key, set_=changed).inline()
 
 
-def put_room(connection: sa.Connection, dialect: Dialect, room: Room) -> None:
+def put_room(connection: sa.Connection, dialect: SqlDialect, room: Room) -> None:
     """Adds or renews it."""
     one = _ONE.with_for_update() if dialect.locks_rows else _ONE
     known = connection.execute(one, {"where": room.platform, "which": room.id}).first()
@@ -195,41 +195,41 @@ def count_author(connection: sa.Connection, platform: str, author_id: str) -> Au
 
 
 @cache
-def _copies(dialect: Dialect) -> sa.ColumnElement[bool]:
+def _copies(dialect: SqlDialect) -> sa.ColumnElement[bool]:
     return sa.and_(dialect.among(messages.c.platform_id, "chosen"), messages.c.platform_id != _NONE, _THERE)
 
 
 @cache
-def _blank(dialect: Dialect) -> sa.Update:
+def _blank(dialect: SqlDialect) -> sa.Update:
     return sa.update(messages).where(_copies(dialect)).values(_BLANK)
 
 
 @cache
-def _remove(dialect: Dialect) -> sa.Delete:
+def _remove(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(posts).where(_ON, dialect.among(posts.c.id, "chosen"))
 
 
 @cache
-def _of_rooms(dialect: Dialect) -> sa.Select[Any]:
+def _of_rooms(dialect: SqlDialect) -> sa.Select[Any]:
     return _some.where(dialect.among(posts.c.room, "rooms"))
 
 
-def forget_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> int:
+def forget_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> int:
     """Also the copies of those that are not in the archive."""
     gone = 0
     for start in range(0, len(ids), PIECE):
         piece = ids[start : start + PIECE]
-        copies = {"where": platform, "chosen": dialect.list_of([escape(key) for key in piece])}
+        copies = {"where": platform, "chosen": dialect.bind_list([escape(key) for key in piece])}
         drop_summaries(connection, _copies(dialect), copies, locks_rows=dialect.locks_rows)
         connection.execute(_blank(dialect), copies)
-        kept = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in piece])}
+        kept = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in piece])}
         gone += connection.execute(_remove(dialect), kept).rowcount
-        drop_meanings(connection, dialect, platform, piece)
-        lower_mark(connection, dialect)
+        drop_embeddings(connection, dialect, platform, piece)
+        lower_progress(connection, dialect)
     return gone
 
 
-def forget_author(connection: sa.Connection, dialect: Dialect, platform: str, author_id: str) -> int:
+def forget_author(connection: sa.Connection, dialect: SqlDialect, platform: str, author_id: str) -> int:
     """Also what they said in sessions without being archived."""
     which = {"where": platform, "whose": author_id}
     drop_summaries(connection, _OF_SPEAKER, which, locks_rows=dialect.locks_rows)
@@ -239,19 +239,19 @@ def forget_author(connection: sa.Connection, dialect: Dialect, platform: str, au
 
 
 def list_room_posts(
-    connection: sa.Connection, dialect: Dialect, platform: str, room_id: str, limit: int
+    connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str, limit: int
 ) -> Sequence[str]:
     """Ids of some posts of a room and its threads that are not deleted."""
     if not room_id or limit < 1:
         return []
     for some, which in _room_posts(connection, dialect, platform, room_id):
-        left = connection.execute(some.where(THERE).limit(limit), which).scalars().all()
+        left = connection.execute(some.where(NOT_DELETED).limit(limit), which).scalars().all()
         if left:
             return left
     return []
 
 
-def forget_room(connection: sa.Connection, dialect: Dialect, platform: str, room_id: str) -> int:
+def forget_room(connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str) -> int:
     """With its threads."""
     if not room_id:  # which would be the parent of every channel
         return 0
@@ -259,25 +259,25 @@ def forget_room(connection: sa.Connection, dialect: Dialect, platform: str, room
     return sum(_forget_all(connection, dialect, some, which) for some, which in found)
 
 
-def forget_before(connection: sa.Connection, dialect: Dialect, platform: str, before: datetime, limit: int) -> int:
+def forget_before(connection: sa.Connection, dialect: SqlDialect, platform: str, before: datetime, limit: int) -> int:
     """The oldest first."""
     oldest = connection.execute(_OLDEST, {"where": platform, "until": before, "limit": max(limit, 0)}).scalars().all()
     return forget_posts(connection, dialect, platform, oldest)
 
 
 def _room_posts(
-    connection: sa.Connection, dialect: Dialect, platform: str, room_id: str
+    connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str
 ) -> Sequence[tuple[sa.Select[Any], dict[str, Any]]]:
     """Statements for pieces of them, as the posts name their channel and as the rooms do."""
     threads = connection.execute(_THREADS, {"where": platform, "of": room_id}).scalars().all()
-    chosen = dialect.list_of([escape(key) for key in (room_id, *threads)])
+    chosen = dialect.bind_list([escape(key) for key in (room_id, *threads)])
     return [
         (_of_rooms(dialect), {"where": platform, "rooms": chosen}),
         (_OF_PARENT, {"where": platform, "parent": room_id}),
     ]
 
 
-def _forget_all(connection: sa.Connection, dialect: Dialect, some: sa.Select[Any], which: dict[str, Any]) -> int:
+def _forget_all(connection: sa.Connection, dialect: SqlDialect, some: sa.Select[Any], which: dict[str, Any]) -> int:
     gone = 0
     while piece := connection.execute(some, which).scalars().all():
         gone += forget_posts(connection, dialect, which["where"], piece)
@@ -295,121 +295,127 @@ def _opt_out(insert: InsertInto) -> sa.Executable:
 
 
 class SqlArchive:
-    """`denizen.ports.archive.Archive`."""
+    """`denizen.ports.archive.ArchiveRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def put_room(self, room: Room) -> None:
-        dialect = self._unit.dialect
-        await self._unit.write(lambda connection: put_room(connection, dialect, room))
+        dialect = self._transaction.dialect
+        await self._transaction.write(lambda connection: put_room(connection, dialect, room))
 
     async def find_room(self, platform: str, room_id: str) -> Room | None:
-        return await self._unit.read(lambda connection: find_room(connection, platform, room_id))
+        return await self._transaction.read(lambda connection: find_room(connection, platform, room_id))
 
     async def list_rooms(self, platform: str, *, guild: str = "") -> Sequence[Room]:
-        return await self._unit.read(lambda connection: list_rooms(connection, platform, guild))
+        return await self._transaction.read(lambda connection: list_rooms(connection, platform, guild))
 
     async def put(self, posts: Sequence[Post]) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: put_posts(connection, dialect, posts))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(lambda connection: put_posts(connection, dialect, posts))
 
     async def mark_deleted(self, platform: str, post_ids: Sequence[str], *, at: datetime) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: mark_deleted(connection, dialect, platform, post_ids, at))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(
+            lambda connection: mark_deleted(connection, dialect, platform, post_ids, at)
+        )
 
     async def mark_room_deleted(self, platform: str, room_id: str, *, at: datetime, limit: int) -> int:
         def job(connection: sa.Connection) -> int:
-            left = list_room_posts(connection, self._unit.dialect, platform, room_id, limit)
-            return mark_deleted(connection, self._unit.dialect, platform, left, at)
+            left = list_room_posts(connection, self._transaction.dialect, platform, room_id, limit)
+            return mark_deleted(connection, self._transaction.dialect, platform, left, at)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def find(self, platform: str, post_id: str) -> Post | None:
-        return await self._unit.read(lambda connection: find_post(connection, platform, post_id))
+        return await self._transaction.read(lambda connection: find_post(connection, platform, post_id))
 
     async def find_many(self, platform: str, post_ids: Sequence[str]) -> Sequence[Post]:
-        dialect = self._unit.dialect
-        return await self._unit.read(lambda connection: find_posts(connection, dialect, platform, post_ids))
+        dialect = self._transaction.dialect
+        return await self._transaction.read(lambda connection: find_posts(connection, dialect, platform, post_ids))
 
     async def list_posts(
         self, platform: str, room: str, *, before: str = "", after: str = "", limit: int = 50
     ) -> Sequence[Post]:
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: list_posts(connection, platform, room, before=before, after=after, limit=limit)
         )
 
     async def list_versions(self, platform: str, post_id: str) -> Sequence[PostVersion]:
-        return await self._unit.read(lambda connection: list_versions(connection, platform, post_id))
+        return await self._transaction.read(lambda connection: list_versions(connection, platform, post_id))
 
     async def search(self, wanted: PostQuery) -> Sequence[PostHit]:
-        words, dialect = words_of(wanted.words), self._unit.dialect
+        words, dialect = words_of(wanted.words), self._transaction.dialect
         if not words or not wanted.rooms or wanted.limit < 1:
             return []
         bounds = {
-            "query": dialect.query_of(words),
+            "query": dialect.match_all(words),
             "platform": wanted.platform,
-            "rooms": dialect.list_of([escape(room) for room in wanted.rooms]),
+            "rooms": dialect.bind_list([escape(room) for room in wanted.rooms]),
             "author": wanted.author,
-            "since": wanted.since or EVER,
-            "until": wanted.until or NEVER,
+            "since": wanted.since or EARLIEST,
+            "until": wanted.until or LATEST,
             "limit": wanted.limit,
         }
-        return await self._unit.read(lambda connection: search_posts(connection, dialect, words, bounds))
+        return await self._transaction.read(lambda connection: search_posts(connection, dialect, words, bounds))
 
     async def count(
         self, by: CountBy, *, platform: str, rooms: Sequence[str], since: datetime | None = None, limit: int = 20
     ) -> Sequence[PostCount]:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
         bounds = {
             "where": platform,
-            "rooms": dialect.list_of([escape(room) for room in rooms]),
-            "since": since or EVER,
+            "rooms": dialect.bind_list([escape(room) for room in rooms]),
+            "since": since or EARLIEST,
             "limit": max(limit, 0),
         }
-        return await self._unit.read(lambda connection: count_posts(connection, dialect, by, bounds))
+        return await self._transaction.read(lambda connection: count_posts(connection, dialect, by, bounds))
 
     async def count_author(self, platform: str, author_id: str) -> AuthorCount:
-        return await self._unit.read(lambda connection: count_author(connection, platform, author_id))
+        return await self._transaction.read(lambda connection: count_author(connection, platform, author_id))
 
     async def total(self, platform: str) -> int:
-        return await self._unit.read(lambda connection: total_posts(connection, platform))
+        return await self._transaction.read(lambda connection: total_posts(connection, platform))
 
     async def forget_author(self, platform: str, author_id: str) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: forget_author(connection, dialect, platform, author_id))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(lambda connection: forget_author(connection, dialect, platform, author_id))
 
     async def forget_room(self, platform: str, room_id: str) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: forget_room(connection, dialect, platform, room_id))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(lambda connection: forget_room(connection, dialect, platform, room_id))
 
     async def forget_posts(self, platform: str, post_ids: Sequence[str]) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: forget_posts(connection, dialect, platform, post_ids))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(lambda connection: forget_posts(connection, dialect, platform, post_ids))
 
     async def forget_before(self, platform: str, before: datetime, *, limit: int) -> int:
-        dialect = self._unit.dialect
-        return await self._unit.write(lambda connection: forget_before(connection, dialect, platform, before, limit))
+        dialect = self._transaction.dialect
+        return await self._transaction.write(
+            lambda connection: forget_before(connection, dialect, platform, before, limit)
+        )
 
     async def opt_out(self, platform: str, kind: OptOutKind, key: str, *, now: datetime) -> None:
         row = {"platform": platform, "kind": kind.value, "key": key, "created_at": now}
-        statement = _opt_out(self._unit.dialect.insert)
-        await self._unit.write(lambda connection: connection.execute(statement, row))
+        statement = _opt_out(self._transaction.dialect.insert)
+        await self._transaction.write(lambda connection: connection.execute(statement, row))
 
     async def opt_in(self, platform: str, kind: OptOutKind, key: str) -> None:
         which = {"where": platform, "what": kind.value, "which": key}
-        await self._unit.write(lambda connection: connection.execute(_OPT_IN, which))
+        await self._transaction.write(lambda connection: connection.execute(_OPT_IN, which))
 
     async def list_opt_outs(self, platform: str, kind: OptOutKind) -> frozenset[str]:
         which = {"where": platform, "what": kind.value}
-        return await self._unit.read(lambda connection: frozenset(connection.execute(_OPTED_OUT, which).scalars()))
+        return await self._transaction.read(
+            lambda connection: frozenset(connection.execute(_OPTED_OUT, which).scalars())
+        )
 
     async def find_backfill(self, platform: str, room: str) -> Backfill | None:
-        return await self._unit.read(lambda connection: find_backfill(connection, platform, room))
+        return await self._transaction.read(lambda connection: find_backfill(connection, platform, room))
 
     async def put_backfill(self, backfill: Backfill) -> None:
-        insert = self._unit.dialect.insert
-        await self._unit.write(lambda connection: put_backfill(connection, insert, backfill))
+        insert = self._transaction.dialect.insert
+        await self._transaction.write(lambda connection: put_backfill(connection, insert, backfill))
 
     async def list_backfills(self, platform: str) -> Sequence[Backfill]:
-        return await self._unit.read(lambda connection: list_backfills(connection, platform))
+        return await self._transaction.read(lambda connection: list_backfills(connection, platform))

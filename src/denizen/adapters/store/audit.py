@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, UtcTime, metadata
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.audit import AuditEntry, AuditEvent, AuditHead, AuditKind, chain, head_of
 
 audit = sa.Table(
@@ -54,13 +54,13 @@ def _know_head(insert: InsertInto) -> sa.Executable:
 
 
 class SqlAudit:
-    """`denizen.ports.store.Audit`."""
+    """`denizen.ports.store.AuditRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, events: Sequence[AuditEvent]) -> AuditHead:
-        know = _know_head(self._unit.dialect.insert)
+        know = _know_head(self._transaction.dialect.insert)
 
         def job(connection: sa.Connection) -> AuditHead:
             connection.execute(know)
@@ -75,15 +75,15 @@ class SqlAudit:
                 connection.execute(_MOVE_HEAD, {"to": head.number, "as_of": head.digest})
             return head
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def head(self) -> AuditHead:
-        found = await self._unit.read(lambda connection: connection.execute(_HEAD).one_or_none())
+        found = await self._transaction.read(lambda connection: connection.execute(_HEAD).one_or_none())
         return AuditHead(*found) if found is not None else AuditHead()
 
     async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
         given = {"after": after, "most": limit}
-        rows = await self._unit.read(lambda connection: connection.execute(_LIST, given).all())
+        rows = await self._transaction.read(lambda connection: connection.execute(_LIST, given).all())
         return [_entry(row) for row in rows]
 
 

@@ -31,7 +31,7 @@ _ESCAPED = re.compile("\ufdd0([0-9a-f]{4})")
 _HALF = re.compile("[\ud800-\udfff]")
 
 
-class Process(Protocol):
+class ValueProcessor(Protocol):
     """What SQLAlchemy calls for every value on its way in or out."""
 
     def __call__(self, value: Any) -> Any: ...  # noqa: ANN401 - the type of the column decides
@@ -43,10 +43,10 @@ class EscapedText(TypeDecorator[str]):
     impl = sa.Text
     cache_ok = True
 
-    def bind_processor(self, dialect: Dialect) -> Process:
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
         return escape
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return unescape
 
 
@@ -60,10 +60,10 @@ class PlatformId(TypeDecorator[str]):
         """By code points in either database, whatever the language of the server."""
         return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.Text(collation="C"))
 
-    def bind_processor(self, dialect: Dialect) -> Process:
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
         return write_id
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return _read_id
 
 
@@ -73,10 +73,10 @@ class JsonText(TypeDecorator[Any]):
     impl = sa.Text
     cache_ok = True
 
-    def bind_processor(self, dialect: Dialect) -> Process:
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
         return _dump
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return _load
 
 
@@ -90,10 +90,10 @@ class UtcTime(TypeDecorator[datetime]):
         """Text in SQLite, of one length so that it sorts; `timestamptz` in Postgres."""
         return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.DateTime(timezone=True))
 
-    def bind_processor(self, dialect: Dialect) -> Process:
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
         return _write_time if dialect.name == "sqlite" else _check_time
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return _read_time if dialect.name == "sqlite" else _to_utc
 
 
@@ -103,10 +103,10 @@ class Usd(TypeDecorator[Decimal]):
     impl = sa.BigInteger
     cache_ok = True
 
-    def bind_processor(self, dialect: Dialect) -> Process:
+    def bind_processor(self, dialect: Dialect) -> ValueProcessor:
         return _units_of
 
-    def result_processor(self, dialect: Dialect, coltype: object) -> Process:
+    def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
         return _usd_of
 
 
@@ -192,6 +192,6 @@ metadata = sa.MetaData(
 PositionType = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-def position() -> sa.Column[int]:
+def position_column() -> sa.Column[int]:
     """The order of arrival."""
     return sa.Column("position", PositionType, primary_key=True)

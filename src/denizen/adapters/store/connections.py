@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 T = TypeVar("T")
 
 
-class Lane:
+class ConnectionWorker:
     """Connects at its first job, and again after `drop`."""
 
     def __init__(self, name: str, engine: sa.Engine) -> None:
@@ -112,7 +112,7 @@ CLOSE_S = 30.0
 """How long `aclose` waits: no statement takes longer."""
 
 
-class Lanes:
+class ConnectionPool:
     """Whoever takes a lane gives it back, from the same task."""
 
     def __init__(self, name: str, engine: sa.Engine, maximum: int) -> None:
@@ -120,14 +120,14 @@ class Lanes:
         self._engine = engine
         self._maximum = maximum
         self._limit = anyio.CapacityLimiter(maximum)
-        self._idle: list[Lane] = []
+        self._idle: list[ConnectionWorker] = []
         self._opened = 0
 
     @property
     def in_use(self) -> int:
         return int(self._limit.borrowed_tokens)
 
-    async def take(self) -> Lane:
+    async def take(self) -> ConnectionWorker:
         """Waits, first come first served, until one is free. A task that has one already gets a RuntimeError instead of
         waiting for itself.
         """
@@ -135,14 +135,14 @@ class Lanes:
         if self._idle:
             return self._idle.pop()
         try:
-            lane = Lane(f"{self._name}-{self._opened + 1}", self._engine)
+            lane = ConnectionWorker(f"{self._name}-{self._opened + 1}", self._engine)
         except RuntimeError:  # no thread more
             self._limit.release()
             raise
         self._opened += 1
         return lane
 
-    def give_back(self, lane: Lane) -> None:
+    def give_back(self, lane: ConnectionWorker) -> None:
         self._idle.append(lane)
         self._limit.release()
 

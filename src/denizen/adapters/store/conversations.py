@@ -10,21 +10,21 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position
-from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position_column
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.conversation import Conversation, Place, Session
 from denizen.domain.errors import NotFound
 from denizen.domain.ids import AgentName, ConversationId, MessageId, SessionId, TurnId, fresh
 from denizen.domain.message import Author, Message, Role, parts_from_json, parts_to_json
 from denizen.domain.summary import Summary
 from denizen.domain.words import excerpt_of, words_of
-from denizen.ports.store import Hit, RecentSession
+from denizen.ports.store import MessageHit, RecentSession
 
 conversations = sa.Table(
     "conversations",
     metadata,
-    position(),
+    position_column(),
     sa.Column("id", sa.Text(), nullable=False, unique=True),
     sa.Column("platform", EscapedText(), nullable=False),
     sa.Column("channel", EscapedText(), nullable=False),
@@ -37,7 +37,7 @@ conversations = sa.Table(
 sessions = sa.Table(
     "sessions",
     metadata,
-    position(),
+    position_column(),
     sa.Column("id", sa.Text(), nullable=False, unique=True),
     sa.Column("conversation_id", sa.Text(), sa.ForeignKey(conversations.c.id), nullable=False),
     sa.Column("agent", EscapedText(), nullable=False),
@@ -59,7 +59,7 @@ sa.Index(
 messages = sa.Table(
     "messages",
     metadata,
-    position(),
+    position_column(),
     sa.Column("id", sa.Text(), nullable=False, unique=True),
     sa.Column("conversation_id", sa.Text(), sa.ForeignKey(conversations.c.id), nullable=False),
     sa.Column("session_id", sa.Text(), sa.ForeignKey(sessions.c.id)),
@@ -81,7 +81,7 @@ messages = sa.Table(
 empty for messages that are not searched.
 """
 
-MESSAGE = tuple(column for column in messages.c if column.name not in {"position", "words"})
+MESSAGE_COLUMNS = tuple(column for column in messages.c if column.name not in {"position", "words"})
 """What makes a message, in the order in which `messages` reads it."""
 
 ON_PLATFORM = messages.c.platform_id != ""
@@ -137,14 +137,14 @@ def _add_conversation(insert: InsertInto) -> sa.Executable:
 
 
 class SqlConversations:
-    """`denizen.ports.store.Conversations`."""
+    """`denizen.ports.store.ConversationRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def put(self, place: Place, *, title: str = "", now: datetime) -> Conversation:
         key = place.conversation_id
-        add = _add_conversation(self._unit.dialect.insert)
+        add = _add_conversation(self._transaction.dialect.insert)
 
         def job(connection: sa.Connection) -> Conversation:
             found = _find_conversation(connection, key)
@@ -160,17 +160,17 @@ class SqlConversations:
                 return Conversation(found.id, found.place, title, found.created_at)
             return found
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def get(self, conversation_id: ConversationId) -> Conversation:
-        return await self._unit.read(lambda connection: _get_conversation(connection, conversation_id))
+        return await self._transaction.read(lambda connection: _get_conversation(connection, conversation_id))
 
     async def list_recent(self, *, platform: str = "", limit: int = 50) -> Sequence[Conversation]:
         def job(connection: sa.Connection) -> list[Conversation]:
             rows = connection.execute(_RECENT_CONVERSATIONS, {"platform": platform, "limit": max(limit, 0)})
             return [_conversation(row) for row in rows]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
 
 def _find_conversation(connection: sa.Connection, conversation_id: ConversationId) -> Conversation | None:
@@ -254,20 +254,20 @@ def _add_session(insert: InsertInto) -> sa.Executable:
 class SqlSessions:
     """`denizen.ports.store.Sessions`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def current(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
 
         def job(connection: sa.Connection) -> Session:
             row = connection.execute(_OPEN_SESSION, {"conversation": conversation_id, "whose": agent}).first()
             return _open_session(connection, dialect, conversation_id, agent, now) if row is None else _session(row)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def renew(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
 
         def job(connection: sa.Connection) -> Session:
             if dialect.locks_rows:  # two that renew at once: the second closes what the first has opened
@@ -275,7 +275,7 @@ class SqlSessions:
             connection.execute(_CLOSE_SESSION, {"conversation": conversation_id, "whose": agent, "now": now})
             return _open_session(connection, dialect, conversation_id, agent, now)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def get(self, session_id: SessionId) -> Session:
         def job(connection: sa.Connection) -> Session:
@@ -284,14 +284,14 @@ class SqlSessions:
                 raise NotFound(f"There is no session {session_id}.", code="session_not_found")
             return _session(row)
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def list_sessions(self, conversation_id: ConversationId, agent: AgentName) -> Sequence[Session]:
         def job(connection: sa.Connection) -> list[Session]:
             rows = connection.execute(_ALL_SESSIONS, {"conversation": conversation_id, "whose": agent})
             return [_session(row) for row in rows]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def list_recent(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
         statement = _recent_sessions(of_platform=bool(platform), of_agent=bool(agent))
@@ -304,11 +304,11 @@ class SqlSessions:
                 for row in rows
             ]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
 
 def _open_session(
-    connection: sa.Connection, dialect: Dialect, conversation_id: ConversationId, agent: AgentName, now: datetime
+    connection: sa.Connection, dialect: SqlDialect, conversation_id: ConversationId, agent: AgentName, now: datetime
 ) -> Session:
     """The new session, or the one that another process has opened meanwhile."""
     session = Session(SessionId(fresh("sess")), conversation_id, agent, now)
@@ -337,14 +337,14 @@ _LOCK_SESSION = sa.select(sessions.c.id).where(sessions.c.id == sa.bindparam("se
 class SqlSummaries:
     """`denizen.ports.store.Summaries`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def list_summaries(self, session_id: SessionId) -> Sequence[Summary]:
-        return await self._unit.read(lambda connection: _list_summaries(connection, session_id))
+        return await self._transaction.read(lambda connection: _list_summaries(connection, session_id))
 
     async def put(self, summary: Summary, *, known: Sequence[Summary]) -> bool:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
         row = {
             "session_id": summary.session_id,
             "first": summary.first,
@@ -364,7 +364,7 @@ class SqlSummaries:
             connection.execute(_ADD_SUMMARY, row)
             return True
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
 
 def drop_summaries(
@@ -404,9 +404,9 @@ _SEARCHED = frozenset({Role.USER, Role.ASSISTANT})
 _NO_BOUND = 2**62
 _GIVEN = [column.name for column in messages.c if column.name not in {"position", "sequence", "session_id"}]
 
-_MESSAGE_BY_ID = sa.select(*MESSAGE).where(messages.c.id == sa.bindparam("id"))
+_MESSAGE_BY_ID = sa.select(*MESSAGE_COLUMNS).where(messages.c.id == sa.bindparam("id"))
 _TAIL = (
-    sa.select(*MESSAGE)
+    sa.select(*MESSAGE_COLUMNS)
     .where(messages.c.session_id == sa.bindparam("session"), messages.c.sequence < sa.bindparam("before"))
     .order_by(messages.c.sequence.desc())
     .limit(sa.bindparam("limit"))
@@ -459,11 +459,11 @@ def _add_message(insert: InsertInto) -> sa.Executable:
 class SqlMessages:
     """`denizen.ports.store.Messages`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, message: Message) -> Message:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
         add, row = _add_message(dialect.insert), _message_row(message)
 
         def job(connection: sa.Connection) -> Message:
@@ -474,10 +474,10 @@ class SqlMessages:
                 return _get_message(connection, message.id)
             return replace(message, sequence=sequence)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def get(self, message_id: MessageId) -> Message:
-        return await self._unit.read(lambda connection: _get_message(connection, message_id))
+        return await self._transaction.read(lambda connection: _get_message(connection, message_id))
 
     async def list_tail(self, session_id: SessionId, *, limit: int, before: int | None = None) -> Sequence[Message]:
         bounds = {"session": session_id, "limit": max(limit, 0), "before": _NO_BOUND if before is None else before}
@@ -485,36 +485,38 @@ class SqlMessages:
         def job(connection: sa.Connection) -> list[Message]:
             return [_message(row) for row in connection.execute(_TAIL, bounds).all()][::-1]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def forget_turn(self, turn_id: TurnId) -> None:
-        locks_rows = self._unit.dialect.locks_rows
+        locks_rows = self._transaction.dialect.locks_rows
 
         def job(connection: sa.Connection) -> None:
             drop_summaries(connection, _IN_TURN, {"turn": turn_id}, locks_rows=locks_rows)
             connection.execute(_FORGET_TURN, {"turn": turn_id})
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def keep_newest(self, session_id: SessionId, *, limit: int) -> None:
         bounds = {"session": session_id, "keep": max(limit, 1)}
-        await self._unit.write(lambda connection: connection.execute(_KEEP_NEWEST, bounds))
+        await self._transaction.write(lambda connection: connection.execute(_KEEP_NEWEST, bounds))
 
-    async def search(self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10) -> Sequence[Hit]:
-        wanted, dialect = words_of(words), self._unit.dialect
+    async def search(
+        self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10
+    ) -> Sequence[MessageHit]:
+        wanted, dialect = words_of(words), self._transaction.dialect
         if not wanted or not conversation_ids or limit < 1:
             return []
         bounds = {
-            "query": dialect.query_of(wanted),
-            "conversations": dialect.list_of(conversation_ids),
+            "query": dialect.match_all(wanted),
+            "conversations": dialect.bind_list(conversation_ids),
             "limit": limit,
         }
 
-        def job(connection: sa.Connection) -> list[Hit]:
+        def job(connection: sa.Connection) -> list[MessageHit]:
             found = [_message(row) for row in connection.execute(dialect.search, bounds).all()]
-            return [Hit(message, excerpt_of(message.text, wanted)) for message in found]
+            return [MessageHit(message, excerpt_of(message.text, wanted)) for message in found]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
 
 def _get_message(connection: sa.Connection, message_id: MessageId) -> Message:

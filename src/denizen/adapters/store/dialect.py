@@ -15,7 +15,7 @@ from denizen.domain.vector import Near
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class VectorQuery:
     """`shelves` are as the column keeps them, `bounds` the parameters `within`, `of_model` and `shelves`."""
 
     collection: str
@@ -26,14 +26,14 @@ class Wanted:
     bounds: dict[str, Any]
 
 
-class Nearness(Protocol):
+class VectorIndex(Protocol):
     """One for a database."""
 
     def learn(self, connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:
         """These rows of `vectors` were written in this transaction."""
         ...
 
-    def find(self, connection: sa.Connection, wanted: Wanted) -> list[Near] | None:
+    def find(self, connection: sa.Connection, wanted: VectorQuery) -> list[Near] | None:
         """The nearest, nearest first, of what is committed; None to look at them one by one."""
         ...
 
@@ -50,7 +50,7 @@ REVISION_TABLE = "denizen_revision"
 """Where Alembic notes the state of the schema; named so that another program's notes in the same database are safe."""
 
 
-class Dialect(Protocol):
+class SqlDialect(Protocol):
     """One database: how to reach it, and what it does in its own way."""
 
     @property
@@ -74,30 +74,30 @@ class Dialect(Protocol):
 
     @property
     def search(self) -> sa.Select[Any]:
-        """Messages that contain all words, newest first; parameters `query` (see `query_of`), `conversations` (see
-        `list_of`) and `limit`.
+        """Messages that contain all words, newest first; parameters `query` (see `match_all`), `conversations` (see
+        `bind_list`) and `limit`.
         """
         ...
 
     @property
     def search_posts(self) -> sa.Select[Any]:
-        """Posts that contain all words, newest first; parameters `query`, `platform`, `rooms` (see `list_of`), `author`
+        """Posts that contain all words, newest first; parameters `query`, `platform`, `rooms` (see `bind_list`), `author`
         (empty for anybody), `since`, `until` and `limit`.
         """
         ...
 
     @property
     def find_passages(self) -> sa.Executable:
-        """Keys of passages, the best first; parameters `query` (see `query_of_any`) and `limit`."""
+        """Keys of passages, the best first; parameters `query` (see `match_any`) and `limit`."""
         ...
 
     @property
-    def find_passages_of(self) -> sa.Executable:
-        """Likewise, of the sources in the parameter `sources` (see `list_of`)."""
+    def find_passages_in_sources(self) -> sa.Executable:
+        """Likewise, of the sources in the parameter `sources` (see `bind_list`)."""
         ...
 
     @property
-    def nearness(self) -> Nearness: ...
+    def vector_index(self) -> VectorIndex: ...
 
     def prepare(self) -> None:
         """Makes use of what this server offers beyond the schema. Once, when that is up to date."""
@@ -107,37 +107,37 @@ class Dialect(Protocol):
         """Begins a transaction; one that writes has what it takes to come to an end, or raises."""
         ...
 
-    def query_of(self, words: Sequence[str]) -> str:
+    def match_all(self, words: Sequence[str]) -> str:
         """The search for all of these, in the database's own syntax. `words` are letters and digits only."""
         ...
 
-    def query_of_any(self, words: Sequence[str]) -> str:
+    def match_any(self, words: Sequence[str]) -> str:
         """The search for any of these."""
         ...
 
-    def share_of_words(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+    def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
         """The share of all passages that has each word, about, and how many passages there are, about. What is rare
         may be said to be rarer than it is.
         """
         ...
 
-    def count_words(self, connection: sa.Connection) -> None:
-        """The passages have changed: makes `share_of_words` true again."""
+    def refresh_word_counts(self, connection: sa.Connection) -> None:
+        """The passages have changed: makes `estimate_word_shares` true again."""
         ...
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
-        """Whether the column is one of any number of values, the parameter of that name (see `list_of`)."""
+        """Whether the column is one of any number of values, the parameter of that name (see `bind_list`)."""
         ...
 
-    def list_of(self, values: Sequence[str]) -> object:
+    def bind_list(self, values: Sequence[str]) -> object:
         """The parameter for `among`. The values are as the column keeps them."""
         ...
 
-    def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_day_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         """The UTC day, as `2026-11-21`."""
         ...
 
-    def hour_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_hour_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         """The hour of the UTC day, as `09`."""
         ...
 

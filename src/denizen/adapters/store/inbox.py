@@ -10,10 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, PlatformId, UtcTime, metadata, write_id
-from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.ids import AgentName
-from denizen.ports.inbox import AllowedKind, Claim
+from denizen.ports.inbox import AllowedKind, MessageClaim
 
 claims = sa.Table(
     "claims",
@@ -26,8 +26,8 @@ claims = sa.Table(
     sa.Column("created_at", UtcTime(), nullable=False),
 )
 
-positions = sa.Table(
-    "positions",
+read_cursors = sa.Table(
+    "read_cursors",
     metadata,
     sa.Column("agent", EscapedText(), primary_key=True),
     sa.Column("platform", EscapedText(), primary_key=True),
@@ -44,8 +44,8 @@ follows = sa.Table(
     sa.Column("created_at", UtcTime(), nullable=False),
 )
 
-allowed = sa.Table(
-    "allowed",
+allowlist = sa.Table(
+    "allowlist",
     metadata,
     sa.Column("agent", EscapedText(), primary_key=True),
     sa.Column("platform", EscapedText(), primary_key=True),
@@ -55,12 +55,12 @@ allowed = sa.Table(
     sa.Column("created_at", UtcTime(), nullable=False),
 )
 
-exchanges = sa.Table(
-    "exchanges",
+bot_reply_counts = sa.Table(
+    "bot_reply_counts",
     metadata,
     sa.Column("platform", EscapedText(), primary_key=True),
     sa.Column("room", EscapedText(), primary_key=True),
-    sa.Column("taken", sa.Integer(), nullable=False),
+    sa.Column("replies", sa.Integer(), nullable=False),
 )
 
 
@@ -68,17 +68,21 @@ def _of(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
     return table.c.agent == sa.bindparam("who"), table.c.platform == sa.bindparam("where")
 
 
-_HERE = (exchanges.c.platform == sa.bindparam("where"), exchanges.c.room == sa.bindparam("within"))
-_OF_KIND = (*_of(allowed), allowed.c.kind == sa.bindparam("what"))
+_HERE = (bot_reply_counts.c.platform == sa.bindparam("where"), bot_reply_counts.c.room == sa.bindparam("within"))
+_OF_KIND = (*_of(allowlist), allowlist.c.kind == sa.bindparam("what"))
 
-_POSITIONS = sa.select(positions.c.room, positions.c.post).where(*_of(positions))
+_POSITIONS = sa.select(read_cursors.c.room, read_cursors.c.post).where(*_of(read_cursors))
 _FOLLOWED = sa.select(follows.c.thread).where(*_of(follows))
 _UNFOLLOW = sa.delete(follows).where(*_of(follows), follows.c.thread == sa.bindparam("within"))
-_ALLOWED = sa.select(allowed.c.key).where(*_OF_KIND)
-_DISALLOW = sa.delete(allowed).where(*_OF_KIND, allowed.c.key == sa.bindparam("which"))
-_GIVE_BACK = sa.update(exchanges).where(*_HERE, exchanges.c.taken > 0).values(taken=exchanges.c.taken - 1)
-_RESET = sa.delete(exchanges).where(*_HERE)
-_COUNT = sa.select(exchanges.c.taken).where(*_HERE)
+_ALLOWED = sa.select(allowlist.c.key).where(*_OF_KIND)
+_DISALLOW = sa.delete(allowlist).where(*_OF_KIND, allowlist.c.key == sa.bindparam("which"))
+_GIVE_BACK = (
+    sa.update(bot_reply_counts)
+    .where(*_HERE, bot_reply_counts.c.replies > 0)
+    .values(replies=bot_reply_counts.c.replies - 1)
+)
+_RESET = sa.delete(bot_reply_counts).where(*_HERE)
+_COUNT = sa.select(bot_reply_counts.c.replies).where(*_HERE)
 
 _NO_LIMIT = 2**31 - 1  # as many as the column holds
 
@@ -89,7 +93,7 @@ def _claim(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _find_claims(dialect: Dialect) -> sa.Select[Any]:
+def _find_claims(dialect: SqlDialect) -> sa.Select[Any]:
     return sa.select(claims).where(*_of(claims), dialect.among(claims.c.post, "chosen"))
 
 
@@ -100,125 +104,129 @@ def _add(insert: InsertInto, table: sa.Table) -> sa.Executable:
 
 @cache
 def _put_position(insert: InsertInto) -> sa.Executable:
-    statement = insert(positions)
+    statement = insert(read_cursors)
     return statement.on_conflict_do_update(
-        index_elements=list(positions.primary_key),
+        index_elements=list(read_cursors.primary_key),
         set_={"post": statement.excluded.post},
-        where=statement.excluded.post > positions.c.post,
+        where=statement.excluded.post > read_cursors.c.post,
     ).inline()
 
 
 @cache
 def _take(insert: InsertInto) -> sa.Executable:
     return (
-        insert(exchanges)
+        insert(bot_reply_counts)
         .on_conflict_do_update(
-            index_elements=list(exchanges.primary_key),
-            set_={"taken": exchanges.c.taken + 1},
-            where=exchanges.c.taken < sa.bindparam("most", type_=sa.Integer()),
+            index_elements=list(bot_reply_counts.primary_key),
+            set_={"replies": bot_reply_counts.c.replies + 1},
+            where=bot_reply_counts.c.replies < sa.bindparam("most", type_=sa.Integer()),
         )
-        .values(platform=sa.bindparam("platform"), room=sa.bindparam("room"), taken=1)
-        .returning(exchanges.c.taken)
+        .values(platform=sa.bindparam("platform"), room=sa.bindparam("room"), replies=1)
+        .returning(bot_reply_counts.c.replies)
     )
 
 
-class SqlReception:
-    """`denizen.ports.inbox.Reception`."""
+class SqlInbox:
+    """`denizen.ports.inbox.InboxRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
-    async def claim(self, claims: Sequence[Claim], *, now: datetime) -> Sequence[Claim]:
-        statement = _claim(self._unit.dialect.insert)
-        first: dict[tuple[str, str, str], Claim] = {}
+    async def claim(self, claims: Sequence[MessageClaim], *, now: datetime) -> Sequence[MessageClaim]:
+        statement = _claim(self._transaction.dialect.insert)
+        first: dict[tuple[str, str, str], MessageClaim] = {}
         for each in claims:
             first.setdefault((each.agent, each.platform, each.post_id), each)
         # In one order, so that two who claim the same messages wait for each other one way round only.
         rows = [_claim_row(first[key], now) for key in sorted(first)]
 
-        def job(connection: sa.Connection) -> list[Claim]:
+        def job(connection: sa.Connection) -> list[MessageClaim]:
             added = {tuple(row) for row in connection.execute(statement, rows)}
             return [each for key, each in first.items() if key in added]
 
-        return await self._unit.write(job) if rows else []
+        return await self._transaction.write(job) if rows else []
 
-    async def find_claims(self, agent: AgentName, platform: str, post_ids: Collection[str]) -> Mapping[str, Claim]:
-        dialect = self._unit.dialect
-        chosen = dialect.list_of([write_id(key) for key in post_ids])
+    async def find_claims(
+        self, agent: AgentName, platform: str, post_ids: Collection[str]
+    ) -> Mapping[str, MessageClaim]:
+        dialect = self._transaction.dialect
+        chosen = dialect.bind_list([write_id(key) for key in post_ids])
         which = {"who": agent, "where": platform, "chosen": chosen}
 
-        def job(connection: sa.Connection) -> dict[str, Claim]:
+        def job(connection: sa.Connection) -> dict[str, MessageClaim]:
             rows = connection.execute(_find_claims(dialect), which)
-            return {row.post: Claim(row.agent, row.platform, row.post, row.turn_id, row.refusal) for row in rows}
+            return {row.post: MessageClaim(row.agent, row.platform, row.post, row.turn_id, row.refusal) for row in rows}
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
-    async def list_positions(self, agent: AgentName, platform: str) -> Mapping[str, str]:
+    async def list_cursors(self, agent: AgentName, platform: str) -> Mapping[str, str]:
         which = {"who": agent, "where": platform}
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: {row.room: row.post for row in connection.execute(_POSITIONS, which)}
         )
 
-    async def put_positions(self, agent: AgentName, platform: str, positions: Mapping[str, str]) -> None:
+    async def put_cursors(self, agent: AgentName, platform: str, positions: Mapping[str, str]) -> None:
         rows = [
             {"agent": agent, "platform": platform, "room": room, "post": post}
             for room, post in sorted(positions.items())
         ]
-        statement = _put_position(self._unit.dialect.insert)
-        await self._unit.write(lambda connection: connection.execute(statement, rows) if rows else None)
+        statement = _put_position(self._transaction.dialect.insert)
+        await self._transaction.write(lambda connection: connection.execute(statement, rows) if rows else None)
 
     async def follow(self, agent: AgentName, platform: str, thread: str, *, now: datetime) -> None:
         row = {"agent": agent, "platform": platform, "thread": thread, "created_at": now}
-        statement = _add(self._unit.dialect.insert, follows)
-        await self._unit.write(lambda connection: connection.execute(statement, row))
+        statement = _add(self._transaction.dialect.insert, follows)
+        await self._transaction.write(lambda connection: connection.execute(statement, row))
 
     async def unfollow(self, agent: AgentName, platform: str, thread: str) -> None:
         which = {"who": agent, "where": platform, "within": thread}
-        await self._unit.write(lambda connection: connection.execute(_UNFOLLOW, which))
+        await self._transaction.write(lambda connection: connection.execute(_UNFOLLOW, which))
 
     async def list_followed(self, agent: AgentName, platform: str) -> frozenset[str]:
         which = {"who": agent, "where": platform}
-        return await self._unit.read(lambda connection: frozenset(connection.execute(_FOLLOWED, which).scalars()))
+        return await self._transaction.read(
+            lambda connection: frozenset(connection.execute(_FOLLOWED, which).scalars())
+        )
 
     async def allow(
         self, agent: AgentName, platform: str, kind: AllowedKind, key: str, *, by: str, now: datetime
     ) -> None:
         row = {"agent": agent, "platform": platform, "kind": kind.value, "key": key, "allowed_by": by}
-        statement = _add(self._unit.dialect.insert, allowed)
-        await self._unit.write(lambda connection: connection.execute(statement, row | {"created_at": now}))
+        statement = _add(self._transaction.dialect.insert, allowlist)
+        await self._transaction.write(lambda connection: connection.execute(statement, row | {"created_at": now}))
 
     async def disallow(self, agent: AgentName, platform: str, kind: AllowedKind, key: str) -> bool:
         which = {"who": agent, "where": platform, "what": kind.value, "which": key}
-        return await self._unit.write(lambda connection: connection.execute(_DISALLOW, which).rowcount > 0)
+        return await self._transaction.write(lambda connection: connection.execute(_DISALLOW, which).rowcount > 0)
 
     async def list_allowed(self, agent: AgentName, platform: str, kind: AllowedKind) -> frozenset[str]:
         which = {"who": agent, "where": platform, "what": kind.value}
-        return await self._unit.read(lambda connection: frozenset(connection.execute(_ALLOWED, which).scalars()))
+        return await self._transaction.read(lambda connection: frozenset(connection.execute(_ALLOWED, which).scalars()))
 
-    async def take_exchange(self, platform: str, room: str, *, limit: int | None = None) -> bool:
+    async def take_bot_reply(self, platform: str, room: str, *, limit: int | None = None) -> bool:
         most = _NO_LIMIT if limit is None else limit
-        statement = _take(self._unit.dialect.insert)
+        statement = _take(self._transaction.dialect.insert)
         row = {"platform": platform, "room": room, "most": most}
 
         def job(connection: sa.Connection) -> bool:
             return most > 0 and connection.execute(statement, row).scalar() is not None
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
-    async def give_back_exchange(self, platform: str, room: str) -> None:
+    async def give_back_bot_reply(self, platform: str, room: str) -> None:
         which = {"where": platform, "within": room}
-        await self._unit.write(lambda connection: connection.execute(_GIVE_BACK, which))
+        await self._transaction.write(lambda connection: connection.execute(_GIVE_BACK, which))
 
-    async def reset_exchanges(self, platform: str, room: str) -> None:
+    async def reset_bot_replies(self, platform: str, room: str) -> None:
         which = {"where": platform, "within": room}
-        await self._unit.write(lambda connection: connection.execute(_RESET, which))
+        await self._transaction.write(lambda connection: connection.execute(_RESET, which))
 
-    async def count_exchanges(self, platform: str, room: str) -> int:
+    async def count_bot_replies(self, platform: str, room: str) -> int:
         which = {"where": platform, "within": room}
-        return await self._unit.read(lambda connection: connection.execute(_COUNT, which).scalar() or 0)
+        return await self._transaction.read(lambda connection: connection.execute(_COUNT, which).scalar() or 0)
 
 
-def _claim_row(claim: Claim, now: datetime) -> dict[str, Any]:
+def _claim_row(claim: MessageClaim, now: datetime) -> dict[str, Any]:
     return {
         "agent": claim.agent,
         "platform": claim.platform,

@@ -9,9 +9,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, UtcTime, metadata, position
+from denizen.adapters.store.columns import EscapedText, JsonText, PositionType, UtcTime, metadata, position_column
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.conversation import Place
 from denizen.domain.delivery import Button, Content, Delivery, DeliveryKind, DeliveryState, Embed, File
 from denizen.domain.errors import NotFound
@@ -20,7 +20,7 @@ from denizen.domain.ids import AgentName, TurnId
 deliveries = sa.Table(
     "deliveries",
     metadata,
-    position(),
+    position_column(),
     sa.Column("id", sa.Text(), nullable=False, unique=True),
     sa.Column("turn_id", sa.Text(), nullable=False),
     sa.Column("number", sa.Integer(), nullable=False),
@@ -108,11 +108,11 @@ def _add(insert: InsertInto) -> sa.Executable:
 class SqlOutbox:
     """`denizen.ports.inbox.Outbox`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add(self, deliveries: Sequence[Delivery]) -> None:
-        add = _add(self._unit.dialect.insert)
+        add = _add(self._transaction.dialect.insert)
 
         def job(connection: sa.Connection) -> None:
             for delivery in deliveries:
@@ -120,7 +120,7 @@ class SqlOutbox:
                 if position is not None:
                     _put_files(connection, position, _needed(delivery))
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def update(self, delivery: Delivery) -> None:
         row = _row(delivery)
@@ -135,7 +135,7 @@ class SqlOutbox:
                 connection.execute(_DROP_FILES, {"whose": position})
                 _put_files(connection, position, files)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def get(self, delivery_id: str) -> Delivery:
         found = await self._list(_BY_ID, {"which": delivery_id})
@@ -146,7 +146,7 @@ class SqlOutbox:
     async def list_due(self, agent: AgentName, platform: str, *, limit: int = 100) -> Sequence[Delivery]:
         return await self._list(_LIST_DUE, {"who": agent, "where": platform, "limit": max(limit, 0)})
 
-    async def list_of_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
+    async def list_for_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
         return await self._list(_OF_TURN, {"turn": turn_id})
 
     async def list_open_previews(self, agent: AgentName, platform: str) -> Sequence[Delivery]:
@@ -162,7 +162,7 @@ class SqlOutbox:
             files = _load_files(connection, [row.position for row in rows if row.state in _DUE])
             return [_delivery(row, files.get(row.position, ())) for row in rows]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
 
 def _missing(delivery_id: str) -> NotFound:

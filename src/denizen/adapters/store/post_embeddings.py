@@ -15,25 +15,25 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, escape
-from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.posts import (
-    POST,
+    POST_COLUMNS,
+    clear_stale,
     find_posts,
     lock_posts,
-    lower_mark,
-    post_of,
+    lower_progress,
+    parse_post,
     posts,
-    read_mark,
-    reworded,
-    settle_reworded,
-    write_mark,
+    read_progress,
+    stale_embeddings,
+    write_progress,
 )
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.vectors import SqlVectors, vectors
 from denizen.domain.mirror import loses_meaning, says_something
 from denizen.domain.room import Post
-from denizen.ports.archive import POSTS, MissingMeanings, key_of, shelf_of
-from denizen.ports.memory import Vector
+from denizen.ports.archive import POSTS, PendingEmbeddings, post_vector_key, room_shelf
+from denizen.ports.memory import StoredVector
 
 SCANNED = 200
 """Posts that are looked at for some that need a vector."""
@@ -41,10 +41,10 @@ LOOKED_BACK = 200
 
 _IN = vectors.c.collection == POSTS
 _MODEL = sa.bindparam("model", type_=EscapedText())
-_REWORDED = (
-    sa.select(*POST)
-    .join(reworded, reworded.c.post == posts.c.position)
-    .order_by(reworded.c.post)
+_STALE = (
+    sa.select(*POST_COLUMNS)
+    .join(stale_embeddings, stale_embeddings.c.post == posts.c.position)
+    .order_by(stale_embeddings.c.post)
     .limit(sa.bindparam("most"))
 )
 _ARRIVED = (
@@ -63,98 +63,100 @@ _REMOVE = sa.delete(vectors).where(vectors.c.position == sa.bindparam("which", t
 
 
 @cache
-def _having(dialect: Dialect) -> sa.Select[str]:
+def _having(dialect: SqlDialect) -> sa.Select[str]:
     return sa.select(vectors.c.key).where(_IN, vectors.c.model == _MODEL, dialect.among(vectors.c.key, "keys"))
 
 
-class SqlPostMeanings:
-    """`denizen.ports.archive.PostMeanings`."""
+class SqlPostEmbeddings:
+    """`denizen.ports.archive.PostEmbeddingRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
-    async def find_missing(self, model: str, *, limit: int) -> MissingMeanings:
-        dialect = self._unit.dialect
+    async def find_missing(self, model: str, *, limit: int) -> PendingEmbeddings:
+        dialect = self._transaction.dialect
 
-        def job(connection: sa.Connection) -> MissingMeanings:
-            reached, of_model = read_mark(connection)
+        def job(connection: sa.Connection) -> PendingEmbeddings:
+            reached, of_model = read_progress(connection)
             reached = reached if of_model == escape(model) else 0
-            edited = [post_of(row) for row in connection.execute(_REWORDED, {"most": limit})]
+            edited = [parse_post(row) for row in connection.execute(_STALE, {"most": limit})]
             if edited:
-                return MissingMeanings(model, edited, reached, is_end=False)
+                return PendingEmbeddings(model, edited, reached, is_end=False)
             found = _scan(connection, dialect, model, after=reached, most=SCANNED, limit=limit)
             if not found.is_end:
                 return found
             behind = max(reached - LOOKED_BACK, 0)
             late = _scan(connection, dialect, model, after=behind, most=LOOKED_BACK, limit=limit)
-            return MissingMeanings(model, late.posts, reached, is_end=not late.posts)
+            return PendingEmbeddings(model, late.posts, reached, is_end=not late.posts)
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
-    async def put(self, missing: MissingMeanings, vectors: Sequence[bytes]) -> int:
-        dialect = self._unit.dialect
+    async def put(self, missing: PendingEmbeddings, vectors: Sequence[bytes]) -> int:
+        dialect = self._transaction.dialect
 
-        def job(connection: sa.Connection) -> list[Vector]:
+        def job(connection: sa.Connection) -> list[StoredVector]:
             same = _find_same(connection, dialect, missing.posts)
-            write_mark(connection, dialect, missing.reached, escape(missing.model))
-            lower_mark(connection, dialect)  # some may have been forgotten meanwhile
+            write_progress(connection, dialect, missing.reached, escape(missing.model))
+            lower_progress(connection, dialect)  # some may have been forgotten meanwhile
             return [
-                Vector(POSTS, shelf_of(*same[key]), key, missing.model, data)
+                StoredVector(POSTS, room_shelf(*same[key]), key, missing.model, data)
                 for post, data in zip(missing.posts, vectors, strict=True)
-                if (key := key_of(post.platform, post.id)) in same
+                if (key := post_vector_key(post.platform, post.id)) in same
             ]
 
-        rows = await self._unit.write(job)
-        await SqlVectors(self._unit).put(rows)
+        rows = await self._transaction.write(job)
+        await SqlVectors(self._transaction).put(rows)
         return len(rows)
 
     async def remove_others(self, model: str, *, limit: int) -> int:
-        bounds, dialect = {"model": model, "most": limit}, self._unit.dialect
+        bounds, dialect = {"model": model, "most": limit}, self._transaction.dialect
 
         def job(connection: sa.Connection) -> int:
-            if read_mark(connection)[1] not in {"", escape(model)}:
-                write_mark(connection, dialect, 0, "")
+            if read_progress(connection)[1] not in {"", escape(model)}:
+                write_progress(connection, dialect, 0, "")
             found = [place for some in _OTHERS for place in connection.execute(some, bounds).scalars()]
             if found:
                 connection.execute(_REMOVE, [{"which": place} for place in found])
             return len(found)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def count(self, model: str) -> int:
-        return await self._unit.read(lambda connection: connection.execute(_COUNT, {"model": model}).scalar_one())
+        return await self._transaction.read(
+            lambda connection: connection.execute(_COUNT, {"model": model}).scalar_one()
+        )
 
 
 def _scan(
-    connection: sa.Connection, dialect: Dialect, model: str, *, after: int, most: int, limit: int
-) -> MissingMeanings:
+    connection: sa.Connection, dialect: SqlDialect, model: str, *, after: int, most: int, limit: int
+) -> PendingEmbeddings:
     rows = connection.execute(_ARRIVED, {"after": after, "most": most}).all()
     wanted = {
-        key_of(row.platform, row.id): row
+        post_vector_key(row.platform, row.id): row
         for row in rows
         if row.deleted_at is None and says_something(row.words.split(" "))
     }
-    bounds = {"model": model, "keys": dialect.list_of([escape(key) for key in wanted])}
+    bounds = {"model": model, "keys": dialect.bind_list([escape(key) for key in wanted])}
     there = set(connection.execute(_having(dialect), bounds).scalars()) if wanted else set[str]()
     missing = [row for key, row in wanted.items() if key not in there]
     reached = missing[limit - 1].position if len(missing) >= limit else rows[-1].position if rows else after
-    return MissingMeanings(model, _load(connection, dialect, missing[:limit]), reached, is_end=not rows)
+    return PendingEmbeddings(model, _load(connection, dialect, missing[:limit]), reached, is_end=not rows)
 
 
-def _load(connection: sa.Connection, dialect: Dialect, rows: Sequence[sa.Row[*tuple[Any, ...]]]) -> list[Post]:
+def _load(connection: sa.Connection, dialect: SqlDialect, rows: Sequence[sa.Row[*tuple[Any, ...]]]) -> list[Post]:
     found: list[Post] = []
     for platform, some in groupby(rows, key=lambda row: row.platform):
         found += find_posts(connection, dialect, platform, [row.id for row in some])
     return found
 
 
-def _find_same(connection: sa.Connection, dialect: Dialect, given: Sequence[Post]) -> Mapping[str, tuple[str, str]]:
+def _find_same(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Post]) -> Mapping[str, tuple[str, str]]:
     """Platform and room by key, of those that are as they were; they need nothing beyond what is put now."""
     same: dict[str, tuple[str, str]] = {}
     for platform in sorted({post.platform for post in given}):
         theirs = {post.id: post for post in given if post.platform == platform}
         now = lock_posts(connection, dialect, platform, list(theirs))
         kept = [key for key, post in now.items() if not loses_meaning(theirs[key], post)]
-        settle_reworded(connection, dialect, platform, kept)
-        same |= {key_of(platform, key): (platform, now[key].room) for key in kept}
+        clear_stale(connection, dialect, platform, kept)
+        same |= {post_vector_key(platform, key): (platform, now[key].room) for key in kept}
     return same

@@ -16,11 +16,11 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText
-from denizen.adapters.store.conversations import MESSAGE, messages
+from denizen.adapters.store.conversations import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
 from denizen.adapters.store.documents import passages
-from denizen.adapters.store.postgres_vectors import PgVectors
-from denizen.adapters.store.posts import POST, THERE, posts
+from denizen.adapters.store.postgres_vectors import PgvectorIndex
+from denizen.adapters.store.posts import NOT_DELETED, POST_COLUMNS, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _among(column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
 
 
 _SEARCH = (
-    sa.select(*MESSAGE)
+    sa.select(*MESSAGE_COLUMNS)
     .where(sa.literal_column("messages.lexemes").op("@@")(_QUERY))
     .where(_among(messages.c.conversation_id, "conversations"))
     .order_by(messages.c.created_at.desc(), messages.c.position.desc())
@@ -64,9 +64,9 @@ _SEARCH = (
 
 _AUTHOR = sa.bindparam("author", type_=EscapedText())
 _SEARCH_POSTS = (
-    sa.select(*POST)
+    sa.select(*POST_COLUMNS)
     .where(sa.literal_column("posts.lexemes").op("@@")(_QUERY))
-    .where(posts.c.platform == sa.bindparam("platform"), _among(posts.c.room, "rooms"), THERE)
+    .where(posts.c.platform == sa.bindparam("platform"), _among(posts.c.room, "rooms"), NOT_DELETED)
     .where(sa.or_(_AUTHOR == "", posts.c.author_id == _AUTHOR))
     .where(posts.c.created_at >= sa.bindparam("since"), posts.c.created_at < sa.bindparam("until"))
     .order_by(posts.c.id.desc())
@@ -104,7 +104,7 @@ _RETRY = {"40001", "40P01", "53300", "55P03", "57014"}
 _REFUSED = ("authentication failed", "pg_hba.conf", "does not exist", "permission denied")
 
 
-class Postgres:
+class PostgresDialect:
     """The database behind a `postgresql://` URL."""
 
     writers = 6
@@ -113,16 +113,16 @@ class Postgres:
     search = _SEARCH
     search_posts = _SEARCH_POSTS
     find_passages = _FIND_PASSAGES
-    find_passages_of = _FIND_PASSAGES_OF
+    find_passages_in_sources = _FIND_PASSAGES_OF
 
     def __init__(self, url: sa.URL) -> None:
         self._url = url
         self.insert: InsertInto = insert
         self.engine = _make_engine(url)
-        self.nearness = PgVectors()
+        self.vector_index = PgvectorIndex()
 
     def prepare(self) -> None:
-        self.nearness.prepare(self.engine)
+        self.vector_index.prepare(self.engine)
 
     def begin(self, connection: sa.Connection, *, write: bool) -> None:
         """The driver begins with the first statement. A unit that reads sees one state of the database throughout."""
@@ -134,31 +134,31 @@ class Postgres:
                 driver.read_only = True
                 driver.isolation_level = IsolationLevel.REPEATABLE_READ
 
-    def query_of(self, words: Sequence[str]) -> str:
+    def match_all(self, words: Sequence[str]) -> str:
         return " ".join(words)
 
-    def query_of_any(self, words: Sequence[str]) -> str:
+    def match_any(self, words: Sequence[str]) -> str:
         return " | ".join(words)
 
-    def share_of_words(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+    def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
         """From the statistics of the planner."""
         rows = connection.execute(_SHARES, {"words": list(words)})
         return {row[0]: row[1] for row in rows}, connection.execute(_PASSAGES).scalar_one()
 
-    def count_words(self, connection: sa.Connection) -> None:
+    def refresh_word_counts(self, connection: sa.Connection) -> None:
         connection.execute(sa.text("ANALYZE passages"))
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
         return _among(column, name)
 
-    def list_of(self, values: Sequence[str]) -> object:
+    def bind_list(self, values: Sequence[str]) -> object:
         return list(values)
 
-    def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_day_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         in_utc = sa.func.timezone(sa.literal_column("'UTC'"), time)
         return sa.func.to_char(in_utc, sa.literal_column("'YYYY-MM-DD'"), type_=sa.Text())
 
-    def hour_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_hour_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         in_utc = sa.func.timezone(sa.literal_column("'UTC'"), time)
         return sa.func.to_char(in_utc, sa.literal_column("'HH24'"), type_=sa.Text())
 

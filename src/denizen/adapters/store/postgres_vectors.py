@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText, escape
-from denizen.adapters.store.dialect import Wanted
+from denizen.adapters.store.dialect import VectorQuery
 from denizen.domain.vector import Near, unpack
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ _LEARN = sa.text(
 _log = logging.getLogger(__name__)
 
 
-class PgVectors:
-    """`denizen.adapters.store.vectors.Nearness`."""
+class PgvectorIndex:
+    """`denizen.adapters.store.vectors.VectorIndex`."""
 
     def __init__(self) -> None:
         self.is_there = False
@@ -66,7 +66,7 @@ class PgVectors:
             told["embedding"] = _written(row["data"])
         connection.execute(_LEARN, given)
 
-    def find(self, connection: Connection, wanted: Wanted) -> list[Near] | None:
+    def find(self, connection: Connection, wanted: VectorQuery) -> list[Near] | None:
         size = len(wanted.query)
         if not self.is_there or size > MAX_DIMENSIONS or not any(wanted.query):
             return None

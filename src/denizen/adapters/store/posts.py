@@ -17,21 +17,21 @@ from denizen.adapters.store.columns import (
     UtcTime,
     escape,
     metadata,
-    position,
+    position_column,
     write_id,
 )
-from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.vectors import indexed, vectors
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.domain.message import Author
 from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostVersion
 from denizen.domain.words import excerpt_of, words_of
-from denizen.ports.archive import POSTS, CountBy, PostCount, PostHit, key_of
+from denizen.ports.archive import POSTS, CountBy, PostCount, PostHit, post_vector_key
 
 posts = sa.Table(
     "posts",
     metadata,
-    position(),
+    position_column(),
     sa.Column("platform", EscapedText(), nullable=False),
     sa.Column("id", PlatformId(), nullable=False),
     sa.Column("room", EscapedText(), nullable=False),
@@ -56,10 +56,10 @@ posts = sa.Table(
 at; the index of it is in the migrations.
 """
 
-POST = tuple(column for column in posts.c if column.name not in {"position", "words"})
+POST_COLUMNS = tuple(column for column in posts.c if column.name not in {"position", "words"})
 """What makes a post, in the order in which `posts` reads it."""
 
-THERE = posts.c.deleted_at.is_(None)
+NOT_DELETED = posts.c.deleted_at.is_(None)
 
 sa.Index(
     "ix_posts_there",
@@ -68,8 +68,8 @@ sa.Index(
     posts.c.created_at,
     posts.c.author_id,
     posts.c.deleted_at,
-    sqlite_where=THERE,
-    postgresql_where=THERE,
+    sqlite_where=NOT_DELETED,
+    postgresql_where=NOT_DELETED,
 )
 """Posts are counted by this alone, which is why it has `deleted_at`, though that is NULL in all of it."""
 
@@ -87,85 +87,89 @@ post_versions = sa.Table(
 )
 """Earlier texts. They go with their post, whatever removes it."""
 
-reworded = sa.Table(
-    "reworded",
+stale_embeddings = sa.Table(
+    "stale_embeddings",
     metadata,
     sa.Column("post", PositionType, sa.ForeignKey(posts.c.position, ondelete="CASCADE"), primary_key=True),
 )
 """Posts that lost their vectors with their text, and need new ones; the others are found in the order of arrival."""
 
 
-_ADD_REWORDED = sa.insert(reworded)
-_PROGRESS = sa.select(indexed.c.state).where(indexed.c.collection == POSTS)
+_ADD_STALE = sa.insert(stale_embeddings)
+_PROGRESS = sa.select(index_progress.c.state).where(index_progress.c.collection == POSTS)
 _LAST_POSITION = sa.select(sa.func.coalesce(sa.func.max(posts.c.position), 0))
 
 
 @cache
 def _set_progress(insert: InsertInto) -> sa.Executable:
-    statement = insert(indexed).values(collection=POSTS, state=sa.bindparam("state"))
+    statement = insert(index_progress).values(collection=POSTS, state=sa.bindparam("state"))
     return statement.on_conflict_do_update(
-        index_elements=[indexed.c.collection], set_={"state": statement.excluded.state}
+        index_elements=[index_progress.c.collection], set_={"state": statement.excluded.state}
     ).inline()
 
 
 @cache
-def _drop_vectors(dialect: Dialect) -> sa.Delete:
+def _drop_vectors(dialect: SqlDialect) -> sa.Delete:
     return sa.delete(vectors).where(vectors.c.collection == POSTS, dialect.among(vectors.c.key, "keys"))
 
 
 @cache
-def _drop_reworded(dialect: Dialect) -> sa.Delete:
+def _drop_stale(dialect: SqlDialect) -> sa.Delete:
     those = sa.select(posts.c.position).where(
         posts.c.platform == sa.bindparam("where"), dialect.among(posts.c.id, "chosen")
     )
-    return sa.delete(reworded).where(reworded.c.post.in_(those))
+    return sa.delete(stale_embeddings).where(stale_embeddings.c.post.in_(those))
 
 
-def drop_meanings(connection: sa.Connection, dialect: Dialect, platform: str, ids: Iterable[str]) -> None:
+def drop_embeddings(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Iterable[str]) -> None:
     """Their vectors of any model, and the note that new ones are needed. After the posts themselves were written, so
     that two who do it wait for each other there.
     """
     those = sorted(set(ids))
-    keys = [escape(key_of(platform, key)) for key in those]
-    connection.execute(_drop_vectors(dialect), {"keys": dialect.list_of(keys)})
-    settle_reworded(connection, dialect, platform, those)
+    keys = [escape(post_vector_key(platform, key)) for key in those]
+    connection.execute(_drop_vectors(dialect), {"keys": dialect.bind_list(keys)})
+    clear_stale(connection, dialect, platform, those)
 
 
-def settle_reworded(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> None:
+def clear_stale(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> None:
     """No new vectors are needed any more."""
-    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids])}
-    connection.execute(_drop_reworded(dialect), bounds)
+    bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids])}
+    connection.execute(_drop_stale(dialect), bounds)
 
 
-def note_reworded(connection: sa.Connection, positions: Sequence[int]) -> None:
-    """New ones are needed, after `drop_meanings`."""
+def mark_stale(connection: sa.Connection, positions: Sequence[int]) -> None:
+    """New ones are needed, after `drop_embeddings`."""
     if positions:
-        connection.execute(_ADD_REWORDED, [{"post": position} for position in positions])
+        connection.execute(_ADD_STALE, [{"post": position} for position in positions])
 
 
-def read_mark(connection: sa.Connection) -> tuple[int, str]:
+def read_progress(connection: sa.Connection) -> tuple[int, str]:
     """How far it came, and with which model, as the database writes that; 0 and empty before the first."""
     reached, _, model = (connection.execute(_PROGRESS).scalar() or "0 ").partition(" ")
     return int(reached), model
 
 
-def write_mark(connection: sa.Connection, dialect: Dialect, reached: int, model: str) -> None:
+def write_progress(connection: sa.Connection, dialect: SqlDialect, reached: int, model: str) -> None:
     connection.execute(_set_progress(dialect.insert), {"state": f"{reached} {model}"})
 
 
-def lower_mark(connection: sa.Connection, dialect: Dialect) -> None:
+def lower_progress(connection: sa.Connection, dialect: SqlDialect) -> None:
     """After posts were removed: SQLite gives the positions of the last ones to the next that arrive."""
-    reached, model = read_mark(connection)
+    reached, model = read_progress(connection)
     last = connection.execute(_LAST_POSITION).scalar_one() if reached else 0
     if last < reached:
-        write_mark(connection, dialect, last, model)
+        write_progress(connection, dialect, last, model)
 
 
 _ON = posts.c.platform == sa.bindparam("where")
 _CHANGING = [column.name for column in posts.c if column.name not in {"position", "platform", "id"}]
 
-_ONE = sa.select(*POST).where(_ON, posts.c.id == sa.bindparam("which"))
-_IN_ROOM = sa.select(*POST).where(_ON, posts.c.room == sa.bindparam("within"), THERE).limit(sa.bindparam("limit"))
+_ONE = sa.select(*POST_COLUMNS).where(_ON, posts.c.id == sa.bindparam("which"))
+_IN_ROOM = (
+    sa.select(*POST_COLUMNS)
+    .where(_ON, posts.c.room == sa.bindparam("within"), NOT_DELETED)
+    .limit(sa.bindparam("limit"))
+)
 _VERSIONS = (
     sa.select(post_versions.c.number, post_versions.c.text, post_versions.c.written_at)
     .join(posts, posts.c.position == post_versions.c.post)
@@ -198,15 +202,15 @@ _KEEP = (
 
 
 @cache
-def _known(dialect: Dialect) -> sa.Select[Any]:
-    statement = sa.select(posts.c.position, *POST).where(_ON, dialect.among(posts.c.id, "chosen"))
+def _known(dialect: SqlDialect) -> sa.Select[Any]:
+    statement = sa.select(posts.c.position, *POST_COLUMNS).where(_ON, dialect.among(posts.c.id, "chosen"))
     # In one order, so that two who renew the same posts wait for each other one way round only.
     return statement.order_by(posts.c.id).with_for_update() if dialect.locks_rows else statement
 
 
 @cache
-def _many(dialect: Dialect) -> sa.Select[Any]:
-    return sa.select(*POST).where(_ON, dialect.among(posts.c.id, "chosen"), THERE)
+def _many(dialect: SqlDialect) -> sa.Select[Any]:
+    return sa.select(*POST_COLUMNS).where(_ON, dialect.among(posts.c.id, "chosen"), NOT_DELETED)
 
 
 @cache
@@ -215,8 +219,12 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 @cache
-def _mark_deleted(dialect: Dialect) -> sa.Update:
-    return sa.update(posts).where(_ON, dialect.among(posts.c.id, "chosen"), THERE).values(deleted_at=sa.bindparam("at"))
+def _mark_deleted(dialect: SqlDialect) -> sa.Update:
+    return (
+        sa.update(posts)
+        .where(_ON, dialect.among(posts.c.id, "chosen"), NOT_DELETED)
+        .values(deleted_at=sa.bindparam("at"))
+    )
 
 
 @cache
@@ -229,7 +237,7 @@ def _page(*, has_after: bool, has_before: bool) -> sa.Select[Any]:
     return statement
 
 
-def put_posts(connection: sa.Connection, dialect: Dialect, given: Sequence[Post]) -> int:
+def put_posts(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Post]) -> int:
     """Adds and renews them in a few statements; returns how many were new."""
     new, left = 0, list(given)
     while left:
@@ -247,31 +255,33 @@ def put_posts(connection: sa.Connection, dialect: Dialect, given: Sequence[Post]
     return new
 
 
-def mark_deleted(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str], at: datetime) -> int:
+def mark_deleted(
+    connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str], at: datetime
+) -> int:
     """Returns how many were not deleted yet."""
-    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids]), "at": at}
+    bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids]), "at": at}
     marked = connection.execute(_mark_deleted(dialect), bounds).rowcount
-    drop_meanings(connection, dialect, platform, ids)
+    drop_embeddings(connection, dialect, platform, ids)
     return marked
 
 
 def find_post(connection: sa.Connection, platform: str, post_id: str) -> Post | None:
     row = connection.execute(_ONE, {"where": platform, "which": post_id}).first()
-    return None if row is None else post_of(row)
+    return None if row is None else parse_post(row)
 
 
-def find_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> list[Post]:
+def find_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> list[Post]:
     """In this order, without those that were deleted."""
-    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids])}
-    found = {post.id: post for post in map(post_of, connection.execute(_many(dialect), bounds))}
+    bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids])}
+    found = {post.id: post for post in map(parse_post, connection.execute(_many(dialect), bounds))}
     return [found[key] for key in dict.fromkeys(ids) if key in found]
 
 
-def lock_posts(connection: sa.Connection, dialect: Dialect, platform: str, ids: Sequence[str]) -> dict[str, Post]:
+def lock_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> dict[str, Post]:
     """By id, deleted ones too; they stay as they are until the transaction is over."""
-    bounds = {"where": platform, "chosen": dialect.list_of([write_id(key) for key in ids])}
+    bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids])}
     rows = connection.execute(_known(dialect), bounds).all()
-    return {row.id: post_of(row[1:]) for row in rows}
+    return {row.id: parse_post(row[1:]) for row in rows}
 
 
 def list_posts(
@@ -281,7 +291,7 @@ def list_posts(
     bounds: dict[str, Any] = {"where": platform, "within": room, "limit": max(limit, 0)}
     bounds |= {name: value for name, value in (("before", before), ("after", after)) if value}
     rows = connection.execute(_page(has_after=bool(after), has_before=bool(before)), bounds).all()
-    return [post_of(row) for row in (rows if after else rows[::-1])]
+    return [parse_post(row) for row in (rows if after else rows[::-1])]
 
 
 def list_versions(connection: sa.Connection, platform: str, post_id: str) -> list[PostVersion]:
@@ -290,8 +300,8 @@ def list_versions(connection: sa.Connection, platform: str, post_id: str) -> lis
     return [PostVersion(number, text, written_at) for number, text, written_at in rows]
 
 
-def post_of(row: Sequence[Any]) -> Post:
-    """From a row of `POST`, by position: a name costs a look-up in every row."""
+def parse_post(row: Sequence[Any]) -> Post:
+    """From a row of `POST_COLUMNS`, by position: a name costs a look-up in every row."""
     (
         platform, key, room, guild, parent, reply_to, author, name, is_bot,
         created_at, edited_at, deleted_at, attachments, text,
@@ -312,12 +322,12 @@ def post_of(row: Sequence[Any]) -> Post:
     )
 
 
-def _put_batch(connection: sa.Connection, dialect: Dialect, batch: Mapping[str, Post]) -> tuple[int, list[Post]]:
+def _put_batch(connection: sa.Connection, dialect: SqlDialect, batch: Mapping[str, Post]) -> tuple[int, list[Post]]:
     """How many were new, and those that were neither known before nor added here."""
     platform = next(iter(batch.values())).platform
     ids = [write_id(key) for key in batch]
-    rows = connection.execute(_known(dialect), {"where": platform, "chosen": dialect.list_of(ids)}).all()
-    known = {row.id: (row.position, post_of(row[1:])) for row in rows}
+    rows = connection.execute(_known(dialect), {"where": platform, "chosen": dialect.bind_list(ids)}).all()
+    known = {row.id: (row.position, parse_post(row[1:])) for row in rows}
     new = [post for key, post in batch.items() if key not in known]
     added: set[str] = set()
     if new:
@@ -327,7 +337,7 @@ def _put_batch(connection: sa.Connection, dialect: Dialect, batch: Mapping[str, 
     return len(added), [post for post in new if post.id not in added]
 
 
-def _renew(connection: sa.Connection, dialect: Dialect, told: Sequence[tuple[int, Post, Post]]) -> None:
+def _renew(connection: sa.Connection, dialect: SqlDialect, told: Sequence[tuple[int, Post, Post]]) -> None:
     """Position, post as it is known, and what was told of it now."""
     changed = [(position, known, plan_renewal(known, given)) for position, known, given in told]
     renewed = [(position, known, post) for position, known, post in changed if post is not None]
@@ -342,9 +352,9 @@ def _renew(connection: sa.Connection, dialect: Dialect, told: Sequence[tuple[int
         connection.execute(_RENEW, [_new_values(post) | {"which": position} for position, _, post in renewed])
     lost = [(position, post) for position, known, post in renewed if loses_meaning(known, post)]
     if lost:
-        drop_meanings(connection, dialect, lost[0][1].platform, [post.id for _, post in lost])
+        drop_embeddings(connection, dialect, lost[0][1].platform, [post.id for _, post in lost])
         wanted = [(place, post) for place, post in lost if post.deleted_at is None]
-        note_reworded(connection, [place for place, post in wanted if says_something(words_of(post.text))])
+        mark_stale(connection, [place for place, post in wanted if says_something(words_of(post.text))])
 
 
 def _new_values(post: Post) -> dict[str, Any]:
@@ -372,25 +382,25 @@ def _row(post: Post) -> dict[str, Any]:
     }
 
 
-EVER = datetime(1, 1, 2, tzinfo=UTC)
-NEVER = datetime(9999, 12, 30, tzinfo=UTC)
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 """Bounds of time that bound nothing, a day from what can be written, so that any zone can show them."""
 
-_TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, THERE)
+_TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, NOT_DELETED)
 
 
 @cache
-def _count(dialect: Dialect, by: CountBy) -> sa.Executable:
+def _count(dialect: SqlDialect, by: CountBy) -> sa.Executable:
     key = {
         CountBy.ROOM: posts.c.room,
         # An expression, so that SQLite does not take the index of authors for grouping, and read every post there is.
         CountBy.AUTHOR: sa.func.coalesce(posts.c.author_id, sa.literal_column("''"), type_=EscapedText()),
-        CountBy.DAY: dialect.day_of(posts.c.created_at),
+        CountBy.DAY: dialect.utc_day_text(posts.c.created_at),
     }[by].label("key")
     number = sa.func.count().label("posts")
     counted = (
         sa.select(key, number)
-        .where(_ON, dialect.among(posts.c.room, "rooms"), THERE, posts.c.created_at >= sa.bindparam("since"))
+        .where(_ON, dialect.among(posts.c.room, "rooms"), NOT_DELETED, posts.c.created_at >= sa.bindparam("since"))
         .group_by(key)
         .order_by(*([key.desc()] if by is CountBy.DAY else [number.desc(), key]))
         .limit(sa.bindparam("limit"))
@@ -402,7 +412,7 @@ def _named(counted: sa.Subquery) -> sa.Executable:
     """With the name under which each author wrote last."""
     name = (
         sa.select(posts.c.author_name)
-        .where(_ON, posts.c.author_id == counted.c.key, THERE)
+        .where(_ON, posts.c.author_id == counted.c.key, NOT_DELETED)
         .order_by(posts.c.id.desc())
         .limit(1)
         .scalar_subquery()
@@ -411,14 +421,14 @@ def _named(counted: sa.Subquery) -> sa.Executable:
 
 
 def search_posts(
-    connection: sa.Connection, dialect: Dialect, wanted: Sequence[str], bounds: dict[str, Any]
+    connection: sa.Connection, dialect: SqlDialect, wanted: Sequence[str], bounds: dict[str, Any]
 ) -> list[PostHit]:
-    """`bounds` are the parameters of `Dialect.search_posts`."""
-    found = [post_of(row) for row in connection.execute(dialect.search_posts, bounds).all()]
+    """`bounds` are the parameters of `SqlDialect.search_posts`."""
+    found = [parse_post(row) for row in connection.execute(dialect.search_posts, bounds).all()]
     return [PostHit(post, excerpt_of(post.text, wanted)) for post in found]
 
 
-def count_posts(connection: sa.Connection, dialect: Dialect, by: CountBy, bounds: dict[str, Any]) -> list[PostCount]:
+def count_posts(connection: sa.Connection, dialect: SqlDialect, by: CountBy, bounds: dict[str, Any]) -> list[PostCount]:
     """`bounds` are `where`, `rooms`, `since` and `limit`."""
     rows = connection.execute(_count(dialect, by), bounds)
     return [PostCount(row.key, row.name if by is CountBy.AUTHOR else "", row.posts) for row in rows]

@@ -14,23 +14,25 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.dialect import SqlDialect
 from denizen.domain.errors import NeedsAttention
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class MigrationHistory:
     """A linear history of migrations: the folder that holds them and the name of the last one."""
 
     folder: Path
     head: str
 
 
-HEAD = "0019"
-HISTORY = History(Path(__file__).parent / "migrations", HEAD)
+HEAD = "1001"
+SUPERSEDED = frozenset(f"{number:04d}" for number in range(1, 20))
+"""The revisions of Denizen 0.1, whose migrations were dropped before the first release. Their ids are never reused."""
+HISTORY = MigrationHistory(Path(__file__).parent / "migrations", HEAD)
 
 
-def migrate(dialect: Dialect, history: History = HISTORY) -> None:
+def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
     """Creates the schema in an empty database, upgrades an older one after a rehearsal, and leaves a current one alone.
 
     Raises NeedsAttention for a schema newer than the program, for a foreign database and for a migration that fails,
@@ -52,13 +54,13 @@ def migrate(dialect: Dialect, history: History = HISTORY) -> None:
             connection.commit()
 
 
-def _upgrade(copy: sa.Connection, dialect: Dialect, history: History) -> None:
+def _upgrade(copy: sa.Connection, dialect: SqlDialect, history: MigrationHistory) -> None:
     dialect.begin_upgrade(copy)
     _run(copy, dialect, history)
     copy.commit()
 
 
-def _run(connection: sa.Connection, dialect: Dialect, history: History) -> None:
+def _run(connection: sa.Connection, dialect: SqlDialect, history: MigrationHistory) -> None:
     from alembic import command
     from alembic.config import Config
 
@@ -76,7 +78,7 @@ def _run(connection: sa.Connection, dialect: Dialect, history: History) -> None:
         raise _refuse(history, disorder)
 
 
-def _refuse(history: History, why: str) -> NeedsAttention:
+def _refuse(history: MigrationHistory, why: str) -> NeedsAttention:
     return NeedsAttention(
         f"The database cannot be upgraded to {history.head}; it is as it was.",
         code="store_upgrade",
@@ -85,8 +87,17 @@ def _refuse(history: History, why: str) -> NeedsAttention:
     )
 
 
-def _check_known(stored: str, history: History) -> None:
+def _check_known(stored: str, history: MigrationHistory) -> None:
     from alembic.script import ScriptDirectory
+
+    if stored in SUPERSEDED:
+        raise NeedsAttention(
+            "The database was written by Denizen 0.1 and cannot be upgraded.",
+            code="store_superseded",
+            why=f"Its schema is {stored}, of before the first release; there is no migration from it to {history.head}.",
+            fix="Start anew: rename or remove denizen.db and durable.db in the home folder (on Postgres: set the store to an"
+            " empty database), or set DENIZEN_HOME to another folder. Denizen 0.1 can still read the old data.",
+        )
 
     script = ScriptDirectory(str(history.folder))
     if stored not in {each.revision for each in script.walk_revisions()}:
@@ -100,7 +111,7 @@ def _check_known(stored: str, history: History) -> None:
 
 
 @contextmanager
-def _explained(dialect: Dialect) -> Generator[None]:
+def _explained(dialect: SqlDialect) -> Generator[None]:
     try:
         yield
     except DBAPIError as error:

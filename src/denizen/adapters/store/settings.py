@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata
 from denizen.adapters.store.dialect import InsertInto
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.assistant import SettingsSet, chosen_from_json, chosen_to_json
 from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
-from denizen.ports.store import GenerationRow
+from denizen.ports.store import ConfigGeneration
 
 config_generations = sa.Table(
     "config_generations",
@@ -71,13 +71,13 @@ def _put_set(insert: InsertInto) -> sa.Executable:
 
 
 class SqlAgentSettings:
-    """`denizen.ports.store.AgentSettings`."""
+    """`denizen.ports.store.AgentSettingsRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def put(self, row: SettingsSet) -> None:
-        put = _put_set(self._unit.dialect.insert)
+        put = _put_set(self._transaction.dialect.insert)
         values = {
             "agent": row.agent, "name": row.name, "chosen": chosen_to_json(row.chosen), "is_active": row.is_active,
             "created_at": row.created_at, "updated_at": row.updated_at,
@@ -88,19 +88,19 @@ class SqlAgentSettings:
                 connection.execute(_DEACTIVATE, {"whose": row.agent})
             connection.execute(put, values)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def list_sets(self, agent: AgentName) -> Sequence[SettingsSet]:
-        rows = await self._unit.read(lambda connection: connection.execute(_ALL_SETS, {"whose": agent}).all())
+        rows = await self._transaction.read(lambda connection: connection.execute(_ALL_SETS, {"whose": agent}).all())
         return sorted(map(_settings_set, rows), key=lambda each: each.name)
 
     async def find_active(self, agent: AgentName) -> SettingsSet | None:
-        row = await self._unit.read(lambda connection: connection.execute(_ACTIVE_SET, {"whose": agent}).first())
+        row = await self._transaction.read(lambda connection: connection.execute(_ACTIVE_SET, {"whose": agent}).first())
         return None if row is None else _settings_set(row)
 
     async def remove(self, agent: AgentName, name: str) -> bool:
         which = {"whose": agent, "which": name}
-        return bool(await self._unit.write(lambda connection: connection.execute(_REMOVE_SET, which).rowcount))
+        return bool(await self._transaction.write(lambda connection: connection.execute(_REMOVE_SET, which).rowcount))
 
 
 def _settings_set(row: sa.Row[Any]) -> SettingsSet:
@@ -129,13 +129,13 @@ def _put_setting(insert: InsertInto) -> sa.Executable:
 
 
 class SqlUserSettings:
-    """`denizen.ports.store.UserSettings`."""
+    """`denizen.ports.store.UserSettingsRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def get(self, principal: str) -> Mapping[str, Json]:
-        return await self._unit.read(
+        return await self._transaction.read(
             lambda connection: {
                 row.key: row.value for row in connection.execute(_USER_SETTINGS, {"principal": principal})
             }
@@ -143,7 +143,7 @@ class SqlUserSettings:
 
     async def put(self, principal: str, key: str, value: Json, *, now: datetime) -> None:
         which = {"principal": principal, "key": key}
-        put = _put_setting(self._unit.dialect.insert)
+        put = _put_setting(self._transaction.dialect.insert)
 
         def job(connection: sa.Connection) -> None:
             if value is None:
@@ -151,7 +151,7 @@ class SqlUserSettings:
             else:
                 connection.execute(put, which | {"value": value, "updated_at": now})
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
 
 _NEWEST_GENERATIONS = (
@@ -169,15 +169,15 @@ def _add_generation(insert: InsertInto) -> sa.Executable:
 
 
 class SqlGenerations:
-    """`denizen.ports.store.Generations`."""
+    """`denizen.ports.store.ConfigGenerationRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
-    async def add(self, *, digest: str, source: str, now: datetime) -> GenerationRow:
-        add = _add_generation(self._unit.dialect.insert)
+    async def add(self, *, digest: str, source: str, now: datetime) -> ConfigGeneration:
+        add = _add_generation(self._transaction.dialect.insert)
 
-        def job(connection: sa.Connection) -> GenerationRow:
+        def job(connection: sa.Connection) -> ConfigGeneration:
             while True:  # again only when another process has taken the number meanwhile
                 last = connection.execute(_NEWEST_GENERATIONS, {"limit": 1}).first()
                 if last is not None and last.digest == digest:
@@ -185,17 +185,17 @@ class SqlGenerations:
                 number = 1 if last is None else last.number + 1
                 row = {"number": number, "digest": digest, "source": source, "accepted_at": now}
                 if connection.execute(add, row).scalar() is not None:
-                    return GenerationRow(number, digest, source, now)
+                    return ConfigGeneration(number, digest, source, now)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
-    async def list_generations(self, *, limit: int = 20) -> Sequence[GenerationRow]:
-        return await self._unit.read(
+    async def list_generations(self, *, limit: int = 20) -> Sequence[ConfigGeneration]:
+        return await self._transaction.read(
             lambda connection: [
                 _generation(row) for row in connection.execute(_NEWEST_GENERATIONS, {"limit": max(limit, 0)})
             ]
         )
 
 
-def _generation(row: sa.Row[Any]) -> GenerationRow:
-    return GenerationRow(row.number, row.digest, row.source, row.accepted_at)
+def _generation(row: sa.Row[Any]) -> ConfigGeneration:
+    return ConfigGeneration(row.number, row.digest, row.source, row.accepted_at)

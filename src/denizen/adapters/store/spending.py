@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from denizen.adapters.store.columns import EscapedText, Usd, UtcTime, metadata
 from denizen.adapters.store.dialect import InsertInto
 from denizen.adapters.store.statistics import side_requests
+from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.turns import steps
-from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.usage import usage, usage_of, usage_values
+from denizen.adapters.store.usage import parse_usage, usage_columns, usage_values
 from denizen.domain.budget import SERVER, Scope, ScopeKind, Standing, first_of_month, utc_day
 from denizen.domain.statistics import FORGOTTEN
 from denizen.domain.usage import Usage
@@ -28,7 +28,7 @@ spend = sa.Table(
     sa.Column("kind", sa.Text(), primary_key=True),
     sa.Column("key", EscapedText(), primary_key=True),
     sa.Column("day", sa.Text(), primary_key=True),
-    *usage(),
+    *usage_columns(),
     sa.Index("ix_spend_kind_day", "kind", "day"),
 )
 
@@ -149,13 +149,13 @@ def _reserve(insert: InsertInto) -> sa.Executable:
 
 
 class SqlSpending:
-    """`denizen.ports.usage.Spending`."""
+    """`denizen.ports.usage.SpendingRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def lock(self, scopes: Collection[Scope]) -> None:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
         # In one order, so that two who want the same scopes wait for each other one way round only.
         ordered = sorted(scopes)
         rows = [{"kind": scope.kind.value, "key": scope.key, "warned_on": ""} for scope in ordered]
@@ -167,7 +167,7 @@ class SqlSpending:
                     connection.execute(_LOCK, _which(scope))
 
         if rows:
-            await self._unit.write(job)
+            await self._transaction.write(job)
 
     async def read(self, scopes: Collection[Scope], *, now: datetime, besides: str = "") -> Mapping[Scope, Standing]:
         first, today = first_of_month(now), utc_day(now)
@@ -187,39 +187,39 @@ class SqlSpending:
                 )
             return found
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def reserve(self, reservation: Reservation, *, now: datetime) -> None:
         keys = {scope.kind: scope.key for scope in reservation.scopes}
         row = {kind.value: keys.get(kind, "") for kind in _KINDS}
         row |= {"id": reservation.id, "usd": reservation.usd, "expires_at": reservation.expires_at}
-        insert = self._unit.dialect.insert
+        insert = self._transaction.dialect.insert
 
         def job(connection: sa.Connection) -> None:
             connection.execute(_CLEAR, {"now": now})
             connection.execute(_reserve(insert), row)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def release(self, reservation_id: str) -> None:
-        await self._unit.write(lambda connection: connection.execute(_RELEASE, {"which": reservation_id}))
+        await self._transaction.write(lambda connection: connection.execute(_RELEASE, {"which": reservation_id}))
 
     async def add(self, scopes: Collection[Scope], usage: Usage, *, at: datetime) -> None:
-        statement, values = _add(self._unit.dialect.insert), usage_values(usage) | {"day": utc_day(at)}
+        statement, values = _add(self._transaction.dialect.insert), usage_values(usage) | {"day": utc_day(at)}
         rows = [{"kind": scope.kind.value, "key": scope.key, **values} for scope in sorted(scopes)]
-        await self._unit.write(lambda connection: connection.execute(statement, rows) if rows else None)
+        await self._transaction.write(lambda connection: connection.execute(statement, rows) if rows else None)
 
     async def note_warning(self, scope: Scope, *, day: str) -> bool:
-        know = _know(self._unit.dialect.insert)
+        know = _know(self._transaction.dialect.insert)
 
         def job(connection: sa.Connection) -> bool:
             connection.execute(know, {"kind": scope.kind.value, "key": scope.key, "warned_on": ""})
             return connection.execute(_WARN, _which(scope) | {"today": day}).rowcount > 0
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def forget_users(self, *users: str, now: datetime) -> None:
-        insert, bounds = self._unit.dialect.insert, {"first": first_of_month(now)}
+        insert, bounds = self._transaction.dialect.insert, {"first": first_of_month(now)}
         rows = [{"kind": _LEAVING, "key": user, "warned_on": utc_day(now)} for user in users if user != FORGOTTEN]
 
         def job(connection: sa.Connection) -> None:
@@ -228,16 +228,16 @@ class SqlSpending:
             for statement in (_merge_gone(insert), _REMOVE_GONE, _HAVE_LEFT):
                 connection.execute(statement, bounds)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def list_spend(self, kind: ScopeKind, *, since: datetime) -> Sequence[SpendRow]:
         which = {"what": kind.value, "first": utc_day(since)}
 
         def job(connection: sa.Connection) -> list[SpendRow]:
             rows = connection.execute(_LIST, which)
-            return [SpendRow(row.day, Scope(kind, row.key), usage_of(row)) for row in rows]
+            return [SpendRow(row.day, Scope(kind, row.key), parse_usage(row)) for row in rows]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
 
 def _which(scope: Scope) -> dict[str, str]:
@@ -276,8 +276,8 @@ def _sum_records(table: sa.Table, *, of_agent: bool, of_principal: bool) -> sa.S
 class SqlLedger:
     """`denizen.ports.store.Ledger`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
         statement = _sum_usage(of_agent=agent != "", of_principal=principal != "")
@@ -285,6 +285,6 @@ class SqlLedger:
 
         def job(connection: sa.Connection) -> list[UsageRow]:
             rows = connection.execute(statement, wanted)
-            return [UsageRow(row.day, row.agent, row.model, usage_of(row)) for row in rows]
+            return [UsageRow(row.day, row.agent, row.model, parse_usage(row)) for row in rows]
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)

@@ -19,11 +19,11 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText, UtcTime
-from denizen.adapters.store.conversations import MESSAGE, messages
+from denizen.adapters.store.conversations import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
 from denizen.adapters.store.documents import passages
-from denizen.adapters.store.posts import POST, posts
-from denizen.adapters.store.sqlite_vectors import BitIndex
+from denizen.adapters.store.posts import POST_COLUMNS, posts
+from denizen.adapters.store.sqlite_vectors import SqliteVectorIndex
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 BUSY_TIMEOUT_MS = 5000
@@ -52,7 +52,7 @@ _found = (
     .limit(sa.bindparam("limit"))
 )
 # The messages themselves are read when it is known which: sorting would carry all of them along.
-_SEARCH = sa.select(*MESSAGE).where(messages.c.position.in_(_found)).order_by(*_newest)
+_SEARCH = sa.select(*MESSAGE_COLUMNS).where(messages.c.position.in_(_found)).order_by(*_newest)
 
 # In plain SQL for its CROSS JOIN, which SQLite takes in the order given. Left to itself it walks through the posts from
 # the newest and looks for the words in each: seconds for a rare word among 100,000 posts, where this takes less than a
@@ -76,7 +76,7 @@ _found_posts = (
     )
     .columns(posts.c.position)
 )
-_SEARCH_POSTS = sa.select(*POST).where(posts.c.position.in_(_found_posts)).order_by(posts.c.id.desc())
+_SEARCH_POSTS = sa.select(*POST_COLUMNS).where(posts.c.position.in_(_found_posts)).order_by(posts.c.id.desc())
 
 # The rank is asked of the index alone, which gives the best without ranking the rest one by one in SQL.
 _FIND_PASSAGES = sa.text(
@@ -102,7 +102,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-class Sqlite:
+class SqliteDialect:
     """The database in the file `path`."""
 
     writers = 1
@@ -111,13 +111,13 @@ class Sqlite:
     search = _SEARCH
     search_posts = _SEARCH_POSTS
     find_passages = _FIND_PASSAGES
-    find_passages_of = _FIND_PASSAGES_OF
+    find_passages_in_sources = _FIND_PASSAGES_OF
 
     def __init__(self, path: Path, *, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
         self.insert: InsertInto = insert
         self.engine = _make_engine(path, busy_timeout_ms)
-        self.nearness = BitIndex()
+        self.vector_index = SqliteVectorIndex()
 
     def prepare(self) -> None:
         """There is nothing beyond the schema."""
@@ -126,33 +126,33 @@ class Sqlite:
         """A write takes the lock at once: one that asks for it halfway can be refused at any time."""
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
-    def query_of(self, words: Sequence[str]) -> str:
+    def match_all(self, words: Sequence[str]) -> str:
         return " ".join(f'"{word}"' for word in words)
 
-    def query_of_any(self, words: Sequence[str]) -> str:
+    def match_any(self, words: Sequence[str]) -> str:
         return " OR ".join(f'"{word}"' for word in words)
 
-    def share_of_words(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
+    def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
         """Counted, up to a bound."""
         total = connection.execute(_PASSAGES).scalar_one()
         most = max(round(total * _MANY), 1000)
-        asked = {word: {"query": self.query_of([word]), "most": most} for word in words}
+        asked = {word: {"query": self.match_all([word]), "most": most} for word in words}
         counts = {word: connection.execute(_COUNT_PASSAGES, bounds).scalar_one() for word, bounds in asked.items()}
         return {word: count / max(total, 1) for word, count in counts.items()}, total
 
-    def count_words(self, connection: sa.Connection) -> None:
+    def refresh_word_counts(self, connection: sa.Connection) -> None:
         """They are counted at each search."""
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
         return _among(column, name)
 
-    def list_of(self, values: Sequence[str]) -> object:
+    def bind_list(self, values: Sequence[str]) -> object:
         return json.dumps(list(values))
 
-    def day_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_day_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         return sa.func.substr(sa.type_coerce(time, sa.Text()), 1, 10)
 
-    def hour_of(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
+    def utc_hour_text(self, time: sa.ColumnElement[datetime]) -> sa.ColumnElement[str]:
         return sa.func.substr(sa.type_coerce(time, sa.Text()), 12, 2)
 
     def explain(self, error: DBAPIError) -> DenizenError | None:

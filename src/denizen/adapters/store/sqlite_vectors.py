@@ -18,8 +18,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.dialect import Wanted
-from denizen.adapters.store.vectors import IN, OF_MODEL, vectors
+from denizen.adapters.store.dialect import VectorQuery
+from denizen.adapters.store.vectors import IN_COLLECTION, OF_MODEL, vectors
 from denizen.domain.vector import Near, find_nearest, signs_of
 
 CANDIDATES = 400
@@ -28,17 +28,17 @@ MANY_GONE = 0.1
 
 _NEW = (
     sa.select(vectors.c.position, sa.type_coerce(vectors.c.shelf, sa.Text()), vectors.c.bits)
-    .where(IN, OF_MODEL, vectors.c.position > sa.bindparam("last"))
+    .where(IN_COLLECTION, OF_MODEL, vectors.c.position > sa.bindparam("last"))
     .order_by(vectors.c.position)
 )
 _chosen = sa.func.json_each(sa.bindparam("chosen", type_=sa.Text())).table_valued("value")
 _SAME = sa.select(vectors.c.key, sa.type_coerce(vectors.c.shelf, sa.Text()), vectors.c.data).where(
-    vectors.c.position.in_(sa.select(_chosen.c.value)), IN, OF_MODEL
+    vectors.c.position.in_(sa.select(_chosen.c.value)), IN_COLLECTION, OF_MODEL
 )
 
 
-class BitIndex:
-    """`denizen.adapters.store.vectors.Nearness`. Threads take turns."""
+class SqliteVectorIndex:
+    """`denizen.adapters.store.vectors.VectorIndex`. Threads take turns."""
 
     def __init__(self) -> None:
         self._collections: dict[tuple[str, str], _Signs] = {}
@@ -47,7 +47,7 @@ class BitIndex:
     def learn(self, connection: sa.Connection, rows: Sequence[dict[str, Any]]) -> None:
         """They are read with the next search, if they were committed."""
 
-    def find(self, connection: sa.Connection, wanted: Wanted) -> list[Near] | None:
+    def find(self, connection: sa.Connection, wanted: VectorQuery) -> list[Near] | None:
         with self._lock:
             signs = self._collections.setdefault((wanted.collection, wanted.model), _Signs())
             signs.read_on(connection, wanted.bounds)
@@ -78,7 +78,7 @@ class _Signs:
             self.shelves.append(self.names.setdefault(shelf, len(self.names)))
             self.signs.append(int.from_bytes(bits))
 
-    def find_like(self, wanted: Wanted) -> list[int]:
+    def find_like(self, wanted: VectorQuery) -> list[int]:
         """Positions of those with the most signs in common, about as many as are looked at."""
         places = self._find_places(wanted.shelves)
         query, signs, most = int.from_bytes(signs_of(wanted.query)), self.signs, max(CANDIDATES, wanted.limit)

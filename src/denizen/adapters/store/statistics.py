@@ -10,31 +10,31 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, metadata, position_column
 from denizen.adapters.store.conversations import conversations
-from denizen.adapters.store.dialect import Dialect, InsertInto
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.turns import steps, turns
-from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.usage import reopen_day, usage, usage_computed, usage_of, usage_values
+from denizen.adapters.store.usage import parse_usage, reopen_day, usage_columns, usage_computed, usage_values
 from denizen.domain.budget import utc_day
 from denizen.domain.statistics import EVERYBODY, FORGOTTEN, By, Chosen, Report, SideRequest, Span, Used
 
 
 def _sums() -> list[sa.Column[int] | sa.Column[object]]:
     counts = ("messages", "duration_ms")
-    return [*(sa.Column(name, sa.BigInteger(), nullable=False) for name in counts), *usage()]
+    return [*(sa.Column(name, sa.BigInteger(), nullable=False) for name in counts), *usage_columns()]
 
 
 usage_reports = sa.Table(
     "usage_reports",
     metadata,
-    position(),
+    position_column(),
     sa.Column("id", sa.Text(), nullable=False, unique=True),
     sa.Column("principal", EscapedText(), nullable=False),
     sa.Column("source", EscapedText(), nullable=False),
     sa.Column("source_id", EscapedText(), nullable=False),
     sa.Column("model", EscapedText(), nullable=False),
-    *usage(),
+    *usage_columns(),
     sa.Column("duration_ms", sa.BigInteger(), nullable=False),
     sa.Column("metadata", JsonText(), nullable=False),
     sa.Column("created_at", UtcTime(), nullable=False),
@@ -46,12 +46,12 @@ usage_reports = sa.Table(
 side_requests = sa.Table(
     "side_requests",
     metadata,
-    position(),
+    position_column(),
     sa.Column("agent", EscapedText(), nullable=False),
     sa.Column("principal", EscapedText(), nullable=False),
     sa.Column("source", EscapedText(), nullable=False),
     sa.Column("model", EscapedText(), nullable=False),
-    *usage(),
+    *usage_columns(),
     sa.Column("created_at", UtcTime(), nullable=False),
     sa.Column("day", sa.Text(), nullable=False),
     sa.Index("ix_side_requests_created_at", "created_at"),
@@ -94,7 +94,7 @@ COMPUTED = sa.select(usage_computed.c.day).where(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UsageQuery:
     """By which columns, and whether a parameter (`user`, `which_source`, `which_model`) chooses among them."""
 
     keys: tuple[str, ...]
@@ -130,7 +130,7 @@ def _kinds() -> list[_Kind]:
 
 
 @cache
-def sum_usage(dialect: Dialect, wanted: Wanted, *, with_records: bool) -> sa.Select[Any]:
+def sum_usage(dialect: SqlDialect, wanted: UsageQuery, *, with_records: bool) -> sa.Select[Any]:
     """Of the days `first` to `last`: from what was computed, and those days that are not from their records."""
     parts = [_of_computed(wanted)]
     if with_records:
@@ -140,9 +140,9 @@ def sum_usage(dialect: Dialect, wanted: Wanted, *, with_records: bool) -> sa.Sel
 
 
 @cache
-def sum_records(dialect: Dialect, *keys: str) -> sa.Select[Any]:
+def sum_records(dialect: SqlDialect, *keys: str) -> sa.Select[Any]:
     """From `starts_at` until `ends_at`, whether the days are computed or not."""
-    wanted = Wanted(keys)
+    wanted = UsageQuery(keys)
     return _grouped(keys, [_of_kind(dialect, wanted, kind, sa.true()) for kind in _kinds()])
 
 
@@ -160,7 +160,7 @@ def sum_everybody() -> sa.Select[Any]:
     )  # fmt: skip
 
 
-def _of_computed(wanted: Wanted) -> sa.Select[Any]:
+def _of_computed(wanted: UsageQuery) -> sa.Select[Any]:
     cells = (usage_hours if HOUR in wanted.keys else usage_days).c
     found = sa.select(*(cells[name] for name in (*wanted.keys, *SUMS))).where(cells.day.in_(COMPUTED))
     if HOUR not in wanted.keys:
@@ -170,12 +170,12 @@ def _of_computed(wanted: Wanted) -> sa.Select[Any]:
     return _narrowed(found, wanted, cells.source, cells.model)
 
 
-def _of_kind(dialect: Dialect, wanted: Wanted, kind: _Kind, is_open: sa.ColumnElement[bool]) -> sa.Select[Any]:
+def _of_kind(dialect: SqlDialect, wanted: UsageQuery, kind: _Kind, is_open: sa.ColumnElement[bool]) -> sa.Select[Any]:
     cells = kind.table.c
     values: dict[str, sa.ColumnElement[Any]] = {name: cells[name] for name in (DAY, USER, MODEL, *SUMS[2:])}
     values |= {SOURCE: kind.source, "messages": kind.messages, "duration_ms": kind.duration_ms}
     if HOUR in wanted.keys:
-        values[HOUR] = dialect.hour_of(cells.created_at)
+        values[HOUR] = dialect.utc_hour_text(cells.created_at)
     found = (
         sa.select(*(values[name].label(name) for name in (*wanted.keys, *SUMS)))
         .select_from(kind.rows)
@@ -188,7 +188,7 @@ def _of_kind(dialect: Dialect, wanted: Wanted, kind: _Kind, is_open: sa.ColumnEl
 
 
 def _narrowed(
-    found: sa.Select[Any], wanted: Wanted, source: sa.ColumnElement[str], model: sa.ColumnElement[str]
+    found: sa.Select[Any], wanted: UsageQuery, source: sa.ColumnElement[str], model: sa.ColumnElement[str]
 ) -> sa.Select[Any]:
     if wanted.of_source:
         found = found.where(source == sa.bindparam("which_source"))
@@ -262,11 +262,11 @@ def _merge(insert: InsertInto) -> sa.Executable:
 class SqlStatistics:
     """`denizen.ports.usage.Statistics`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def add_report(self, report: Report) -> bool:
-        add, row = _add(self._unit.dialect.insert), _row(report)
+        add, row = _add(self._transaction.dialect.insert), _row(report)
 
         def job(connection: sa.Connection) -> bool:
             is_new = connection.execute(add, row).first() is not None
@@ -274,15 +274,15 @@ class SqlStatistics:
                 reopen_day(connection, row["day"])
             return is_new
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def find_report(self, report_id: str) -> Report | None:
-        row = await self._unit.read(lambda connection: connection.execute(_BY_ID, {"which": report_id}).first())
+        row = await self._transaction.read(lambda connection: connection.execute(_BY_ID, {"which": report_id}).first())
         return None if row is None else _report(row)
 
     async def count_reports(self, reporter: str, *, since: datetime) -> int:
         bounds = {"whose": reporter, "since": since}
-        return await self._unit.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
+        return await self._transaction.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
 
     async def add_side_request(self, request: SideRequest) -> None:
         day = utc_day(request.asked_at)
@@ -300,10 +300,10 @@ class SqlStatistics:
             connection.execute(_ADD_SIDE, row)
             reopen_day(connection, day)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def compute(self, day: date, *, now: datetime) -> int:
-        dialect, bounds = self._unit.dialect, _bounds(Span(day, day))
+        dialect, bounds = self._transaction.dialect, _bounds(Span(day, day))
         marked = {"day": day.isoformat(), "computed_at": now}
 
         def job(connection: sa.Connection) -> int:
@@ -318,11 +318,11 @@ class SqlStatistics:
             connection.execute(usage_hours.insert().from_select([*_OF_HOUR, *SUMS], hours), bounds)
             return connection.execute(_ROWS, bounds).scalar_one()
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def list_due(self, *, before: date) -> Sequence[date]:
         span = Span(date.min, before - timedelta(days=1))
-        return await self._unit.read(lambda connection: _list_open(connection, span))
+        return await self._transaction.read(lambda connection: _list_open(connection, span))
 
     async def sum_up(self, span: Span, by: Sequence[By], chosen: Chosen) -> Mapping[tuple[str, ...], Used]:
         keys = tuple(_COLUMN[each] for each in by)
@@ -333,10 +333,10 @@ class SqlStatistics:
         return {key: used for (key,), used in found.items()}
 
     async def _sum_up(self, span: Span, keys: tuple[str, ...], chosen: Chosen) -> Mapping[tuple[str, ...], Used]:
-        wanted = Wanted(
+        wanted = UsageQuery(
             keys, of_user=bool(chosen.user), of_source=bool(chosen.source), of_model=bool(chosen.model)
         )  # fmt: skip
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
         given = {"user": chosen.user, "which_source": chosen.source, "which_model": chosen.model}
 
         def job(connection: sa.Connection) -> dict[tuple[str, ...], Used]:
@@ -347,17 +347,17 @@ class SqlStatistics:
             rows = connection.execute(sum_usage(dialect, wanted, with_records=bool(days)), bounds)
             return {tuple(row[: len(keys)]): _used(row) for row in rows}
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def find_names(self, users: Collection[str]) -> Mapping[str, str]:
         def job(connection: sa.Connection) -> dict[str, str]:
             found = {user: connection.execute(_NAME, {"whose": user}).scalar() for user in users if user != FORGOTTEN}
             return {user: name for user, name in found.items() if name}
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def forget_user(self, user: str) -> None:
-        merge, bounds = _merge(self._unit.dialect.insert), {"whose": user}
+        merge, bounds = _merge(self._transaction.dialect.insert), {"whose": user}
         if user == FORGOTTEN:
             return
 
@@ -365,7 +365,7 @@ class SqlStatistics:
             for statement in (*_DISOWN, merge, _REMOVE):
                 connection.execute(statement, bounds)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
 
 def _list_open(connection: sa.Connection, span: Span) -> list[date]:
@@ -387,7 +387,7 @@ def _bounds(span: Span) -> dict[str, Any]:
 
 
 def _used(row: sa.Row[Any]) -> Used:
-    return Used(int(row.messages), usage_of(row), int(row.duration_ms))
+    return Used(int(row.messages), parse_usage(row), int(row.duration_ms))
 
 
 def _row(report: Report) -> dict[str, Any]:
@@ -412,7 +412,7 @@ def _report(row: sa.Row[Any]) -> Report:
         source=row.source,
         source_id=row.source_id,
         model=row.model,
-        usage=usage_of(row),
+        usage=parse_usage(row),
         duration_ms=row.duration_ms,
         metadata=row.metadata,
         reported_at=row.created_at,

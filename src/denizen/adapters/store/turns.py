@@ -8,11 +8,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, metadata, position
+from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, metadata, position_column
 from denizen.adapters.store.conversations import conversations, sessions
-from denizen.adapters.store.dialect import Dialect, InsertInto
-from denizen.adapters.store.unit import Unit
-from denizen.adapters.store.usage import reopen_day, usage, usage_of, usage_values
+from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.transaction import Transaction
+from denizen.adapters.store.usage import parse_usage, reopen_day, usage_columns, usage_values
 from denizen.domain.budget import utc_day
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.ids import AgentName, ConversationId, TurnId
@@ -27,7 +27,7 @@ from denizen.domain.verdict import Decision, Verdict
 turns = sa.Table(
     "turns",
     metadata,
-    position(),
+    position_column(),
     sa.Column("id", sa.Text(), nullable=False, unique=True),
     sa.Column("conversation_id", sa.Text(), sa.ForeignKey(conversations.c.id), nullable=False),
     sa.Column("session_id", sa.Text(), sa.ForeignKey(sessions.c.id), nullable=False),
@@ -46,9 +46,9 @@ turns = sa.Table(
     sa.Column("failure_code", sa.Text(), nullable=False),
     sa.Column("failure_family", sa.Text(), nullable=False),
     sa.Column("failure_fix", EscapedText(), nullable=False),
-    *usage(),
+    *usage_columns(),
     sa.Column("options", JsonText(), nullable=False),
-    sa.Column("route", JsonText(), nullable=False, server_default="null"),
+    sa.Column("route", JsonText(), nullable=False),
     sa.Index("ix_turns_status_opened_at", "status", "opened_at"),
     sa.Index("ix_turns_conversation_id_opened_at", "conversation_id", "opened_at"),
     sa.Index("ix_turns_opened_at", "opened_at"),
@@ -62,7 +62,7 @@ steps = sa.Table(
     sa.Column("model", EscapedText(), nullable=False),
     sa.Column("purpose", sa.Text(), nullable=False),
     sa.Column("finish_reason", EscapedText(), nullable=False),
-    *usage(),
+    *usage_columns(),
     sa.Column("duration_ms", sa.BigInteger(), nullable=False),
     sa.Column("created_at", UtcTime(), nullable=False),
     sa.Column("day", sa.Text(), nullable=False),
@@ -108,7 +108,7 @@ prompts = sa.Table(
     sa.Column("messages", JsonText(), nullable=False),
     sa.Column("tools", JsonText(), nullable=False),
     sa.Column("tool_tokens", sa.BigInteger(), nullable=False),
-    sa.Column("memories", JsonText(), nullable=False, server_default="[]"),
+    sa.Column("memories", JsonText(), nullable=False),
 )
 """What the prompts of a turn were made of, by the step with which each began."""
 
@@ -185,7 +185,7 @@ _CALLS = (
 
 
 @cache
-def _calls_in(dialect: Dialect) -> sa.Select[Any]:
+def _calls_in(dialect: SqlDialect) -> sa.Select[Any]:
     no_thread = conversations.c.thread == sa.literal_column("''")
     room = sa.case((no_thread, conversations.c.channel), else_=conversations.c.thread)
     asked = sa.and_(
@@ -282,12 +282,12 @@ def list_calls(connection: sa.Connection, turn_id: TurnId) -> list[CallRecord]:
     return [_call(row) for row in connection.execute(_CALLS, {"turn": turn_id})]
 
 
-def list_of_rooms(dialect: Dialect, rooms: Collection[str]) -> object:
+def list_of_rooms(dialect: SqlDialect, rooms: Collection[str]) -> object:
     """The parameter `rooms` of `list_calls_in`."""
-    return dialect.list_of([escape(room) for room in sorted(set(rooms))])
+    return dialect.bind_list([escape(room) for room in sorted(set(rooms))])
 
 
-def list_calls_in(connection: sa.Connection, dialect: Dialect, bounds: dict[str, Any]) -> list[CallRecord]:
+def list_calls_in(connection: sa.Connection, dialect: SqlDialect, bounds: dict[str, Any]) -> list[CallRecord]:
     """Newest first. `bounds` are `whose` (the agent), `where` (the platform), `rooms`, `asker_kind` and `asker_id`
     (empty for nobody) and `most`.
     """
@@ -301,7 +301,7 @@ def _step(row: sa.Row[Any]) -> Step:
         row.model,
         row.purpose,
         row.finish_reason,
-        usage_of(row),
+        parse_usage(row),
         row.duration_ms,
         row.created_at,
     )
@@ -369,17 +369,17 @@ def _list_turns(status: TurnStatus | None, *, of_conversation: bool) -> sa.Selec
 class SqlTurns:
     """`denizen.ports.store.Turns`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
     async def open(self, turn: Turn) -> tuple[Turn, bool]:
-        add, row = _add_turn(self._unit.dialect.insert), _turn_row(turn)
+        add, row = _add_turn(self._transaction.dialect.insert), _turn_row(turn)
 
         def job(connection: sa.Connection) -> tuple[Turn, bool]:
             is_new = connection.execute(add, row).scalar() is not None
             return (turn, True) if is_new else (_get_turn(connection, turn.id), False)
 
-        return await self._unit.write(job)
+        return await self._transaction.write(job)
 
     async def close(self, turn: Turn) -> None:
         if not turn.status.is_final:
@@ -390,13 +390,13 @@ class SqlTurns:
             if connection.execute(_CLOSE, values).rowcount == 0:
                 _get_turn(connection, turn.id)  # which has a final state, or is not there
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def get(self, turn_id: TurnId) -> Turn:
-        return await self._unit.read(lambda connection: _get_turn(connection, turn_id))
+        return await self._transaction.read(lambda connection: _get_turn(connection, turn_id))
 
     async def find(self, turn_id: TurnId) -> Turn | None:
-        return await self._unit.read(lambda connection: _find_turn(connection, turn_id))
+        return await self._transaction.read(lambda connection: _find_turn(connection, turn_id))
 
     async def list_turns(
         self, *, status: TurnStatus | None = None, conversation_id: ConversationId | None = None, limit: int = 100
@@ -406,36 +406,38 @@ class SqlTurns:
         if conversation_id is not None:
             bounds["conversation"] = conversation_id
 
-        return await self._unit.read(lambda connection: [_turn(row) for row in connection.execute(statement, bounds)])
+        return await self._transaction.read(
+            lambda connection: [_turn(row) for row in connection.execute(statement, bounds)]
+        )
 
     async def add_step(self, step: Step) -> bool:
-        insert = self._unit.dialect.insert
-        return await self._unit.write(lambda connection: add_step(connection, insert, step))
+        insert = self._transaction.dialect.insert
+        return await self._transaction.write(lambda connection: add_step(connection, insert, step))
 
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]:
-        return await self._unit.read(lambda connection: list_steps(connection, turn_id))
+        return await self._transaction.read(lambda connection: list_steps(connection, turn_id))
 
     async def add_call(self, record: CallRecord) -> bool:
-        insert = self._unit.dialect.insert
-        return await self._unit.write(lambda connection: add_call(connection, insert, record))
+        insert = self._transaction.dialect.insert
+        return await self._transaction.write(lambda connection: add_call(connection, insert, record))
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
-        return await self._unit.read(lambda connection: list_calls(connection, turn_id))
+        return await self._transaction.read(lambda connection: list_calls(connection, turn_id))
 
     async def list_calls_in(
         self, agent: AgentName, platform: str, rooms: Collection[str], *, asker: Principal | None = None, limit: int
     ) -> Sequence[CallRecord]:
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
         bounds = {"whose": agent, "where": platform, "rooms": list_of_rooms(dialect, rooms), "most": max(limit, 0)}
         bounds |= {"asker_kind": asker.kind.value if asker else "", "asker_id": asker.id if asker else ""}
-        return await self._unit.read(lambda connection: list_calls_in(connection, dialect, bounds))
+        return await self._transaction.read(lambda connection: list_calls_in(connection, dialect, bounds))
 
     async def add_prompt(self, prompt: PromptUse) -> None:
-        insert = self._unit.dialect.insert
-        await self._unit.write(lambda connection: add_prompt(connection, insert, prompt))
+        insert = self._transaction.dialect.insert
+        await self._transaction.write(lambda connection: add_prompt(connection, insert, prompt))
 
     async def list_prompts(self, turn_id: TurnId) -> Sequence[PromptUse]:
-        return await self._unit.read(lambda connection: list_prompts(connection, turn_id))
+        return await self._transaction.read(lambda connection: list_prompts(connection, turn_id))
 
 
 def _find_turn(connection: sa.Connection, turn_id: TurnId) -> Turn | None:
@@ -500,7 +502,7 @@ def _turn(row: sa.Row[Any]) -> Turn:
         failure_code=row.failure_code,
         failure_family=row.failure_family,
         failure_fix=row.failure_fix,
-        usage=usage_of(row),
+        usage=parse_usage(row),
         options=row.options,
         route=None if row.route is None else route_from_json(row.route),
     )

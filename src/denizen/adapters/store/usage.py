@@ -12,7 +12,7 @@ from denizen.adapters.store.columns import Usd, UtcTime, metadata
 from denizen.domain.usage import Usage
 
 
-def usage() -> list[sa.Column[int] | sa.Column[object]]:
+def usage_columns() -> list[sa.Column[int] | sa.Column[object]]:
     """Tokens and money."""
     counts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
     return [*(sa.Column(name, sa.BigInteger(), nullable=False) for name in counts), sa.Column("cost_usd", Usd())]
@@ -41,7 +41,7 @@ def usage_values(usage: Usage) -> dict[str, Any]:
     }
 
 
-def usage_of(row: sa.Row[Any]) -> Usage:
+def parse_usage(row: sa.Row[Any]) -> Usage:
     """From a row that has the columns; Postgres gives sums as decimals."""
     return Usage(
         int(row.input_tokens),

@@ -8,16 +8,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from denizen.adapters.store.columns import EscapedText, escape, metadata, position
-from denizen.adapters.store.dialect import Dialect, Wanted
-from denizen.adapters.store.unit import Unit
+from denizen.adapters.store.columns import EscapedText, escape, metadata, position_column
+from denizen.adapters.store.dialect import SqlDialect, VectorQuery
+from denizen.adapters.store.transaction import Transaction
 from denizen.domain.vector import Near, find_nearest, signs_of
-from denizen.ports.memory import Vector
+from denizen.ports.memory import StoredVector
 
 vectors = sa.Table(
     "vectors",
     metadata,
-    position(),
+    position_column(),
     sa.Column("collection", sa.Text(), nullable=False),
     sa.Column("key", EscapedText(), nullable=False),
     sa.Column("model", EscapedText(), nullable=False),
@@ -34,24 +34,24 @@ the signs of `data`; where Postgres has pgvector there is a column `embedding` a
 """
 
 
-indexed = sa.Table(
-    "indexed",
+index_progress = sa.Table(
+    "index_progress",
     metadata,
     sa.Column("collection", sa.Text(), primary_key=True),
     sa.Column("state", sa.Text(), nullable=False),
 )
 
-IN = vectors.c.collection == sa.bindparam("within")
+IN_COLLECTION = vectors.c.collection == sa.bindparam("within")
 OF_MODEL = vectors.c.model == sa.bindparam("of_model", type_=EscapedText())
 
 
-def scan(connection: sa.Connection, rows: sa.Select[str, bytes], wanted: Wanted) -> list[Near]:
+def scan_vectors(connection: sa.Connection, rows: sa.Select[str, bytes], wanted: VectorQuery) -> list[Near]:
     """All that `rows` gives, compared here: 20 ms for a thousand of 384 dimensions."""
     found = connection.execute(rows, wanted.bounds)
     return find_nearest(wanted.query, ((key, data) for key, data in found), limit=wanted.limit)
 
 
-_REMOVE_OTHERS = sa.delete(vectors).where(IN, ~OF_MODEL)
+_REMOVE_OTHERS = sa.delete(vectors).where(IN_COLLECTION, ~OF_MODEL)
 _REMOVE = sa.delete(vectors).where(
     *(vectors.c[name] == sa.bindparam(f"old_{name}", type_=vectors.c[name].type) for name in ("collection", "key")),
     vectors.c.model == sa.bindparam("old_model", type_=vectors.c.model.type),
@@ -60,54 +60,56 @@ _ADD = sa.insert(vectors)
 
 
 @cache
-def _on_shelves(dialect: Dialect) -> sa.Select[str, bytes]:
-    return sa.select(vectors.c.key, vectors.c.data).where(IN, OF_MODEL, dialect.among(vectors.c.shelf, "shelves"))
+def _on_shelves(dialect: SqlDialect) -> sa.Select[str, bytes]:
+    return sa.select(vectors.c.key, vectors.c.data).where(
+        IN_COLLECTION, OF_MODEL, dialect.among(vectors.c.shelf, "shelves")
+    )
 
 
 class SqlVectors:
-    """`denizen.ports.memory.Vectors`."""
+    """`denizen.ports.memory.VectorRepository`."""
 
-    def __init__(self, unit: Unit) -> None:
-        self._unit = unit
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
 
-    async def put(self, vectors: Sequence[Vector]) -> None:
+    async def put(self, vectors: Sequence[StoredVector]) -> None:
         if not vectors:
             return
         # Of two with the same key the last one counts. In one order, so that two writers wait for each other one way.
         latest = {(each.collection, each.key, each.model): each for each in vectors}
         rows = [_row(latest[key]) for key in sorted(latest)]
-        dialect = self._unit.dialect
+        dialect = self._transaction.dialect
 
         def job(connection: sa.Connection) -> None:
             # Removed and added, not changed: what is new has a new position.
             old = [{f"old_{name}": row[name] for name in ("collection", "key", "model")} for row in rows]
             connection.execute(_REMOVE, old)
             connection.execute(_ADD, rows)
-            dialect.nearness.learn(connection, rows)
+            dialect.vector_index.learn(connection, rows)
 
-        await self._unit.write(job)
+        await self._transaction.write(job)
 
     async def find_nearest(
         self, collection: str, shelves: Collection[str], model: str, query: bytes, *, limit: int
     ) -> Sequence[Near]:
         if not shelves or limit < 1:
             return []
-        dialect, writes = self._unit.dialect, self._unit.writes
+        dialect, writes = self._transaction.dialect, self._transaction.writes
         chosen = frozenset(map(escape, shelves))
-        bounds = {"within": collection, "of_model": model, "shelves": dialect.list_of(sorted(chosen))}
-        wanted = Wanted(collection, model, chosen, query, limit, bounds)
+        bounds = {"within": collection, "of_model": model, "shelves": dialect.bind_list(sorted(chosen))}
+        wanted = VectorQuery(collection, model, chosen, query, limit, bounds)
 
         def job(connection: sa.Connection) -> list[Near]:
             # What this unit has written itself may never be committed.
-            found = None if writes else dialect.nearness.find(connection, wanted)
-            return scan(connection, _on_shelves(dialect), wanted) if found is None else found
+            found = None if writes else dialect.vector_index.find(connection, wanted)
+            return scan_vectors(connection, _on_shelves(dialect), wanted) if found is None else found
 
-        return await self._unit.read(job)
+        return await self._transaction.read(job)
 
     async def remove_other_models(self, collection: str, model: str) -> int:
         bounds = {"within": collection, "of_model": model}
-        return await self._unit.write(lambda connection: connection.execute(_REMOVE_OTHERS, bounds).rowcount)
+        return await self._transaction.write(lambda connection: connection.execute(_REMOVE_OTHERS, bounds).rowcount)
 
 
-def _row(vector: Vector) -> dict[str, Any]:
-    return {name: getattr(vector, name) for name in Vector.__slots__} | {"bits": signs_of(vector.data)}
+def _row(vector: StoredVector) -> dict[str, Any]:
+    return {name: getattr(vector, name) for name in StoredVector.__slots__} | {"bits": signs_of(vector.data)}

@@ -24,7 +24,7 @@ from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.source import Source
 from denizen.domain.video import Transcript, Video, VideoAccess, write_index, write_video
 from denizen.ports.fetch import Fetcher
-from denizen.ports.source import File, Progress, Report, Tree
+from denizen.ports.source import ReportProgress, SourceFile, SourceProgress, SourceTree
 
 OpenFetcher = Callable[[VideoAccess], Fetcher]
 """What may reach the API with its key, and nothing private besides."""
@@ -63,10 +63,10 @@ class YoutubeReader:
         return await to_thread.run_sync(_revision, listing, kept, today)
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         """Raises NotFound for a channel without videos."""
         access = self._get_access()
-        report(Progress("listing videos"))
+        report(SourceProgress("listing videos"))
         listing, kept = await self._list(access, source), self._kept(source.id, access)
         said = await self._fetch(access, listing, kept, report)
         is_silent = any(each.missing for each in said.values())
@@ -76,7 +76,7 @@ class YoutubeReader:
             if not said[video.id].missing
         ]
         documents.append(("index.md", write_index(listing.channel, listing.videos, said)))
-        yield Tree(listing.revision(is_silent, self._clock.now().date()), len(documents), map(_file, documents))
+        yield SourceTree(listing.revision(is_silent, self._clock.now().date()), len(documents), map(_file, documents))
         await to_thread.run_sync(kept.drop_others, [video.id for video in listing.videos])
 
     async def forget(self, source_ids: Sequence[str]) -> None:
@@ -108,7 +108,9 @@ class YoutubeReader:
             raise NotFound("The channel has no video that everybody may see.", code="source_empty")
         return _Listing(uploads.channel, videos)
 
-    async def _fetch(self, access: VideoAccess, listing: _Listing, kept: Kept, report: Report) -> dict[str, Transcript]:
+    async def _fetch(
+        self, access: VideoAccess, listing: _Listing, kept: Kept, report: ReportProgress
+    ) -> dict[str, Transcript]:
         """One video after the other: whoever asks for many at once is blocked."""
         today = self._clock.now().date()
         known = {video.id: await to_thread.run_sync(kept.find, video.id, today) for video in listing.videos}
@@ -124,7 +126,7 @@ class YoutubeReader:
         transcripts = await to_thread.run_sync(Transcripts, access)
         try:
             for key in wanted:
-                report(Progress("fetching transcripts", len(found), len(listing.videos)))
+                report(SourceProgress("fetching transcripts", len(found), len(listing.videos)))
                 said = await to_thread.run_sync(transcripts.fetch, key, durations.get(key, 0))
                 await to_thread.run_sync(kept.put, key, said, today)
                 found[key] = said
@@ -139,7 +141,7 @@ def _revision(listing: _Listing, kept: Kept, today: date) -> str:
     return listing.revision(any(each is None or each.missing for each in said), today)
 
 
-def _file(document: tuple[str, str]) -> File:
+def _file(document: tuple[str, str]) -> SourceFile:
     path, text = document
     data = text.encode(errors="replace")
-    return File(path, len(data), lambda: data)
+    return SourceFile(path, len(data), lambda: data)

@@ -20,8 +20,8 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.reasoning import is_reasoning
 from denizen.domain.room import Post, Room
 from denizen.engine.archive.withholding import withhold, withhold_posts
-from denizen.ports.archive import Archive, Backfill, OptOutKind
-from denizen.ports.store import Store, Work
+from denizen.ports.archive import ArchiveRepository, Backfill, OptOutKind
+from denizen.ports.store import Store, UnitOfWork
 
 OPT_OUTS_AGE_S = 30.0
 """How long stored opt-outs are believed; changes made in this process count at once."""
@@ -159,14 +159,14 @@ class Mirror:
             return await _without_forgotten(work, left)
 
     @asynccontextmanager
-    async def changing(self, platform: str) -> AsyncGenerator[Work]:
+    async def changing(self, platform: str) -> AsyncGenerator[UnitOfWork]:
         """A unit of work during which nothing is mirrored, after which opt-outs are read anew. For `privacy`."""
         async with self._lock:
             self._chosen.pop(platform, None)
             async with self._store.work() as work:
                 yield work
 
-    async def set_forgotten(self, work: Work, platform: str, user_id: str) -> None:
+    async def set_forgotten(self, work: UnitOfWork, platform: str, user_id: str) -> None:
         """What they wrote until now never comes back, whoever brings it. Only within `changing`."""
         now = self._clock.now()
         await work.user_settings.put(_settings_of(user_id), _forgotten_key(platform), now.isoformat(), now=now)
@@ -194,14 +194,14 @@ class Mirror:
     def _is_of_gone_room(self, post: Post) -> bool:
         return any((post.platform, room) in self._gone_rooms for room in (post.room, post.parent) if room)
 
-    async def _repeat_deletions(self, archive: Archive, posts: Sequence[Post]) -> None:
+    async def _repeat_deletions(self, archive: ArchiveRepository, posts: Sequence[Post]) -> None:
         for post in posts:
             at = self._deleted.get((post.platform, post.id))
             if at is not None:
                 await archive.mark_deleted(post.platform, [post.id], at=at)
 
 
-async def _without_forgotten(work: Work, posts: Sequence[Post]) -> list[Post]:
+async def _without_forgotten(work: UnitOfWork, posts: Sequence[Post]) -> list[Post]:
     until: dict[str, datetime] = {}
     for post in {post.author.id: post for post in posts}.values():
         settings = await work.user_settings.get(_settings_of(post.author.id))

@@ -15,7 +15,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.withholding import withhold
 from denizen.ports.archive import Backfill, OptOutKind
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 
 class Privacy:
@@ -60,7 +60,7 @@ class Privacy:
         await self._tell(platform)
         return gone
 
-    async def _forget_usage(self, work: Work, platform: str, user_id: str) -> None:
+    async def _forget_usage(self, work: UnitOfWork, platform: str, user_id: str) -> None:
         await work.statistics.forget_user(_key_of(platform, user_id))
         await work.spending.forget_users(_key_of(platform, user_id), now=self._clock.now())
 
@@ -103,11 +103,11 @@ class Privacy:
             await tell(platform)
 
 
-async def _forget_memories(work: Work, platform: str, user_id: str) -> None:
+async def _forget_memories(work: UnitOfWork, platform: str, user_id: str) -> None:
     await work.memories.forget_teller(_key_of(platform, user_id))
 
 
-async def _forget_answers(work: Work, platform: str, user_id: str) -> None:
+async def _forget_answers(work: UnitOfWork, platform: str, user_id: str) -> None:
     """Those that they gave go; of those that others gave them their question."""
     await work.proposals.forget_author(_key_of(platform, user_id))
     await work.proposals.forget_asker(_key_of(platform, user_id))

@@ -16,8 +16,8 @@ from denizen.domain.words import excerpt_of, words_of
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.view import View, get_author
 from denizen.engine.meaning import Meaning, Question, usual_similarity
-from denizen.ports.archive import POSTS, CountBy, PostHit, PostQuery, key_of, shelf_of
-from denizen.ports.store import Store, Work
+from denizen.ports.archive import POSTS, CountBy, PostHit, PostQuery, post_vector_key, room_shelf
+from denizen.ports.store import Store, UnitOfWork
 
 RANKED = 50
 """Of each ranking."""
@@ -83,14 +83,14 @@ class ArchiveSearch:
             return None
         return await self._meaning.of_question(words)
 
-    async def _find_near(self, work: Work, query: PostQuery, asked: Question) -> list[PostHit]:
+    async def _find_near(self, work: UnitOfWork, query: PostQuery, asked: Question) -> list[PostHit]:
         """Of posts as they are now, whatever their vectors are of."""
         is_narrowed = query.author or query.since or query.until
-        shelves = [shelf_of(query.platform, room) for room in query.rooms]
+        shelves = [room_shelf(query.platform, room) for room in query.rooms]
         near = await work.vectors.find_nearest(
             POSTS, shelves, asked.model, asked.vector, limit=NARROWED if is_narrowed else RANKED
         )
-        start = len(key_of(query.platform, ""))
+        start = len(post_vector_key(query.platform, ""))
         alike = [each.key[start:] for each in near if each.similarity >= self._similarity()]
         words, rooms = words_of(query.words), set(query.rooms)
         return [
@@ -102,7 +102,7 @@ class ArchiveSearch:
         ][:RANKED]  # fmt: skip
 
 
-async def _find_author(work: Work, view: View, rooms: Sequence[str], text: str) -> str | None:
+async def _find_author(work: UnitOfWork, view: View, rooms: Sequence[str], text: str) -> str | None:
     """The id; empty for anybody, None where nobody wrote anything."""
     if not text.strip():
         return ""

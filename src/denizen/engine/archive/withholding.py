@@ -15,13 +15,13 @@ from datetime import datetime, timedelta
 from denizen.domain.ids import fresh
 from denizen.domain.room import Post
 from denizen.domain.source import Source, SourceKind, SourceState
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 CLOCKS_DIFFER = timedelta(minutes=1)
 """The time of a post is the platform's."""
 
 
-async def withhold(work: Work, platform: str, rooms: Collection[str] = ()) -> bool:
+async def withhold(work: UnitOfWork, platform: str, rooms: Collection[str] = ()) -> bool:
     """What was read of these channels, or of those that these threads are in; without rooms of all. False when no
     source reads any of them.
     """
@@ -31,7 +31,7 @@ async def withhold(work: Work, platform: str, rooms: Collection[str] = ()) -> bo
     return bool(sources)
 
 
-async def withhold_posts(work: Work, platform: str, posts: Sequence[Post]) -> bool:
+async def withhold_posts(work: UnitOfWork, platform: str, posts: Sequence[Post]) -> bool:
     """Likewise of the channels in which these are, unless all of them are too new to have been read. A reading that
     goes on meanwhile begins anew in any case: the state is not what it was.
     """
@@ -59,12 +59,12 @@ def _is_read(state: SourceState, said_at: datetime) -> bool:
     return state.synced_at is None or said_at <= state.synced_at + CLOCKS_DIFFER
 
 
-async def _with_channels(work: Work, platform: str, rooms: Collection[str]) -> set[str]:
+async def _with_channels(work: UnitOfWork, platform: str, rooms: Collection[str]) -> set[str]:
     known = [await work.archive.find_room(platform, room) for room in rooms]
     return {*rooms, *(room.channel for room in known if room is not None)}
 
 
-async def _find_sources(work: Work, platform: str, rooms: Collection[str]) -> list[Source]:
+async def _find_sources(work: UnitOfWork, platform: str, rooms: Collection[str]) -> list[Source]:
     return [
         source
         for source in await work.sources.list_sources()

@@ -10,7 +10,7 @@ from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import listed, matching, say
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.inbox import AllowedKind
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 _OPTIONS = (
     CommandOption("user", "A user: @Name or an id."),
@@ -37,9 +37,7 @@ async def _add(given: Given) -> CommandReply:
     at, platform = given.at, given.command.room.platform
     async with given.on.services.store.work() as work:
         was_open = not await _has_list(work, given)
-        await work.reception.allow(
-            at.account, platform, kind, key, by=at.principal.key, now=given.on.services.clock.now()
-        )
+        await work.inbox.allow(at.account, platform, kind, key, by=at.principal.key, now=given.on.services.clock.now())
     note = " The list was empty until now: others may not talk to me any more, admins aside." if was_open else ""
     return say(f"The {kind} {name} may talk to me.{note}")
 
@@ -48,7 +46,7 @@ async def _remove(given: Given) -> CommandReply:
     kind, key, name = await _whom(given)
     at, platform = given.at, given.command.room.platform
     async with given.on.services.store.work() as work:
-        if not await work.reception.disallow(at.account, platform, kind, key):
+        if not await work.inbox.disallow(at.account, platform, kind, key):
             raise _not_there(given, kind, key, name)
         is_open = not await _has_list(work, given)
     note = " The list is empty now, so everybody may talk to me." if is_open else ""
@@ -84,7 +82,7 @@ async def _list(given: Given) -> CommandReply:
     return say(*lines)
 
 
-async def _has_list(work: Work, given: Given) -> bool:
+async def _has_list(work: UnitOfWork, given: Given) -> bool:
     scope = given.at.manners.scope
     return bool(
         scope.users
@@ -94,8 +92,8 @@ async def _has_list(work: Work, given: Given) -> bool:
     )
 
 
-async def _load(work: Work, given: Given, kind: AllowedKind) -> frozenset[str]:
-    return await work.reception.list_allowed(given.at.account, given.command.room.platform, kind)
+async def _load(work: UnitOfWork, given: Given, kind: AllowedKind) -> frozenset[str]:
+    return await work.inbox.list_allowed(given.at.account, given.command.room.platform, kind)
 
 
 async def _whom(given: Given) -> tuple[AllowedKind, str, str]:

@@ -32,7 +32,7 @@ async def _show(given: Given) -> CommandReply:
     async with given.on.services.store.work(write=False) as work:
         settings = await work.user_settings.get(given.at.principal.key)
         memories = await work.memories.list_memories(owner=given.at.principal.key, limit=MOST)
-        reminders = await work.reminders.list_of(given.at.principal.key)
+        reminders = await work.reminders.list_for(given.at.principal.key)
     chosen = listed(f"{name}: {value}" for name, value in settings.items())
     return say(
         "Kept about you:",

@@ -12,7 +12,7 @@ from denizen.domain.errors import NotAllowed
 from denizen.engine.commands.scene import CommandScene
 from denizen.ports.channel import CommandCall
 from denizen.ports.inbox import AllowedKind
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 
 class Level(IntEnum):
@@ -65,7 +65,7 @@ class Standing:
         return self.is_owner if level is Level.OWNER else self.is_admin
 
 
-async def load_standing(work: Work, call: CommandCall, at: CommandScene) -> Standing:
+async def load_standing(work: UnitOfWork, call: CommandCall, at: CommandScene) -> Standing:
     """By the same rule as for messages (inventory V24, T34): a command is as good as a mention."""
     platform = call.room.platform
     sighting = Sighting(
@@ -79,8 +79,8 @@ async def load_standing(work: Work, call: CommandCall, at: CommandScene) -> Stan
         replies_to_me=False,
         is_followed=False,
         exchanges=0,
-        allowed_users=await work.reception.list_allowed(at.account, platform, AllowedKind.USER),
-        allowed_roles=await work.reception.list_allowed(at.account, platform, AllowedKind.ROLE),
+        allowed_users=await work.inbox.list_allowed(at.account, platform, AllowedKind.USER),
+        allowed_roles=await work.inbox.list_allowed(at.account, platform, AllowedKind.ROLE),
     )
     return Standing(decide_attention(sighting, replace(at.manners, mentions=True)), at.is_admin, at.is_owner)
 

@@ -49,7 +49,7 @@ async def _suggest(given: Given, typed: str) -> Sequence[str]:
 
 async def _load(given: Given) -> Sequence[Reminder]:
     async with given.on.services.store.work(write=False) as work:
-        return await work.reminders.list_of(given.at.principal.key, limit=MAX_PENDING)
+        return await work.reminders.list_for(given.at.principal.key, limit=MAX_PENDING)
 
 
 def _line(given: Given, reminder: Reminder) -> str:

@@ -9,7 +9,7 @@ from denizen.engine.choices import put_reset
 from denizen.engine.commands.scene import Command, Given
 from denizen.engine.commands.words import counted, say
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 
 async def _new(given: Given) -> CommandReply:
@@ -34,7 +34,7 @@ async def _reset(given: Given) -> CommandReply:
     return say(f"{who} will not look at anything again that was said here until now. This cannot be undone.")
 
 
-async def _renew(work: Work, given: Given, agent: Agent) -> None:
+async def _renew(work: UnitOfWork, given: Given, agent: Agent) -> None:
     """A session that was never begun needs no end."""
     now = given.on.services.clock.now()
     home = await work.conversations.put(given.at.session_of(agent), now=now)

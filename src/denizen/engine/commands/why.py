@@ -19,7 +19,7 @@ from denizen.engine.commands.words import counted, cut, say, share
 from denizen.engine.queries import Queries
 from denizen.engine.trace import Trace
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 _RECENT = 20
 """How far back the last reply is looked for."""
@@ -38,13 +38,13 @@ async def _why(given: Given) -> CommandReply:
     return say(cut("\n".join(_lines(detail, in_full=in_full, is_mine=is_mine)), given.at.manners.message_limit))
 
 
-async def _find_named(work: Work, given: Given, message: str) -> Turn:
+async def _find_named(work: UnitOfWork, given: Given, message: str) -> Turn:
     """By the reply, or by the message that it answers. Raises NotFound, also for what was said elsewhere."""
     platform = given.command.room.platform
     delivery = await work.outbox.find_by_platform_id(platform, message)
     key: TurnId | None = delivery.turn_id if delivery else None
     if key is None:
-        claims = await work.reception.find_claims(given.at.account, platform, [message])
+        claims = await work.inbox.find_claims(given.at.account, platform, [message])
         key = claims[message].turn_id if message in claims else None
     turn = await work.turns.find(key) if key else None
     if turn is None or turn.conversation_id != given.here:
@@ -56,7 +56,7 @@ async def _find_named(work: Work, given: Given, message: str) -> Turn:
     return turn
 
 
-async def _find_last(work: Work, given: Given) -> Turn:
+async def _find_last(work: UnitOfWork, given: Given) -> Turn:
     mine = {given.agent.name, given.at.account}
     turns = await work.turns.list_turns(conversation_id=given.here, limit=_RECENT)
     found = next((turn for turn in turns if turn.agent in mine and turn.status.is_final), None)

@@ -15,7 +15,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import NotFound
 from denizen.domain.gap import Gap, GapGroup, asks_alike, group_gaps
 from denizen.domain.proposal import Proposal
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 MAX_GAPS = 1000
 """The newest: each is compared with the others."""
@@ -67,7 +67,7 @@ class GapReport:
         return found
 
 
-async def close_answered(work: Work, proposal: Proposal) -> int:
+async def close_answered(work: UnitOfWork, proposal: Proposal) -> int:
     """Closes the gap that the accepted answer is for, and all that ask the same. How many were open."""
     asked = [
         gap.id

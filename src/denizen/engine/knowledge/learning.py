@@ -31,7 +31,7 @@ from denizen.engine.knowledge.reading import Reading
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog, Change
 from denizen.engine.knowledge.sync import Sync
-from denizen.ports.learned import LearnedFiles
+from denizen.ports.learned import LearnedAnswerFiles
 from denizen.ports.store import Store
 
 LABEL = "Learned from the community"
@@ -53,7 +53,7 @@ class Review:
 class Shelf:
     """Where accepted answers go: the folder, and what makes documents of it."""
 
-    files: LearnedFiles
+    files: LearnedAnswerFiles
     catalog: Catalog
     reading: Reading
     snapshots: Snapshots

@@ -12,7 +12,7 @@ from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.source import Source, SourceKind, SourceState, check_source, plan_folders, read_location
 from denizen.engine.archive.withholding import withheld
 from denizen.engine.knowledge.snapshots import Snapshots
-from denizen.ports.source import SourceReader, Sources
+from denizen.ports.source import SourceReader, SourceRepository
 from denizen.ports.store import Store
 
 _NO_ID = re.compile(r"[^a-z0-9._-]+")
@@ -148,7 +148,7 @@ def _changed(source: Source, change: Change) -> Source:
     )
 
 
-async def _put(rows: Sources, source: Source) -> None:
+async def _put(rows: SourceRepository, source: Source) -> None:
     others = [each for each in await rows.list_sources() if each.id != source.id]
     if wrong := plan_folders([*others, source]):
         raise Conflict(wrong, code="source_folder_taken", fix="Give one of them another output path.")

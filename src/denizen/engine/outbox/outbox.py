@@ -33,7 +33,7 @@ from denizen.engine.outbox.sent import find_sent
 from denizen.engine.outbox.words import NOT_SHOWN
 from denizen.engine.runtime import Runtime
 from denizen.ports.channel import Channel, Names
-from denizen.ports.inbox import Claim
+from denizen.ports.inbox import MessageClaim
 from denizen.ports.store import Store
 
 BACKOFF_S = 1.0
@@ -91,7 +91,7 @@ class Outbox:
         earlier: Sequence[Delivery] = ()
         if owed.supersedes:
             async with self._store.work(write=False) as work:
-                earlier = await work.outbox.list_of_turn(owed.supersedes)
+                earlier = await work.outbox.list_for_turn(owed.supersedes)
         manners = self._runtime.current.manners_of(place.platform, owed.account)
         ending = Ending(turn, place, owed, manners, names, shown, earlier)
         return plan_deliveries(ending, now=self._clock.now())
@@ -117,11 +117,11 @@ class Outbox:
         was to be the first word about that message and is not.
         """
         now = self._clock.now()
-        claim = Claim(channel.agent, channel.platform, said.about, refusal=said.refusal)
+        claim = MessageClaim(channel.agent, channel.platform, said.about, refusal=said.refusal)
         manners = self._runtime.current.manners_of(channel.platform, channel.agent)
         deliveries = plan_said(said, channel, manners, now=now)
         async with self._store.work() as work:
-            is_first = bool(await work.reception.claim([claim], now=now))
+            is_first = bool(await work.inbox.claim([claim], now=now))
             if said.is_first and not is_first:
                 return False
             await work.outbox.add(deliveries)
@@ -272,7 +272,7 @@ class Outbox:
     async def _end_card(self, channel: Channel, delivery: Delivery) -> str:
         """The card that was sent before it; one that never arrived, or was deleted, needs no end."""
         async with self._store.work(write=False) as work:
-            of_turn = await work.outbox.list_of_turn(delivery.turn_id)
+            of_turn = await work.outbox.list_for_turn(delivery.turn_id)
         card = next(d for d in of_turn if d.kind is DeliveryKind.CARD and d.position == delivery.position)
         if card.platform_id:
             try:
@@ -290,7 +290,7 @@ class Outbox:
         if live is not None:
             await live.stop()
         async with self._store.work(write=False) as work:
-            of_turn = await work.outbox.list_of_turn(delivery.turn_id)
+            of_turn = await work.outbox.list_for_turn(delivery.turn_id)
         preview = next((d for d in of_turn if d.kind is DeliveryKind.PREVIEW), None)
         if preview is None or preview.state in _OVER:
             return delivery
@@ -327,7 +327,7 @@ class Outbox:
         if live is not None:
             await live.stop()
         async with self._store.work(write=False) as work:
-            of_turn = [d for d in await work.outbox.list_of_turn(turn_id) if d.state not in _OVER]
+            of_turn = [d for d in await work.outbox.list_for_turn(turn_id) if d.state not in _OVER]
         if not any(d.kind in (DeliveryKind.ANSWER, DeliveryKind.NOTICE) for d in of_turn):
             for preview in (d for d in of_turn if d.kind is DeliveryKind.PREVIEW):
                 await self._drop_preview(channel, preview)

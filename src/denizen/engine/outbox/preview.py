@@ -55,7 +55,7 @@ class Preview:
             self._channel.agent, self._place, Content(text), now, reply_to=self._reply_to, state=DeliveryState.SENDING,
         )  # fmt: skip
         async with self._store.work() as work:
-            earlier = [d for d in await work.outbox.list_of_turn(self._turn_id) if d.id == delivery.id]
+            earlier = [d for d in await work.outbox.list_for_turn(self._turn_id) if d.id == delivery.id]
             await work.outbox.add([delivery])
         if earlier:  # begun before a restart
             await self._take_up(earlier[0], text)

@@ -26,7 +26,7 @@ async def find_sent(store: Store, channel: Channel, delivery: Delivery) -> str:
     piece became already is not taken.
     """
     async with store.work(write=False) as work:
-        pieces = await work.outbox.list_of_turn(delivery.turn_id)
+        pieces = await work.outbox.list_for_turn(delivery.turn_id)
     after = next((piece.reply_to for piece in pieces if piece.reply_to), "")
     cards = [piece.content for piece in pieces if piece.kind is DeliveryKind.CARD]
     async with aclosing(_list_own(channel, delivery.place.thread or delivery.place.channel, after)) as own:

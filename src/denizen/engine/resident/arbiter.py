@@ -18,7 +18,7 @@ from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.speaking import Candidate, decide_speakers, find_last_answer, find_name
 from denizen.engine.resident.receiver import Desk, Receiver
 from denizen.ports.channel import Arrival
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 PATIENCE_S = 300.0
 """An agent that is not done by then is not waited for any longer."""
@@ -115,7 +115,7 @@ async def _until_spoken(desk: Desk, agent: AgentName, post_id: str) -> None:
     sent_s: float | None = None
     while True:
         async with desk.store.work(write=False) as work:
-            claims = await work.reception.find_claims(agent, desk.channel.platform, [post_id])
+            claims = await work.inbox.find_claims(agent, desk.channel.platform, [post_id])
             claim = claims.get(post_id)
             now_s = desk.clock.monotonic_s()
             if claim is None:
@@ -130,14 +130,14 @@ async def _until_spoken(desk: Desk, agent: AgentName, post_id: str) -> None:
         await anyio.sleep(LOOK_EVERY_S)
 
 
-async def _is_sent(work: Work, turn_id: TurnId) -> bool:
+async def _is_sent(work: UnitOfWork, turn_id: TurnId) -> bool:
     turn = await work.turns.get(turn_id)
-    return turn.status.is_final and not any(d.state in _OWED for d in await work.outbox.list_of_turn(turn_id))
+    return turn.status.is_final and not any(d.state in _OWED for d in await work.outbox.list_for_turn(turn_id))
 
 
-async def _is_mirrored(work: Work, desk: Desk, turn_id: TurnId) -> bool:
+async def _is_mirrored(work: UnitOfWork, desk: Desk, turn_id: TurnId) -> bool:
     if not desk.runtime.current.archive.enabled:
         return True
-    sent = [d for d in await work.outbox.list_of_turn(turn_id) if d.state is DeliveryState.SENT and d.content.text]
+    sent = [d for d in await work.outbox.list_for_turn(turn_id) if d.state is DeliveryState.SENT and d.content.text]
     posts = [await work.archive.find(desk.channel.platform, d.platform_id) for d in sent[-1:]]
     return all(post is not None for post in posts)

@@ -14,24 +14,24 @@ class Exchanges:
 
     async def count(self, platform: str, room: str) -> int:
         async with self._store.work(write=False) as work:
-            return await work.reception.count_exchanges(platform, room)
+            return await work.inbox.count_bot_replies(platform, room)
 
     async def take(self, platform: str, room: str, *, limit: int | None) -> bool:
         """One more reply of an agent; False when `limit` are counted."""
         async with self._store.work() as work:
-            taken = await work.reception.take_exchange(platform, room, limit=limit)
+            taken = await work.inbox.take_bot_reply(platform, room, limit=limit)
         self._quiet.discard((platform, room))
         return taken
 
     async def give_back(self, platform: str, room: str) -> None:
         """The reply did not come about."""
         async with self._store.work() as work:
-            await work.reception.give_back_exchange(platform, room)
+            await work.inbox.give_back_bot_reply(platform, room)
 
     async def reset(self, platform: str, room: str) -> None:
         """A human has written."""
         if (platform, room) in self._quiet:
             return
         async with self._store.work() as work:
-            await work.reception.reset_exchanges(platform, room)
+            await work.inbox.reset_bot_replies(platform, room)
         self._quiet.add((platform, room))

@@ -35,7 +35,7 @@ class Positions:
 
     async def load(self) -> None:
         async with self._store.work(write=False) as work:
-            stored = await work.reception.list_positions(self._account, self._platform)
+            stored = await work.inbox.list_cursors(self._account, self._platform)
         self._known = {**stored, **{room: at for room, at in self._known.items() if is_newer(at, stored.get(room, ""))}}
 
     @property
@@ -95,7 +95,7 @@ class Positions:
         batch, self._unwritten = self._unwritten, {}
         try:
             async with self._store.work() as work:
-                await work.reception.put_positions(self._account, self._platform, batch)
+                await work.inbox.put_cursors(self._account, self._platform, batch)
         except DenizenError as error:  # locked, or a full disk: what is not written now is written later
             _log.warning("positions are not written", extra={"agent": self._account, "code": error.code})
             self._unwritten = {**batch, **self._unwritten}

@@ -70,7 +70,7 @@ class Proposing:
     async def forget_posts(self, desk: Desk, post_ids: Sequence[str]) -> None:
         """Messages that are gone teach nothing any more."""
         async with desk.store.work(write=False) as work:
-            known = await work.proposals.find_of(desk.channel.platform, post_ids)
+            known = await work.proposals.find_for_posts(desk.channel.platform, post_ids)
         if not known:
             return
         async with desk.store.work() as work:
@@ -105,7 +105,7 @@ class Proposing:
         deliveries = plan_said(said, channel, desk.manners, now=now)
         async with desk.store.work() as work:
             # One for each message, whatever it says by now: an author's refusal is for good.
-            if await work.proposals.find_of(post.platform, [post.id]) or not await work.proposals.add(proposal):
+            if await work.proposals.find_for_posts(post.platform, [post.id]) or not await work.proposals.add(proposal):
                 return
             await work.outbox.add(deliveries)
         desk.outbox.wake(channel.platform, channel.agent)
@@ -138,7 +138,7 @@ class Proposing:
         """Who proposed it does not any more; what was decided stays."""
         platform = desk.channel.platform
         async with desk.store.work() as work:
-            found = await work.proposals.find_of(platform, [reaction.message_id])
+            found = await work.proposals.find_for_posts(platform, [reaction.message_id])
             proposer = _key_of(platform, reaction.user_id)
             theirs = [each for each in found if each.status is ProposalStatus.OPEN and each.proposer == proposer]
             if not theirs:
@@ -150,7 +150,7 @@ class Proposing:
         """Its author does not want it, now or ever: the same message is not proposed again."""
         platform = desk.channel.platform
         async with desk.store.work(write=False) as work:
-            found = await work.proposals.find_of(platform, [reaction.message_id])
+            found = await work.proposals.find_for_posts(platform, [reaction.message_id])
         theirs = [each for each in found if each.author == _key_of(platform, reaction.user_id)]
         if not theirs:
             return

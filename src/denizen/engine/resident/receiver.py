@@ -104,7 +104,7 @@ class Receiver:
         """Reads what was remembered: subscriptions outlive a restart (SW11)."""
         desk = self.desk
         async with desk.store.work(write=False) as work:
-            self.followed |= await work.reception.list_followed(desk.account, desk.channel.platform)
+            self.followed |= await work.inbox.list_followed(desk.account, desk.channel.platform)
 
     async def look(self, arrival: Arrival) -> Attention:
         """What to do about the message. Reads the store only for messages that are for the agent."""
@@ -142,10 +142,10 @@ class Receiver:
     async def informed(self, sighting: Sighting) -> Sighting:
         desk, platform = self.desk, self.desk.channel.platform
         async with desk.store.work(write=False) as work:
-            reception = work.reception
+            reception = work.inbox
             return replace(
                 sighting,
-                exchanges=await reception.count_exchanges(platform, sighting.room.id),
+                exchanges=await reception.count_bot_replies(platform, sighting.room.id),
                 allowed_users=await reception.list_allowed(desk.account, platform, AllowedKind.USER),
                 allowed_roles=await reception.list_allowed(desk.account, platform, AllowedKind.ROLE),
             )
@@ -153,7 +153,7 @@ class Receiver:
     async def is_claimed(self, post_id: str) -> bool:
         desk = self.desk
         async with desk.store.work(write=False) as work:
-            claims = await work.reception.find_claims(desk.account, desk.channel.platform, [post_id])
+            claims = await work.inbox.find_claims(desk.account, desk.channel.platform, [post_id])
         return post_id in claims
 
     async def refuse(self, arrival: Arrival, refusal: Refusal, why: str = "") -> None:
@@ -207,7 +207,7 @@ class Receiver:
         desk = self.desk
         keys = [edit_key(post_id, number) for number in range(MAX_EDITS + 1)]
         async with desk.store.work(write=False) as work:
-            claims = await work.reception.find_claims(desk.account, desk.channel.platform, keys)
+            claims = await work.inbox.find_claims(desk.account, desk.channel.platform, keys)
         found = [(number, claims[key].turn_id) for number, key in enumerate(keys) if key in claims]
         return next(((number, turn) for number, turn in reversed(found) if turn is not None), None)
 
@@ -280,7 +280,7 @@ class Receiver:
         if habit is not ThreadHabit.NONE and room.is_thread and room.id not in self.followed:
             async with desk.store.work() as work:
                 await work.archive.put_room(room)
-                await work.reception.follow(desk.account, desk.channel.platform, room.id, now=desk.clock.now())
+                await work.inbox.follow(desk.account, desk.channel.platform, room.id, now=desk.clock.now())
             self.followed.add(room.id)
         return room.place
 

@@ -333,7 +333,7 @@ class Resident:
             self._waiting.pop(post_id, None)
         await self._household.mirror.delete(platform, post_ids)
         async with desk.store.work(write=False) as work:
-            claims = await work.reception.find_claims(desk.account, platform, post_ids)
+            claims = await work.inbox.find_claims(desk.account, platform, post_ids)
         for post_id in claims:
             found = await self._receiver.find_turn(post_id)
             if found is None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from denizen.domain.conversation import Place
 from denizen.domain.trace import sha256_of
 from denizen.domain.transcript import Block, Event, Line, render
-from denizen.ports.archive import Stretch
-from denizen.ports.store import Store, Work
+from denizen.ports.archive import PostRange
+from denizen.ports.store import Store, UnitOfWork
 
 REMEMBERED = 32
 """So many blocks are kept in memory; of a large one that is about a megabyte."""
@@ -62,11 +62,11 @@ def text_of_lines(lines: Sequence[Line]) -> str:
     return "\n".join(line.text for line in lines)
 
 
-def stretch_of(place: Place, block: Block) -> Stretch:
-    return Stretch(place.platform, block.room, block.first, block.last)
+def stretch_of(place: Place, block: Block) -> PostRange:
+    return PostRange(place.platform, block.room, block.first, block.last)
 
 
-async def close_block(work: Work, place: Place, number: int, room: str, lines: Sequence[Line]) -> Closed:
+async def close_block(work: UnitOfWork, place: Place, number: int, room: str, lines: Sequence[Line]) -> Closed:
     """The block of these lines, pinned to what the archive has now."""
     ids = [line.post for line in lines if line.post]
     block = Block(number, room, ids[0], ids[-1], 0, "", 0, events=_events_of(lines))
@@ -91,7 +91,9 @@ def _measured(block: Block, lines: Sequence[Line]) -> Block:
     return replace(block, tokens=sum(line.tokens for line in lines), digest=sha256_of(text_of_lines(lines)))
 
 
-async def read_block(work: Work, place: Place, block: Block, texts: BlockTexts) -> tuple[Closed | None, Renewal | None]:
+async def read_block(
+    work: UnitOfWork, place: Place, block: Block, texts: BlockTexts
+) -> tuple[Closed | None, Renewal | None]:
     """The block with its lines, and its renewal where it is not what it was; no block when nothing is left of it."""
     changed = await work.transcripts.find_archived(place.platform, [event.post for event in block.events])
     there = {each.post.id: each for each in changed}

@@ -28,7 +28,7 @@ from denizen.engine.prompt.transcript.messages import Manner, make_messages
 from denizen.engine.prompt.transcript.room import Asked, Talk, load_talk, load_talk_then
 from denizen.engine.prompt.transcript.session import began_anew_at, line_of_message, load_session
 from denizen.ports.model import Capabilities
-from denizen.ports.store import Store, Work
+from denizen.ports.store import Store, UnitOfWork
 
 PICTURES_WITHIN = 100
 """Among so many of the newest posts pictures are looked for."""
@@ -138,11 +138,11 @@ async def _unsaid(store: Store, scene: Scene) -> frozenset[str]:
     if scene.owed is not None and scene.owed.supersedes:
         turns.append(scene.owed.supersedes)
     async with store.work(write=False) as work:
-        posted = [each.platform_id for turn in turns for each in await work.outbox.list_of_turn(turn)]
+        posted = [each.platform_id for turn in turns for each in await work.outbox.list_for_turn(turn)]
     return frozenset(filter(None, posted))
 
 
-async def _load_cuts(work: Work, scene: Scene) -> _Cuts:
+async def _load_cuts(work: UnitOfWork, scene: Scene) -> _Cuts:
     agent, place = scene.agent.name, scene.place
     reset = await reset_at(work, agent, place.conversation_id)
     anew = await began_anew_at(work, scene.turn.session_id)
@@ -161,7 +161,7 @@ def _since(blocks: Sequence[Sequence[Line]], cut: datetime | None) -> list[Seque
     return [lines for lines in left if lines]
 
 
-async def _own_name(work: Work, scene: Scene, said: Iterable[Sequence[Line]]) -> str:
+async def _own_name(work: UnitOfWork, scene: Scene, said: Iterable[Sequence[Line]]) -> str:
     """As the platform shows it, by the agent's last post here; before that as it is configured."""
     account = scene.owed.account if scene.owed else AgentName(scene.agent.name)
     looked: set[str] = set()

@@ -30,8 +30,8 @@ from denizen.engine.prompt.transcript.blocks import (
     read_block,
     write_renewals,
 )
-from denizen.ports.archive import Stretch
-from denizen.ports.store import Store, Work
+from denizen.ports.archive import PostRange
+from denizen.ports.store import Store, UnitOfWork
 
 PAGE = 500
 
@@ -120,7 +120,7 @@ async def load_talk_then(store: Store, asked: Asked) -> Talk:
     return Talk((), (), [line_of(post) for post in posts if post.id not in asked.unsaid])
 
 
-async def _read(work: Work, asked: Asked) -> _State:
+async def _read(work: UnitOfWork, asked: Asked) -> _State:
     blocks = list(await work.transcripts.list_blocks(asked.place))
     own = [block for block in blocks if block.room == asked.room]
     posts, is_torn = await _posts_since(work, asked, own[-1].last if own else "")
@@ -142,7 +142,7 @@ def _split(lines: list[Line], question: str) -> tuple[list[Line], list[Line]]:
     return lines, []
 
 
-async def _posts_since(work: Work, asked: Asked, after: str) -> tuple[Sequence[Post], bool]:
+async def _posts_since(work: UnitOfWork, asked: Asked, after: str) -> tuple[Sequence[Post], bool]:
     """What was said since the last block; True when that is more than the budget, and what is given only the newest."""
     posts: list[Post] = []
     left, start = asked.shared.total, after
@@ -158,7 +158,7 @@ async def _posts_since(work: Work, asked: Asked, after: str) -> tuple[Sequence[P
 
 
 async def _page_back(
-    work: Work, platform: str, room: str, limit: int, *, before: str = "", after: str = ""
+    work: UnitOfWork, platform: str, room: str, limit: int, *, before: str = "", after: str = ""
 ) -> tuple[list[Post], bool]:
     """The newest posts that fit the limit, oldest first; True when there are more."""
     posts: list[Post] = []
@@ -177,16 +177,16 @@ async def _page_back(
         before = page[0].id
 
 
-async def _news(work: Work, asked: Asked, own: Sequence[Block]) -> list[Line]:
+async def _news(work: UnitOfWork, asked: Asked, own: Sequence[Block]) -> list[Line]:
     """What happened to posts in closed blocks since."""
     if not own:
         return []
-    stretch = Stretch(asked.place.platform, asked.room, own[0].first, own[-1].last)
+    stretch = PostRange(asked.place.platform, asked.room, own[0].first, own[-1].last)
     changed = await work.transcripts.list_stretch(stretch, changed=True)
     return plan_events([each for each in changed if each.post.id not in asked.unsaid], own)
 
 
-async def _take_snapshot(work: Work, asked: Asked, state: _State) -> None:
+async def _take_snapshot(work: UnitOfWork, asked: Asked, state: _State) -> None:
     """The parent as it was before the thread began, the newest part first, and at its end the post that began the
     thread: its copy in the thread is nobody's words. Closed blocks of the parent are taken over as they are.
     """
@@ -208,7 +208,7 @@ async def _take_snapshot(work: Work, asked: Asked, state: _State) -> None:
         state.snapshot = closed[newest([block.tokens for block in closed], left) :]
 
 
-async def _close(work: Work, asked: Asked, state: _State) -> None:
+async def _close(work: UnitOfWork, asked: Asked, state: _State) -> None:
     """Writes the new blocks, and lets go of those that no budget reaches any more."""
     number = state.blocks[-1].number if state.blocks else 0
     new: list[Block] = []
@@ -226,7 +226,7 @@ async def _close(work: Work, asked: Asked, state: _State) -> None:
     await work.transcripts.remove_blocks(asked.place, [block.number for block in own[:kept]])
 
 
-async def _see(work: Work, asked: Asked, state: _State, texts: BlockTexts) -> tuple[Talk, list[Renewal]]:
+async def _see(work: UnitOfWork, asked: Asked, state: _State, texts: BlockTexts) -> tuple[Talk, list[Renewal]]:
     parent = [block for block in state.blocks if block.room != asked.room]
     own = [block for block in state.blocks if block.room == asked.room]
     view = plan_view(
@@ -240,7 +240,7 @@ async def _see(work: Work, asked: Asked, state: _State, texts: BlockTexts) -> tu
 
 
 async def _texts(
-    work: Work, place: Place, blocks: Sequence[Block], texts: BlockTexts, renewals: list[Renewal]
+    work: UnitOfWork, place: Place, blocks: Sequence[Block], texts: BlockTexts, renewals: list[Renewal]
 ) -> list[Closed]:
     found: list[Closed] = []
     for block in blocks:

@@ -8,12 +8,12 @@ from denizen.domain.ids import SessionId
 from denizen.domain.message import FilePart, Message, Role, calls_of
 from denizen.domain.transcript import NO_TEXT, Line, name_of
 from denizen.domain.turn import Turn
-from denizen.ports.store import Work
+from denizen.ports.store import UnitOfWork
 
 PAGE = 100
 
 
-async def load_session(work: Work, turn: Turn, trigger: Message, own: str, limit: int) -> list[Line]:
+async def load_session(work: UnitOfWork, turn: Turn, trigger: Message, own: str, limit: int) -> list[Line]:
     """The newest that fit the limit in tokens, oldest first, without this turn's messages and questions that came
     later; of a turn that is over, without anything from behind its end.
     """
@@ -46,7 +46,7 @@ def line_of_message(message: Message, own: str) -> Line:
     return Line(message.id, name, f"{name}: {words}", message.created_at, is_own)
 
 
-async def began_anew_at(work: Work, session_id: SessionId) -> datetime | None:
+async def began_anew_at(work: UnitOfWork, session_id: SessionId) -> datetime | None:
     """When the session was begun with /new: nothing from before is read. None for the first session, and before it."""
     if not session_id:
         return None

@@ -6,7 +6,7 @@ unit is over. Waiting for a free lane can be cancelled, since nothing has begun 
 
 Where the connection is lost while a unit commits, nobody can say whether it did; what was added may be added again.
 
-`Database.work` opens these; the repositories run their jobs through `read` and `write`.
+`DurableDatabase.work` opens these; the repositories run their jobs through `read` and `write`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import anyio
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from denizen.adapters.store.connections import Lane
-from denizen.adapters.store.dialect import Dialect
+from denizen.adapters.store.connections import ConnectionWorker
+from denizen.adapters.store.dialect import SqlDialect
 from denizen.domain.clock import Clock
 
 T = TypeVar("T")
@@ -33,10 +33,10 @@ SLOW_S = 1.0
 _log = logging.getLogger(__name__)
 
 
-class Unit:
+class Transaction:
     """`read` and `write` until `end`. The first job runs a second time when the connection turns out to be lost."""
 
-    def __init__(self, lane: Lane, dialect: Dialect, clock: Clock, *, write: bool) -> None:
+    def __init__(self, lane: ConnectionWorker, dialect: SqlDialect, clock: Clock, *, write: bool) -> None:
         self.dialect = dialect
         self._lane = lane
         self._clock = clock
