@@ -26,7 +26,7 @@ from denizen.domain.source import Source, SourceKind
 from denizen.domain.vector import pack
 from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.meaning import Meaning
-from denizen.ports.documents import PASSAGES, IndexedDocument
+from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.memory import StoredVector
 from denizen.ports.store import Store
@@ -88,7 +88,7 @@ async def fill(store: Store, texts: Texts) -> None:
             path = f"docs/{source}/{first}.md"
             words = [words_in(path, passage) for passage in passages]
             documents.append(IndexedDocument(path, source, "d", passages, keys, words))
-            vectors += [StoredVector(PASSAGES, source, key, texts.name, pack(texts.vector())) for key in keys]
+            vectors += [StoredVector(PASSAGE_VECTORS, source, key, texts.name, pack(texts.vector())) for key in keys]
         async with store.work() as work:
             await work.documents.put(documents)
             await work.vectors.put(vectors)

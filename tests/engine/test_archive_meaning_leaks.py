@@ -7,7 +7,7 @@ import pytest
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.room import RoomKind
 from denizen.domain.vector import pack
-from denizen.ports.archive import POSTS, OptOutKind, post_vector_key, room_shelf
+from denizen.ports.archive import POST_VECTORS, OptOutKind, post_vector_key, room_namespace
 from denizen.ports.memory import StoredVector
 from denizen.skill import ArchiveLookup
 from tests.engine.archive_house import DISCORD
@@ -99,10 +99,10 @@ async def test_a_stale_vector_finds_nothing_that_may_not_be_seen(why: str) -> No
         await house.mirror.delete(DISCORD, [post.id])
     elif why == "forgotten":
         await house.privacy.forget_user(DISCORD, "bea")
-    shelf = room_shelf(DISCORD, house.general.id)
+    shelf = room_namespace(DISCORD, house.general.id)
     key = post_vector_key(DISCORD, "999" if why == "never there" else post.id)
     async with house.store.work() as work:
-        await work.vectors.put([StoredVector(POSTS, shelf, key, "words/1", pack([1, 0, 0, 0]))])
+        await work.vectors.put([StoredVector(POST_VECTORS, shelf, key, "words/1", pack([1, 0, 0, 0]))])
     assert await rooms_of(house.ask("ana", house.general)) == set()
     asked = house.ask("bea", house.staff)
     assert await answer(asked, room="general") == []

@@ -22,7 +22,7 @@ from denizen.engine import memory as engine_memory
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.privacy import Privacy
 from denizen.ports.embed import EmbedKind
-from denizen.ports.memory import MEMORIES
+from denizen.ports.memory import MEMORY_VECTORS
 from denizen.skills import load_builtin
 from tests.engine.memory_house import ADA, ANA, BOB, LOCAL, OWNER, Recollection, WordEmbedder
 
@@ -261,7 +261,7 @@ async def test_missing_vectors_are_made_in_the_background_and_those_of_another_m
         group.cancel_scope.cancel()
     assert sorted(await house.found("pet")) == ["Has a cat", "Has a dog"]
     async with house.store.work() as work:
-        assert await work.vectors.remove_other_models(MEMORIES, "words/2") == 0
+        assert await work.vectors.remove_other_models(MEMORY_VECTORS, "words/2") == 0
 
 
 async def test_a_memory_that_is_forgotten_while_its_vector_is_made_leaves_none(house: Recollection) -> None:
@@ -271,7 +271,7 @@ async def test_a_memory_that_is_forgotten_while_its_vector_is_made_leaves_none(h
     await house.call("forget", {"memory": key})
     assert await house.keeper.embed([memory])
     async with house.store.work() as work:
-        assert await work.vectors.remove_other_models(MEMORIES, "") == 0
+        assert await work.vectors.remove_other_models(MEMORY_VECTORS, "") == 0
 
 
 # --- privacy and the log ---------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from denizen.domain.ranking import fuse, rank_by_words
 from denizen.domain.room import RoomKind
 from denizen.engine.channels import Channels
 from denizen.engine.meaning import Meaning
-from denizen.ports.memory import MEMORIES, StoredVector
+from denizen.ports.memory import MEMORY_VECTORS, StoredVector
 from denizen.ports.store import Store, UnitOfWork
 from denizen.ports.toolset import CallScope
 from denizen.skill import Deed, Deeds, MemoryAccess, Remembered
@@ -150,7 +150,7 @@ class MemoryKeeper:
         if meant is None:
             return False
         rows = [
-            StoredVector(MEMORIES, shelf_of(memory.agent, memory.owner), memory.id, meant.model, data)
+            StoredVector(MEMORY_VECTORS, shelf_of(memory.agent, memory.owner), memory.id, meant.model, data)
             for memory, data in zip(memories, meant.vectors, strict=True)
         ]
         async with self.store.work() as work:
@@ -170,7 +170,7 @@ class MemoryKeeper:
                     continue
                 if not missing and tidy != model:
                     async with self.store.work() as work:
-                        await work.vectors.remove_other_models(MEMORIES, model)
+                        await work.vectors.remove_other_models(MEMORY_VECTORS, model)
                     tidy = model
             await anyio.sleep(EMBED_PAUSE_S)
 
@@ -180,7 +180,9 @@ class MemoryKeeper:
             return []
         shelves = [shelf_of(scope.agent, scope.principal.key), shelf_of(scope.agent, CORE)]
         async with self.store.work(write=False) as work:
-            near = await work.vectors.find_nearest(MEMORIES, shelves, asked.model, asked.vector, limit=2 * MAX_MEMORIES)
+            near = await work.vectors.find_nearest(
+                MEMORY_VECTORS, shelves, asked.model, asked.vector, limit=2 * MAX_MEMORIES
+            )
         return [each.key for each in near if each.similarity >= self.policy().similarity]
 
 

@@ -272,7 +272,7 @@ class Channel(Protocol):
         ...
 
     async def visible_rooms(self, place: Place, principal: Principal) -> frozenset[str]:
-        """Rooms that `principal` and everybody who reads `place` may see (promise 3), by permissions of this moment.
+        """Rooms that `principal` and everybody who reads `place` may see, by permissions of this moment.
         When it cannot be known, only what is sure.
         """
         ...

@@ -1,7 +1,8 @@
-"""What the store keeps of receiving and delivering on a platform. Part of a unit of work.
+"""The ports of the inbox and the outbox: received messages, read cursors, allowlists and deliveries. Part of a unit of
+work.
 
-Inbox: which message was taken by which turn, and how far each room was read. Outbox: what an agent owes or sent. Both
-together make a reply happen exactly once (promise 1).
+The inbox records which turn took which message and how far each room was read; the outbox records what an agent owes or
+has sent. Together they make sure that each reply happens exactly once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from denizen.domain.ids import AgentName, TurnId
 
 @dataclass(frozen=True, slots=True)
 class MessageClaim:
-    """A message that was decided about: a turn answers it, or `refusal` says why none does (a code)."""
+    """A decision about a message: a turn answers it, or `refusal` is the code that says why none does."""
 
     agent: AgentName
     platform: str
@@ -28,29 +29,31 @@ class MessageClaim:
 
 
 class AllowedKind(StrEnum):
+    """The kinds of entries in an allowlist."""
+
     USER = "user"
     ROLE = "role"
 
 
 class InboxRepository(Protocol):
-    """Decisions and positions, per agent."""
+    """The decisions, read cursors, followed threads, allowlists and bot-reply counters of agents."""
 
     async def claim(self, claims: Sequence[MessageClaim], *, now: datetime) -> Sequence[MessageClaim]:
-        """Adds those whose message nobody claimed for that agent yet, and returns these."""
+        """Adds the claims whose message nobody has claimed for that agent yet, and returns these."""
         ...
 
     async def find_claims(
         self, agent: AgentName, platform: str, post_ids: Collection[str]
     ) -> Mapping[str, MessageClaim]:
-        """By post id; those without a claim are missing."""
+        """Returns claims by post id; posts without a claim are missing."""
         ...
 
     async def list_cursors(self, agent: AgentName, platform: str) -> Mapping[str, str]:
-        """Room id to the newest post that was decided about."""
+        """Returns, for each room id, the newest post that was decided about."""
         ...
 
     async def put_cursors(self, agent: AgentName, platform: str, positions: Mapping[str, str]) -> None:
-        """A position never goes back."""
+        """Moves the cursors of rooms. A cursor never goes back."""
         ...
 
     async def follow(self, agent: AgentName, platform: str, thread: str, *, now: datetime) -> None: ...
@@ -64,17 +67,17 @@ class InboxRepository(Protocol):
     ) -> None: ...
 
     async def disallow(self, agent: AgentName, platform: str, kind: AllowedKind, key: str) -> bool:
-        """False when it was not there."""
+        """Removes the entry. False when it was not there."""
         ...
 
     async def list_allowed(self, agent: AgentName, platform: str, kind: AllowedKind) -> frozenset[str]: ...
 
     async def take_bot_reply(self, platform: str, room: str, *, limit: int | None = None) -> bool:
-        """Counts one more message of agents in a row there; False, and nothing counted, when `limit` are counted."""
+        """Counts one more bot message in a row. False, and nothing is counted, when `limit` is reached."""
         ...
 
     async def give_back_bot_reply(self, platform: str, room: str) -> None:
-        """The reply did not come about; never below 0."""
+        """Takes one off the count, since the reply did not come about. Never below 0."""
         ...
 
     async def reset_bot_replies(self, platform: str, room: str) -> None: ...
@@ -83,32 +86,32 @@ class InboxRepository(Protocol):
 
 
 class OutboxRepository(Protocol):
-    """Deliveries. Files are stored until the delivery is final, and are then dropped."""
+    """The deliveries. Their files are stored until the delivery is final, and are then dropped."""
 
     async def add(self, deliveries: Sequence[Delivery]) -> None:
-        """Those whose id exists are left as they are."""
+        """Adds the deliveries. An id that exists is left as it is."""
         ...
 
     async def update(self, delivery: Delivery) -> None:
-        """Writes state, platform id, attempts, failure and content. A final state drops the files' bytes."""
+        """Writes state, platform id, attempts, failure and content. A final state drops the files."""
         ...
 
     async def get(self, delivery_id: str) -> Delivery:
-        """Raises NotFound."""
+        """Returns the delivery. Raises NotFound."""
         ...
 
     async def list_due(self, agent: AgentName, platform: str, *, limit: int = 100) -> Sequence[Delivery]:
-        """PENDING and SENDING ones, previews left out, in the order in which they were added."""
+        """Returns PENDING and SENDING deliveries in the order in which they were added, without previews."""
         ...
 
     async def list_for_turn(self, turn_id: TurnId) -> Sequence[Delivery]:
-        """By kind and position."""
+        """Returns the deliveries of a turn, by kind and position."""
         ...
 
     async def list_open_previews(self, agent: AgentName, platform: str) -> Sequence[Delivery]:
-        """Previews that were begun and are neither WITHDRAWN nor FAILED."""
+        """Returns previews that were begun and are neither WITHDRAWN nor FAILED."""
         ...
 
     async def find_by_platform_id(self, platform: str, platform_id: str) -> Delivery | None:
-        """Which delivery became this message."""
+        """Returns the delivery that became this message."""
         ...

@@ -1,6 +1,6 @@
-"""The folder of answers that were learned from people: a file of Markdown each, read as a source like any other.
+"""The folder of answers learned from people: one Markdown file each, read as a source like any other.
 
-Implemented by `adapters/files`. Errors: NeedsAttention when the disk cannot be used.
+Implemented by `adapters/files`. Raises NeedsAttention when the disk cannot be used.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from typing import Protocol
 
 
 class LearnedAnswerFiles(Protocol):
-    """Files that somebody else put there are left alone."""
+    """The files of learned answers. Files that somebody else put into the folder are left alone."""
 
     @property
     def location(self) -> str:
-        """Of the folder, as a source has it."""
+        """The location of the folder, as a source has it."""
         ...
 
     async def list_files(self) -> Mapping[str, str]:
-        """Names to the ids of the proposals that the files were made of; all others with an empty id."""
+        """Returns file names with the id of the proposal that each was made of; empty ids for other files."""
         ...
 
     async def read(self, name: str) -> str:
-        """Empty when there is none."""
+        """Returns the text of a file; empty when there is none."""
         ...
 
     async def write(self, name: str, text: str) -> None:
-        """At once or not at all, for the owner of the home folder only."""
+        """Writes a file atomically, readable by its owner only."""
         ...
 
     async def remove(self, name: str) -> None:
-        """Removing what is gone is no error."""
+        """Removes a file. Removing one that is gone is no error."""
         ...

@@ -24,7 +24,7 @@ ToolChoice = Literal["auto", "required", "none"]
 RAW_ARGS = "__raw__"
 """The only key of `ToolCallPart.args` when the model wrote arguments that are no JSON object: what it wrote, as text.
 
-The loop tells the model what was wrong with it; towards providers such a call has no arguments (inventory S12).
+The loop tells the model what was wrong with it; towards providers such a call has no arguments.
 """
 
 

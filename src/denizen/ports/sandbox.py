@@ -1,7 +1,7 @@
 """The read-only shell: commands over a folder of documents, which can look and do nothing else.
 
 Implemented by `adapters/sandbox`; called by the skill `shell` and by `denizen shell`. One sandbox and one validator for
-all callers (inventory S23, SW3).
+all callers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How sources are read, what the store keeps of them, and the library of what was read.
+"""The ports of knowledge sources: reading them, storing what is known of them, and the library of what was read.
 
-Readers are `adapters/git`, `files` and `sitemap`, one for a kind; the library is `adapters/library`; the records are
+`adapters/git`, `files`, `sitemap` and others read one kind each; `adapters/library` is the library; the records are
 part of a unit of work. Called by `engine/knowledge`.
 """
 
@@ -19,7 +19,7 @@ from denizen.domain.source import Source, SourceState, SyncRun, Taken
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """Of one source: what is being done, and how much of how much (`total` 0 when that is not known)."""
+    """The progress of one source: the current stage, and how much of `total` is done (0 when unknown)."""
 
     stage: str
     done: int = 0
@@ -27,12 +27,12 @@ class SourceProgress:
 
 
 ReportProgress = Callable[[SourceProgress], None]
-"""May be called from any thread."""
+"""A callback for progress. It may be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a source. `read` gives its bytes, blocks, and may be called until the next file is asked for."""
+    """One file of a source. `read` blocks, returns the bytes, and may be called until the next file is asked for."""
 
     path: str
     size_bytes: int
@@ -41,10 +41,10 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """A source as it is at `revision`: only regular files of a kept kind, with paths below the content path.
-    Whether such a name can be kept is the library's to say.
+    """A source at one `revision`: only regular files of a kept kind, with paths below the content path.
 
-    `files` blocks and is followed once, in a thread. `count` is how many there are.
+    The library decides whether a file's name can be kept. `files` blocks and is iterated once, in a thread. `count` is
+    the number of files.
     """
 
     revision: str
@@ -63,122 +63,125 @@ class LibraryFile:
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """What a document says, and the part of the snapshot that it is of."""
+    """The text of a document, and the part of the snapshot that it belongs to."""
 
     text: str
     part: SnapshotPart | None = None
 
 
 class SourceReader(Protocol):
-    """Reads one kind. Raises NotFound for what is not there, NeedsAttention for what may not be read, Unavailable for
-    what is worth another try.
+    """Reads one kind of source. Raises NotFound for what is not there, NeedsAttention for what may not be read, and
+    Unavailable for what is worth another try.
     """
 
     async def look(self, source: Source) -> str:
-        """The revision that is there now, found cheaply."""
+        """Returns the current revision, found cheaply."""
         ...
 
     def open(self, source: Source, report: ReportProgress) -> AbstractAsyncContextManager[SourceTree]:
-        """Fetches it and gives its files until the block ends."""
+        """Fetches the source and gives its files until the block ends."""
         ...
 
     async def forget(self, source_ids: Sequence[str]) -> None:
-        """Removes what is kept to read these faster the next time."""
+        """Removes the caches that make the next reading of these sources faster."""
         ...
 
 
 class Library(Protocol):
-    """What was read, on disk: files by their content, and snapshots that are made of them."""
+    """The files that were read, stored on disk by content, and the snapshots made of them."""
 
     async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> Taken:
-        """Keeps all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
+        """Stores all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
         ...
 
     async def has(self, manifest: str) -> bool:
-        """Whether everything that the manifest lists is there."""
+        """Tells whether everything that the manifest lists is there."""
         ...
 
     async def list_files(self, manifest: str) -> Sequence[LibraryFile]:
-        """Raises NotFound when it is gone."""
+        """Returns the files of a manifest. Raises NotFound when it is gone."""
         ...
 
     async def read_texts(self, digests: Sequence[str]) -> Sequence[str | None]:
-        """What these files say, in this order; None for one that is gone."""
+        """Returns the texts of these files in this order; None for one that is gone."""
         ...
 
     async def find_document(self, path: str) -> DocumentText | None:
-        """A file of the current snapshot; None when there is none of that path."""
+        """Returns a file of the current snapshot; None when no file has that path."""
         ...
 
     def alone(self) -> AbstractAsyncContextManager[None]:
-        """Waits until nobody else publishes, in any process."""
+        """Holds the publishing lock: waits until nobody else publishes, in any process."""
         ...
 
     async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime, anew: bool = False) -> Snapshot:
-        """Makes the snapshot, unless it is there already, and then the current one: at once, or not at all. With `anew`
-        it is made in any case, since somebody may have changed files of it.
+        """Makes the snapshot unless it exists, and makes it the current one atomically.
+
+        With `anew` it is made in any case, since somebody may have changed its files.
         """
         ...
 
     async def expire(self, *, before: datetime, manifests: Sequence[str]) -> Sequence[str]:
-        """Removes the snapshots that were made before, and those that are outdated (`domain.snapshot`), but not the
-        current one and none that is held, and files that nothing refers to, neither a snapshot nor one of these
-        manifests, which are all that may be read now. Ids of what went.
+        """Removes snapshots from before that time and outdated ones (`domain.snapshot`), and files without a reference.
+
+        The current snapshot and held ones stay, and so do the files of `manifests`, which are the only ones that may be
+        read now. Returns the ids of the removed snapshots.
         """
         ...
 
     async def current(self) -> Snapshot | None: ...
 
     async def clear(self) -> None:
-        """From now on there is no current snapshot. Those that are kept stay."""
+        """Leaves no current snapshot. The stored ones stay."""
         ...
 
     async def list_snapshots(self) -> Sequence[Snapshot]:
-        """Newest first."""
+        """Returns the snapshots, newest first."""
         ...
 
     async def verify(self, snapshot_id: str) -> Sequence[str]:
-        """What is wrong with it, a sentence each. Raises NotFound."""
+        """Returns the faults of a snapshot, one sentence each. Raises NotFound."""
         ...
 
     def hold(self) -> AbstractAsyncContextManager[Path | None]:
-        """The folder of the current snapshot, which stays there until the block ends; None when there is none."""
+        """Gives the folder of the current snapshot, which stays until the block ends; None when there is none."""
         ...
 
     def current_folder(self) -> Path | None:
-        """The folder of the current snapshot at this moment, for one quick look."""
+        """Returns the folder of the current snapshot, for a quick look only: it is not held."""
         ...
 
 
 class SnapshotUploader(Protocol):
-    """Where snapshots are pushed to."""
+    """Pushes snapshots to a remote repository."""
 
     async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
-        """The files of the snapshot, which are in the folder. False when the remote has them already. Raises Conflict
-        for a repository that is somebody else's, and as readers do.
+        """Pushes the files of the snapshot, which are in the folder. False when the remote has them already.
+
+        Raises Conflict when the repository holds something else, and the errors that readers raise.
         """
         ...
 
 
 class SourceRepository(Protocol):
-    """Sources and how far they were read. Part of a unit of work."""
+    """Sources, the state of each, and the records of syncs. Part of a unit of work."""
 
     async def put(self, source: Source) -> None:
-        """Adds it, or replaces all but its `created_at`."""
+        """Adds the source, or replaces everything but its `created_at`."""
         ...
 
     async def find(self, source_id: str) -> Source | None: ...
 
     async def list_sources(self) -> Sequence[Source]:
-        """By id."""
+        """Returns the sources by id."""
         ...
 
     async def remove(self, source_id: str) -> bool:
-        """With its state. False when there was none."""
+        """Removes the source with its state. False when there was none."""
         ...
 
     async def put_state(self, state: SourceState) -> None:
-        """Nothing is kept when the source is not there any more."""
+        """Writes the state of a source. Nothing is stored when the source is gone."""
         ...
 
     async def list_states(self) -> Sequence[SourceState]: ...
@@ -188,5 +191,5 @@ class SourceRepository(Protocol):
     async def find_sync(self, run_id: str) -> SyncRun | None: ...
 
     async def list_syncs(self, *, limit: int = 20) -> Sequence[SyncRun]:
-        """Newest first."""
+        """Returns the records of syncs, newest first."""
         ...

@@ -1,8 +1,8 @@
 """The store: domain records in and out, in short units of work.
 
-Implemented by `adapters/store` (SQLite, Postgres) and `denizen.testing.memory_store`; all three pass the contract suite
-in `denizen.testing.store_contract`. A unit of work commits when its block ends without an error, is shielded against
-cancellation, and must not wait for a model, a tool or a platform.
+Implemented by `adapters/store` on SQLite and on Postgres; both pass the same contract suite. A unit of work commits
+when its block ends without an error, is shielded against cancellation, and must not wait for a model, a tool or a
+platform.
 
 Every `add_` and `put_` with a derived id may be repeated with the same record: a resumed turn writes again what it
 wrote before.
@@ -39,22 +39,24 @@ from denizen.ports.usage import SpendingRepository, StatisticsRepository
 
 
 class ConversationRepository(Protocol):
+    """The conversations: where talk happens."""
+
     async def put(self, place: Place, *, title: str = "", now: datetime) -> Conversation:
-        """The conversation of that place, created when missing."""
+        """Returns the conversation of that place, and creates it when it is missing."""
         ...
 
     async def get(self, conversation_id: ConversationId) -> Conversation:
-        """Raises NotFound."""
+        """Returns the conversation. Raises NotFound."""
         ...
 
     async def list_recent(self, *, platform: str = "", limit: int = 50) -> Sequence[Conversation]:
-        """By their latest message, newest first."""
+        """Returns the conversations with the latest messages, newest first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RecentSession:
-    """An open session, where it is, how many messages are in it, and when the last one came."""
+    """An open session with its place, the number of its messages, and the time of the last one."""
 
     session: Session
     place: Place
@@ -63,8 +65,10 @@ class RecentSession:
 
 
 class SessionRepository(Protocol):
+    """The sessions: each agent's own history in a conversation."""
+
     async def current(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
-        """The open session, created when there is none. At most one is open for an agent and conversation."""
+        """Returns the open session, and creates it when there is none. An agent has at most one in a conversation."""
         ...
 
     async def renew(self, conversation_id: ConversationId, agent: AgentName, *, now: datetime) -> Session:
@@ -72,115 +76,129 @@ class SessionRepository(Protocol):
         ...
 
     async def get(self, session_id: SessionId) -> Session:
-        """Raises NotFound."""
+        """Returns the session. Raises NotFound."""
         ...
 
     async def list_sessions(self, conversation_id: ConversationId, agent: AgentName) -> Sequence[Session]:
-        """Newest first."""
+        """Returns the agent's sessions of a conversation, newest first."""
         ...
 
     async def list_recent(self, *, platform: str = "", agent: str = "", limit: int = 50) -> Sequence[RecentSession]:
-        """Open ones with messages, by their last message, newest first."""
+        """Returns open sessions that have messages, by their last message, newest first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MessageHit:
-    """One search result: the message and the part of its text around the match."""
+    """One search result: the message, and the part of its text around the match."""
 
     message: Message
     excerpt: str
 
 
 class MessageRepository(Protocol):
+    """The messages of sessions."""
+
     async def add(self, message: Message) -> Message:
-        """Adds it at the end of its session and returns it with its `sequence`. An id that exists is left as it is."""
+        """Adds the message to the end of its session and returns it with its `sequence`. A known id
+        is left as it is.
+        """
         ...
 
     async def get(self, message_id: MessageId) -> Message:
-        """Raises NotFound."""
+        """Returns the message. Raises NotFound."""
         ...
 
     async def list_tail(self, session_id: SessionId, *, limit: int, before: int | None = None) -> Sequence[Message]:
-        """The newest `limit` messages of a session, oldest first; `before` is a sequence to page backwards. The cost
-        does not depend on the length of the session.
+        """Returns the newest `limit` messages of a session, oldest first. `before` is a sequence, for paging back.
+
+        The cost does not depend on the length of the session.
         """
         ...
 
     async def forget_turn(self, turn_id: TurnId) -> None:
-        """Takes the messages of a turn out of its session: the question was asked anew."""
+        """Takes the messages of a turn out of its session, since the question was asked anew."""
         ...
 
     async def keep_newest(self, session_id: SessionId, *, limit: int) -> None:
-        """Takes all but the newest `limit` messages (at least one) out of their session, and their words and parts out
-        of the store. Which turn they belonged to stays known.
+        """Keeps the newest `limit` messages (at least one) of a session and empties the others.
+
+        The others leave the session and lose their words and parts; the turn they belonged to stays known.
         """
         ...
 
     async def search(
         self, words: str, *, conversation_ids: Sequence[ConversationId], limit: int = 10
     ) -> Sequence[MessageHit]:
-        """User and assistant messages of these conversations that contain all the words (any case), newest first."""
+        """Returns user and assistant messages of these conversations that contain all the words (ignoring case), newest
+        first.
+        """
         ...
 
 
 class TurnRepository(Protocol):
+    """The turns, with their steps, tool calls and prompts."""
+
     async def open(self, turn: Turn) -> tuple[Turn, bool]:
-        """Adds the turn; when its id exists, returns the stored one and False."""
+        """Adds the turn. When its id exists, returns the stored turn and False."""
         ...
 
     async def close(self, turn: Turn) -> None:
-        """Writes its final state. A turn that is final already keeps its first final state."""
+        """Writes the final state. A turn that is final already keeps its first final state."""
         ...
 
     async def find(self, turn_id: TurnId) -> Turn | None: ...
 
     async def get(self, turn_id: TurnId) -> Turn:
-        """Raises NotFound."""
+        """Returns the turn. Raises NotFound."""
         ...
 
     async def list_turns(
         self, *, status: TurnStatus | None = None, conversation_id: ConversationId | None = None, limit: int = 100
     ) -> Sequence[Turn]:
-        """Newest first; with status OPEN oldest first, so that a restart takes them up in order."""
+        """Returns turns, newest first; with status OPEN oldest first, so that a restart resumes them in order."""
         ...
 
     async def add_step(self, step: Step) -> bool:
-        """With its usage. Repeating it (same turn and number) changes nothing, and gives False."""
+        """Adds a step with its usage. Repeating it (same turn and number) changes nothing and returns False."""
         ...
 
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]: ...
 
     async def add_call(self, record: CallRecord) -> bool:
-        """With its verdict. Repeating it (same turn, step and position) changes nothing, and gives False."""
+        """Adds a tool call with its verdict. Repeating it (same turn, step and position) changes nothing and returns
+        False.
+        """
         ...
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
-        """By step and position."""
+        """Returns the tool calls of a turn, by step and position."""
         ...
 
     async def list_calls_in(
         self, agent: AgentName, platform: str, rooms: Collection[str], *, asker: Principal | None = None, limit: int
     ) -> Sequence[CallRecord]:
-        """Those of the agent's turns in these rooms (the thread's id, or the channel's where there is none), and of all
-        turns on the platform that `asker` asked for; newest first.
+        """Returns the calls of the agent's turns in these rooms, and of all turns that `asker` asked for, newest first.
+
+        A room is the thread's id, or the channel's where there is no thread.
         """
         ...
 
     async def add_prompt(self, prompt: PromptUse) -> None:
-        """What a step's prompt was made of. A segment's text, where it is given, is kept once for all prompts that have
-        it. Repeating it (same turn and step) changes nothing.
+        """Adds the composition of a step's prompt. Repeating it (same turn and step) changes nothing.
+
+        The text of a segment, where it is given, is stored once for all prompts that contain it.
         """
         ...
 
     async def list_prompts(self, turn_id: TurnId) -> Sequence[PromptUse]:
-        """By step, with the texts that are kept."""
+        """Returns the prompts of a turn by step, with the stored texts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """Use of one model by one agent on one UTC day."""
+    """The usage of one model by one agent on one UTC day."""
 
     day: str
     agent: str
@@ -189,16 +207,16 @@ class UsageRow:
 
 
 class UsageLedger(Protocol):
+    """The usage of all model requests."""
+
     async def list_usage(self, *, since: datetime, agent: str = "", principal: str = "") -> Sequence[UsageRow]:
-        """Sums per day, agent and model of the recorded steps and of the requests beside them (`StatisticsRepository` has them),
-        newest day first.
-        """
+        """Returns sums per day, agent and model, newest day first: of steps, and of requests outside of them."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigGeneration:
-    """One accepted state of the configuration. `digest` is the sha256 of its text; secrets are not in the text."""
+    """One accepted state of the configuration. `digest` is the sha256 of its text, which holds no secrets."""
 
     number: int
     digest: str
@@ -207,24 +225,26 @@ class ConfigGeneration:
 
 
 class ConfigGenerationRepository(Protocol):
+    """The accepted states of the configuration, numbered."""
+
     async def add(self, *, digest: str, source: str, now: datetime) -> ConfigGeneration:
-        """Numbered one higher than the last; the same digest as the last returns the last."""
+        """Adds a state with the next number. The same digest as the last returns the last."""
         ...
 
     async def list_generations(self, *, limit: int = 20) -> Sequence[ConfigGeneration]:
-        """Newest first."""
+        """Returns the states, newest first."""
         ...
 
 
 class UserSettingsRepository(Protocol):
-    """What a user chose for themselves (inventory V15): never seen by another user's turns."""
+    """The settings that users chose for themselves. Turns of other users never see them."""
 
     async def get(self, principal: str) -> Mapping[str, Json]:
-        """Empty when nothing was set."""
+        """Returns the user's settings; empty when nothing was set."""
         ...
 
     async def put(self, principal: str, key: str, value: Json, *, now: datetime) -> None:
-        """None removes the key."""
+        """Sets one value. None removes the key."""
         ...
 
 
@@ -286,8 +306,10 @@ class UnitOfWork(Protocol):
 
 
 class Store(Protocol):
-    """Raises Unavailable when the database is locked or unreachable, NeedsAttention when the disk is full or the
-    schema is newer than the program.
+    """Opens units of work.
+
+    Raises Unavailable when the database is locked or unreachable, NeedsAttention when the disk is full or the schema is
+    newer than the program.
     """
 
     def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]: ...
@@ -296,73 +318,91 @@ class Store(Protocol):
 
 
 class AgentSettingsRepository(Protocol):
+    """Named sets of settings for each agent, of which at most one is active."""
+
     async def put(self, row: SettingsSet) -> None:
-        """In place of the one of its agent and name, if there is one, which keeps when it was created. When it is
-        active, no other one of its agent is any more.
+        """Adds the set or replaces the one of its agent and name, which keeps its creation time.
+
+        An active set makes the agent's other sets inactive.
         """
         ...
 
     async def list_sets(self, agent: AgentName) -> Sequence[SettingsSet]:
-        """By name."""
+        """Returns the agent's sets by name."""
         ...
 
     async def find_active(self, agent: AgentName) -> SettingsSet | None: ...
 
     async def remove(self, agent: AgentName, name: str) -> bool:
-        """False when there is none."""
+        """Removes the set. False when there is none."""
         ...
 
 
 class AuditRepository(Protocol):
-    """Append only. Whoever adds keeps others from adding until the unit of work ends, so it is done last."""
+    """The audit log (`domain.audit`), append only.
+
+    Adding keeps others from adding until the unit of work ends, so it is done last.
+    """
 
     async def add(self, events: Sequence[AuditEvent]) -> AuditHead:
-        """Chains them behind the newest entry, in their order; the head as it is then."""
+        """Chains the events behind the newest entry, in their order, and returns the new head."""
         ...
 
     async def head(self) -> AuditHead: ...
 
     async def list_entries(self, *, after: int = 0, limit: int = 1000) -> Sequence[AuditEntry]:
-        """Those with a higher number than `after`, oldest first."""
+        """Returns entries with a higher number than `after`, oldest first."""
         ...
 
 
 class ReminderRepository(Protocol):
+    """The pending reminders."""
+
     async def add(self, reminder: Reminder) -> bool:
-        """False, and nothing changes, when its id exists."""
+        """Adds the reminder. False, and nothing changes, when its id exists."""
         ...
 
     async def list_for(self, asker: str, *, limit: int = 100) -> Sequence[Reminder]:
-        """Those of a principal's key, the next one first."""
+        """Returns the reminders of a principal key, the next one first."""
         ...
 
     async def list_due(
         self, account: AgentName, platform: str, *, now: datetime, limit: int = 100
     ) -> Sequence[Reminder]:
-        """The account's on that platform which are due, the oldest first."""
+        """Returns the account's due reminders on that platform, oldest first."""
         ...
 
     async def find_next_due(self, *, after: datetime) -> datetime | None:
-        """When the next one of all that are not due yet is."""
+        """Returns the earliest due time after `after`."""
         ...
 
     async def remove(self, reminder_id: str, *, asker: str | None = None) -> bool:
-        """False when it is not there, or not that asker's. Of several units of work that remove it one gets True."""
+        """Removes the reminder. Of several units of work that remove it at once, one gets True.
+
+        False when it is not there, or not that asker's.
+        """
         ...
 
     async def forget_asker(self, asker: str) -> int:
-        """All of that principal's key. Returns how many there were."""
+        """Removes the reminders of that principal key. Returns how many there were."""
         ...
 
 
 class SummaryRepository(Protocol):
+    """Summaries of stretches of sessions.
+
+    A summary goes when a message in its stretch is forgotten or its turn is asked anew; `ArchiveRepository` and
+    `MessageRepository` see to that.
+    """
+
     async def list_summaries(self, session_id: SessionId) -> Sequence[Summary]:
-        """In the order of their messages; their stretches do not overlap."""
+        """Returns the summaries in the order of their messages. Their stretches do not overlap."""
         ...
 
     async def put(self, summary: Summary, *, known: Sequence[Summary]) -> bool:
-        """Adds it in the place of those whose stretch lies within its own. False, and nothing is written, when the
-        session's summaries are not `known` any more. What the unit of work reads of the session after this is what
-        holds when it is committed.
+        """Adds the summary and removes those whose stretch lies within its own.
+
+        False, and nothing is written, when the session's summaries are not `known` any more. Whatever the unit of work
+        reads of the session after this call still holds when it commits.
         """
         ...

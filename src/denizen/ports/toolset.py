@@ -1,6 +1,6 @@
 """Sources of tools: built-in skills, user skills, MCP servers, custom tools.
 
-Only `engine/gate` calls `Toolset.call`: that is the single door (promise 2), held by an architecture test.
+Only `engine/gate` calls `Toolset.call`: no other code runs a tool, which an architecture test enforces.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class CallScope:
     shell_session: str = ""
     trail: Trail = field(default_factory=Trail, compare=False)
     report: Callable[[str], None] = field(default=_tell_nobody, compare=False)
-    """Takes one line on how far the call is, which people see when it takes long (inventory L6)."""
+    """Takes one line on how far the call is, which people see when it takes long."""
 
 
 class Toolset(Protocol):

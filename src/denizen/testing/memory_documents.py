@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from denizen.domain.words import words_of
-from denizen.ports.documents import PASSAGES, IndexedDocument, IndexedPassage, IndexSize
+from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexedPassage, IndexSize
 from denizen.testing.memory_unit import Unit
 
 
@@ -17,11 +17,11 @@ class MemoryDocuments:
         self._unit = unit
 
     async def find_indexed(self) -> str:
-        return self._unit.tables.indexed.get(PASSAGES, "")
+        return self._unit.tables.indexed.get(PASSAGE_VECTORS, "")
 
     async def mark_indexed(self, snapshot: str) -> None:
         self._unit.check_writes()
-        self._unit.put(self._unit.tables.indexed, PASSAGES, snapshot)
+        self._unit.put(self._unit.tables.indexed, PASSAGE_VECTORS, snapshot)
 
     async def list_digests(self) -> Mapping[str, str]:
         return {path: document.digest for path, document in self._unit.tables.documents.items()}
@@ -54,7 +54,9 @@ class MemoryDocuments:
 
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[IndexedPassage]:
         known = {each.key: each for each in reversed(list(self._passages()))}
-        missing = [known[key] for key in reversed(known) if (PASSAGES, key, model) not in self._unit.tables.vectors]
+        missing = [
+            known[key] for key in reversed(known) if (PASSAGE_VECTORS, key, model) not in self._unit.tables.vectors
+        ]
         return missing[: max(limit, 0)]
 
     async def count_without_vector(self, model: str) -> int:
@@ -63,7 +65,7 @@ class MemoryDocuments:
     async def sweep_vectors(self) -> int:
         self._unit.check_writes()
         rows, known = self._unit.tables.vectors, {each.key for each in self._passages()}
-        gone = [key for key in rows if key[0] == PASSAGES and key[1] not in known]
+        gone = [key for key in rows if key[0] == PASSAGE_VECTORS and key[1] not in known]
         self._unit.remove(rows, *gone)
         return len(gone)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory
 from denizen.domain.vector import Near, find_nearest
-from denizen.ports.memory import MEMORIES, StoredVector
+from denizen.ports.memory import MEMORY_VECTORS, StoredVector
 from denizen.testing.memory_unit import Unit, in_utc
 
 
@@ -68,12 +68,12 @@ class MemoryMemories:
 
     async def list_without_vector(self, model: str, *, limit: int) -> Sequence[Memory]:
         tables = self._unit.tables
-        rows = [row for row in tables.memories.values() if (MEMORIES, row.id, model) not in tables.vectors]
+        rows = [row for row in tables.memories.values() if (MEMORY_VECTORS, row.id, model) not in tables.vectors]
         return rows[: max(limit, 0)]
 
     def _forget_vectors(self, ids: Collection[str]) -> None:
         rows = self._unit.tables.vectors
-        self._unit.remove(rows, *[key for key in rows if key[0] == MEMORIES and key[1] in ids])
+        self._unit.remove(rows, *[key for key in rows if key[0] == MEMORY_VECTORS and key[1] in ids])
 
 
 class MemoryVectors:
@@ -88,10 +88,12 @@ class MemoryVectors:
             self._unit.put(self._unit.tables.vectors, (each.collection, each.key, each.model), each)
 
     async def find_nearest(
-        self, collection: str, shelves: Collection[str], model: str, query: bytes, *, limit: int
+        self, collection: str, namespaces: Collection[str], model: str, query: bytes, *, limit: int
     ) -> Sequence[Near]:
         rows = self._unit.tables.vectors.values()
-        those = [row for row in rows if (row.collection, row.model) == (collection, model) and row.shelf in shelves]
+        those = [
+            row for row in rows if (row.collection, row.model) == (collection, model) and row.namespace in namespaces
+        ]
         return find_nearest(query, ((row.key, row.data) for row in those), limit=limit)
 
     async def remove_other_models(self, collection: str, model: str) -> int:

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from denizen.domain.vector import pack
-from denizen.ports.documents import PASSAGES, IndexedDocument, IndexSize
-from denizen.ports.memory import MEMORIES, StoredVector
+from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexSize
+from denizen.ports.memory import MEMORY_VECTORS, StoredVector
 from denizen.ports.store import Store
 
 ODD = "docs/\ud800\x00.md"
@@ -108,16 +108,18 @@ class DocumentContract:
         document = document_of("a.md", "tea")
         await fill(store, document)
         async with store.work() as work:
-            rows = [StoredVector(PASSAGES, "guide", key, "m", pack([1, 0])) for key in (document.keys[0], "gone")]
-            await work.vectors.put([*rows, StoredVector(MEMORIES, "s", "gone", "m", pack([1, 0]))])
+            rows = [
+                StoredVector(PASSAGE_VECTORS, "guide", key, "m", pack([1, 0])) for key in (document.keys[0], "gone")
+            ]
+            await work.vectors.put([*rows, StoredVector(MEMORY_VECTORS, "s", "gone", "m", pack([1, 0]))])
             assert await work.documents.sweep_vectors() == 1
         async with store.work(write=False) as work:
             assert await work.documents.list_without_vector("m", limit=9) == []
             assert await work.documents.count_without_vector("m") == 0
             assert await work.documents.count_without_vector("other") == 1
             assert len(await work.documents.list_without_vector("other", limit=9)) == 1
-            assert len(await work.vectors.find_nearest(PASSAGES, ["guide"], "m", pack([1, 0]), limit=9)) == 1
-            assert len(await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack([1, 0]), limit=9)) == 1
+            assert len(await work.vectors.find_nearest(PASSAGE_VECTORS, ["guide"], "m", pack([1, 0]), limit=9)) == 1
+            assert len(await work.vectors.find_nearest(MEMORY_VECTORS, ["s"], "m", pack([1, 0]), limit=9)) == 1
 
     async def test_what_the_index_is_of_is_remembered(self, store: Store) -> None:
         async with store.work() as work:

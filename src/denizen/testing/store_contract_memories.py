@@ -10,7 +10,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, TurnId
 from denizen.domain.memory import CORE, Memory, ToldAt
 from denizen.domain.vector import pack
-from denizen.ports.memory import MEMORIES, StoredVector
+from denizen.ports.memory import MEMORY_VECTORS, StoredVector
 from denizen.ports.store import Store
 from denizen.testing.store_records import AGENT, PLACE, PLATFORM, at, call_of, open_talk, turn_of
 
@@ -36,7 +36,9 @@ async def ids(store: Store) -> list[str]:
         return [memory.id for memory in await work.memories.list_memories()]
 
 
-def vector_of(key: str, *values: float, shelf: str = "s", model: str = "m", collection: str = MEMORIES) -> StoredVector:
+def vector_of(
+    key: str, *values: float, shelf: str = "s", model: str = "m", collection: str = MEMORY_VECTORS
+) -> StoredVector:
     return StoredVector(collection, shelf, key, model, pack(values))
 
 
@@ -73,7 +75,7 @@ class MemoriesContract:
             assert await work.memories.change(replace(new, owner=BOB, agent=OTHER, created_at=at(9)))
             assert not await work.memories.change(replace(new, id="none"))
             assert await work.memories.find("a") == new
-            near = await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack([1, 0]), limit=9)
+            near = await work.vectors.find_nearest(MEMORY_VECTORS, ["s"], "m", pack([1, 0]), limit=9)
             assert [each.key for each in near] == ["b"]
 
     async def test_removed_memories_are_gone_with_their_vectors(self, store: Store) -> None:
@@ -82,7 +84,7 @@ class MemoriesContract:
             await work.vectors.put([vector_of(key, 1, 0) for key in "abc"])
             assert await work.memories.remove(["a", "c", "none"]) == 2
             assert await work.memories.remove([]) == 0
-            near = await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack([1, 0]), limit=9)
+            near = await work.vectors.find_nearest(MEMORY_VECTORS, ["s"], "m", pack([1, 0]), limit=9)
             assert [each.key for each in near] == ["b"]
         assert await ids(store) == ["b"]
 
@@ -96,7 +98,7 @@ class MemoriesContract:
             await work.vectors.put([vector_of(key, 1, 0) for key in "ad"])
             assert await work.memories.forget_teller(ANA) == 4
             assert await work.memories.forget_teller(ANA) == 0
-            near = await work.vectors.find_nearest(MEMORIES, ["s"], "m", pack([1, 0]), limit=9)
+            near = await work.vectors.find_nearest(MEMORY_VECTORS, ["s"], "m", pack([1, 0]), limit=9)
         assert (await ids(store), [each.key for each in near]) == (["d"], ["d"])
 
     async def test_memories_without_a_vector_of_a_model_are_found_oldest_first(self, store: Store) -> None:
@@ -119,8 +121,8 @@ class MemoriesContract:
             await work.vectors.put([vector_of("close", 1, 1.1)])
             await work.vectors.put([])
         async with store.work(write=False) as work:
-            near = await work.vectors.find_nearest(MEMORIES, ["s", "s2"], "m", pack([1, 0]), limit=4)
-            none = await work.vectors.find_nearest(MEMORIES, [], "m", pack([1, 0]), limit=4)
+            near = await work.vectors.find_nearest(MEMORY_VECTORS, ["s", "s2"], "m", pack([1, 0]), limit=4)
+            none = await work.vectors.find_nearest(MEMORY_VECTORS, [], "m", pack([1, 0]), limit=4)
         assert [each.key for each in near] == ["same", "two", "close", "across"]
         assert [round(each.similarity, 2) for each in near] == [1.0, 0.99, 0.67, 0.0]
         assert none == []
@@ -129,8 +131,8 @@ class MemoriesContract:
         async with store.work() as work:
             await work.vectors.put([vector_of("a", 1, 0), vector_of("a", 1, 0, model="old")])
             await work.vectors.put([vector_of("a", 1, 0, model="old", collection="documents")])
-            assert await work.vectors.remove_other_models(MEMORIES, "m") == 1
-            assert await work.vectors.remove_other_models(MEMORIES, "m") == 0
+            assert await work.vectors.remove_other_models(MEMORY_VECTORS, "m") == 1
+            assert await work.vectors.remove_other_models(MEMORY_VECTORS, "m") == 0
             kept = await work.vectors.find_nearest("documents", ["s"], "old", pack([1, 0]), limit=9)
         assert [each.key for each in kept] == ["a"]
 

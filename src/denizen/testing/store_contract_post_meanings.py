@@ -9,7 +9,7 @@ import pytest
 
 from denizen.domain.room import Post
 from denizen.domain.vector import pack
-from denizen.ports.archive import POSTS, PendingEmbeddings, post_vector_key, room_shelf
+from denizen.ports.archive import POST_VECTORS, PendingEmbeddings, post_vector_key, room_namespace
 from denizen.ports.memory import StoredVector
 from denizen.ports.store import Store, UnitOfWork
 from denizen.testing.store_records import PLATFORM, at, post_of
@@ -49,9 +49,9 @@ async def give(store: Store, model: str = "m") -> list[str]:
 
 async def found(store: Store, *rooms: str, model: str = "m") -> list[str]:
     """Keys of the vectors on the shelves of these rooms."""
-    shelves = [room_shelf(PLATFORM, room) for room in rooms or ("10",)]
+    shelves = [room_namespace(PLATFORM, room) for room in rooms or ("10",)]
     async with store.work(write=False) as work:
-        near = await work.vectors.find_nearest(POSTS, shelves, model, DATA, limit=5000)
+        near = await work.vectors.find_nearest(POST_VECTORS, shelves, model, DATA, limit=5000)
     return sorted(each.key.partition(":")[2] for each in near)
 
 

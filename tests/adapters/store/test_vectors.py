@@ -23,16 +23,16 @@ from denizen.ports.store import Store
 
 pytest_plugins = ["tests.postgres"]
 
-SHELVES = ["s0", "s1"]
+NAMESPACES = ["s0", "s1"]
 
 
-def row(key: str, *values: float, shelf: str = "s0") -> StoredVector:
-    return StoredVector("docs", shelf, key, "m", pack(values))
+def row(key: str, *values: float, namespace: str = "s0") -> StoredVector:
+    return StoredVector("docs", namespace, key, "m", pack(values))
 
 
-async def keys(store: Store, *values: float, shelves: list[str] | None = None) -> list[str]:
+async def keys(store: Store, *values: float, namespaces: list[str] | None = None) -> list[str]:
     async with store.work(write=False) as work:
-        near = await work.vectors.find_nearest("docs", shelves or SHELVES, "m", pack(values), limit=3)
+        near = await work.vectors.find_nearest("docs", namespaces or NAMESPACES, "m", pack(values), limit=3)
     return [each.key for each in near]
 
 
@@ -57,10 +57,10 @@ async def test_another_process_writes_and_the_next_search_knows(store: Store, tm
         await work.vectors.put([row("a", 1, 0), row("b", 0, 1)])
     assert await keys(other, 1, 0) == ["a", "b"]
     async with store.work() as work:
-        await work.vectors.put([row("c", 1, 0.1), row("a", 1, 0, shelf="private")])
-        await work.vectors.put([row("b", 0, 1, shelf="s1")])
+        await work.vectors.put([row("c", 1, 0.1), row("a", 1, 0, namespace="private")])
+        await work.vectors.put([row("b", 0, 1, namespace="s1")])
     assert await keys(other, 1, 0) == ["c", "b"]
-    assert await keys(other, 1, 0, shelves=["s0"]) == ["c"]
+    assert await keys(other, 1, 0, namespaces=["s0"]) == ["c"]
     await other.aclose()
 
 
@@ -71,7 +71,7 @@ async def test_what_is_rolled_back_was_never_there(store: Store) -> None:
     with suppress(RuntimeError):
         async with store.work() as work:
             await work.vectors.put([row("b", 1, 0)])
-            assert len(await work.vectors.find_nearest("docs", SHELVES, "m", pack([1, 0]), limit=3)) == 2
+            assert len(await work.vectors.find_nearest("docs", NAMESPACES, "m", pack([1, 0]), limit=3)) == 2
             raise RuntimeError
     assert await keys(store, 1, 0) == ["a"]
     async with store.work() as work:
@@ -85,7 +85,7 @@ async def test_signs_of_what_is_gone_are_dropped_in_time(store: Store) -> None:
         await work.vectors.put([row(str(n), 1, n) for n in range(50)])
     assert len(await keys(store, 1, 0)) == 3
     async with store.work() as work:
-        await work.vectors.put([row("kept", 1, 0, shelf="s1")])
+        await work.vectors.put([row("kept", 1, 0, namespace="s1")])
         await work.vectors.remove_other_models("docs", "other")
         await work.vectors.put([row("new", 1, 0)])
     assert await keys(store, 1, 0) == ["new"]
@@ -125,7 +125,7 @@ async def test_a_server_that_gets_pgvector_later_uses_it_from_the_next_start(pos
 @pytest.mark.xdist_group("postgres")
 def test_without_pgvector_vectors_are_looked_at_one_by_one(postgres_url: str) -> None:
     nearness, engine = PgvectorIndex(), PostgresDialect(sa.make_url(postgres_url)).engine
-    wanted = VectorQuery("docs", "m", frozenset(SHELVES), pack([1, 0]), 3, {})
+    wanted = VectorQuery("docs", "m", frozenset(NAMESPACES), pack([1, 0]), 3, {})
     with engine.connect() as connection:
         nearness.learn(connection, [{"data": b"12"}])
         assert nearness.find(connection, wanted) is None

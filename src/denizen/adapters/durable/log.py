@@ -298,13 +298,18 @@ class DbosLog:
         claim = (
             sa.update(table)
             .where(
-                table.c.workflow_uuid == run.id, table.c.status == "PENDING", table.c.executor_id == run.executor,
+                table.c.workflow_uuid == run.id,
+                table.c.status == "PENDING",
+                table.c.executor_id == run.executor,
             )
             .values(
-                executor_id=self._executor, owner_xid=token, recovery_attempts=table.c.recovery_attempts + 1,
-                started_at_epoch_ms=now_ms, updated_at=now_ms,
+                executor_id=self._executor,
+                owner_xid=token,
+                recovery_attempts=table.c.recovery_attempts + 1,
+                started_at_epoch_ms=now_ms,
+                updated_at=now_ms,
             )
-        )  # fmt: skip
+        )
         with self._log.engine.begin() as connection:
             if connection.execute(claim).rowcount != 1:
                 return False

@@ -1,7 +1,8 @@
-"""The store on SQLite or Postgres: tables, repositories, migrations. Opened by `app`, used through its port.
+"""The store on SQLite or Postgres: tables, repositories, migrations. The application opens it and uses it through its
+port.
 
-`open_store` is all that others need. Reading order: `database`, `unit`, `lane`, then any repository; `sqlite` and
-`postgres` hold what differs.
+`open_store` is all that others need. Each module holds the tables of one topic and the repository over them. Read
+`database`, `transaction` and `connections` first, then any repository; `sqlite` and `postgres` hold what differs.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ __all__ = ["open_store"]
 
 
 async def open_store(url: str, *, clock: Clock) -> Store:
-    """The store at `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`, created or upgraded when necessary.
+    """Opens the store at `sqlite:///PATH` or `postgresql://USER:PASSWORD@HOST/NAME`; creates or upgrades it when
+    needed.
 
     Raises InvalidInput for another kind of URL, NeedsAttention when the database cannot be used (no rights, full disk,
-    schema newer than the program, migration that fails) and Unavailable when it is locked or does not answer.
+    a schema that is too new or too old, a migration that fails) and Unavailable when it is locked or does not answer.
     """
     import anyio
 
@@ -57,7 +59,7 @@ def _choose(url: str) -> SqlDialect:
 
 
 def _refuse() -> InvalidInput:
-    """Without the URL, which may hold a password."""
+    """Returns the error without the URL, which may hold a password."""
     return InvalidInput(
         "The store's URL is not one that can be opened.",
         code="store_url",

@@ -1,4 +1,4 @@
-"""What answers cite, questions that documents did not answer, and answers that people proposed."""
+"""Citations of answers, questions that the documents did not answer, and answers that people proposed."""
 
 from __future__ import annotations
 
@@ -219,9 +219,9 @@ _ONE = proposals.c.id == sa.bindparam("which")
 _WHOSE = sa.bindparam("whose", type_=EscapedText())
 _WITHDRAWN = ProposalStatus.WITHDRAWN.value
 _TEXTS = ("answer", "author_name", "link", "question", "asker", "gap_id", "reason", "text", "file")
-"""What a withdrawn proposal does not have any more."""
+"""The columns that a withdrawn proposal loses."""
 _REVIEWED = ("question", "answer", "author", "author_name", "asker")
-"""What the one who decides has seen."""
+"""The columns that the decider has seen."""
 
 _DECIDE = (
     sa.update(proposals)
@@ -311,10 +311,15 @@ class SqlProposals:
 
     async def decide(self, proposal: Proposal) -> bool:
         values = {
-            "which": proposal.id, "to": proposal.status.value, "by": proposal.decided_by,
-            "at": proposal.decided_at, "why": proposal.reason, "edited": proposal.text, "name": proposal.file,
+            "which": proposal.id,
+            "to": proposal.status.value,
+            "by": proposal.decided_by,
+            "at": proposal.decided_at,
+            "why": proposal.reason,
+            "edited": proposal.text,
+            "name": proposal.file,
             **{f"known_{name}": getattr(proposal, name) for name in _REVIEWED},
-        }  # fmt: skip
+        }
         return await self._change(_DECIDE, values) > 0
 
     async def withdraw(self, proposal_id: str) -> bool:

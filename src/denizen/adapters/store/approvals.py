@@ -1,4 +1,4 @@
-"""Calls that wait for people, or waited, and what was approved for a while."""
+"""Approvals of tool calls, and grants: what was approved for a while."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ grants = sa.Table(
     sa.Column("expires_at", UtcTime(), nullable=False),
     sa.Index("ix_grants_conversation_id_tool", "conversation_id", "tool"),
 )
-"""`args` is the digest of who had to decide and of the only arguments that it holds for, if it is not for any."""
+"""`args` is the digest of the approval rule and, for a grant of certain arguments only, of these arguments."""
 
 
 _CHANGING = ("status", "voices", "decided_by", "decider_name", "decided_at", "note")
@@ -75,7 +75,7 @@ _TAKE = (
     .values(status=approvals.c.status)
     .returning(*approvals.c)
 )
-"""A write that changes nothing: whoever wants to do the same waits until this unit of work has ended."""
+"""A write that changes nothing: it locks the row, so others who take the approval wait for this unit of work."""
 _UPDATE = (
     sa.update(approvals)
     .where(approvals.c.id == sa.bindparam("which"))
@@ -179,10 +179,24 @@ def _row(approval: Approval) -> dict[str, Any]:
     simple = {
         name: getattr(approval, name)
         for name in (
-            "id", "turn_id", "agent", "requester", "requester_name", "conversation_id", "tool", "reason", "preview",
-            "is_exact", "created_at", "expires_at", "decided_by", "decider_name", "decided_at", "note",
+            "id",
+            "turn_id",
+            "agent",
+            "requester",
+            "requester_name",
+            "conversation_id",
+            "tool",
+            "reason",
+            "preview",
+            "is_exact",
+            "created_at",
+            "expires_at",
+            "decided_by",
+            "decider_name",
+            "decided_at",
+            "note",
         )
-    }  # fmt: skip
+    }
     return simple | {
         "platform": place.platform,
         "channel": place.channel,

@@ -1,4 +1,9 @@
-"""Rooms of a platform, and how far each is mirrored. Called by `archive`."""
+"""The mirror of a platform's messages: rooms, the progress of backfills, opt-outs, and removing posts for good.
+
+`SqlArchive` is the repository; reading and writing single posts is in `posts`. Removing goes in pieces, so that no
+statement runs long however much there is. A removed post loses its earlier texts, its words in the index, its vectors,
+its copies in sessions, and the summaries that were made of those.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +102,7 @@ def _put(insert: InsertInto, table: sa.Table) -> sa.Executable:
 
 
 def put_room(connection: sa.Connection, dialect: SqlDialect, room: Room) -> None:
-    """Adds or renews it."""
+    """Adds or updates the room."""
     one = _ONE.with_for_update() if dialect.locks_rows else _ONE
     known = connection.execute(one, {"where": room.platform, "which": room.id}).first()
     if known is not None:
@@ -111,12 +116,12 @@ def find_room(connection: sa.Connection, platform: str, room_id: str) -> Room | 
 
 
 def list_rooms(connection: sa.Connection, platform: str, guild: str) -> list[Room]:
-    """By id, the oldest first."""
+    """Returns the rooms by id, oldest first."""
     return [_room(row) for row in connection.execute(_ALL, {"where": platform, "within": guild})]
 
 
 def put_backfill(connection: sa.Connection, insert: InsertInto, backfill: Backfill) -> None:
-    """Adds or renews it."""
+    """Adds or updates the state of a backfill."""
     row = {name: getattr(backfill, name) for name in backfills.c.keys()}  # noqa: SIM118
     connection.execute(_put(insert, backfills), row)
 
@@ -127,7 +132,7 @@ def find_backfill(connection: sa.Connection, platform: str, room: str) -> Backfi
 
 
 def list_backfills(connection: sa.Connection, platform: str) -> list[Backfill]:
-    """By room, the oldest first."""
+    """Returns the states of backfills by room, oldest first."""
     return [_backfill(row) for row in connection.execute(_BACKFILLS, {"where": platform})]
 
 
@@ -141,10 +146,10 @@ def _backfill(row: sa.Row[Any]) -> Backfill:
 
 
 PIECE = 500
-"""So many rows go in one statement."""
+"""The number of rows in one statement."""
 
 _NONE: sa.ColumnClause[str] = sa.literal_column("''")
-"""Not a parameter: the partial indexes are taken only where a statement says what they say."""
+"""Not a parameter: a partial index is used only where the statement repeats the index's own condition."""
 
 _ON = posts.c.platform == sa.bindparam("where")
 _THERE = messages.c.conversation_id.in_(
@@ -187,7 +192,7 @@ _MESSAGES_OF = (
 
 
 def count_author(connection: sa.Connection, platform: str, author_id: str) -> AuthorCount:
-    """What `forget_author` would reach."""
+    """Counts what `forget_author` would remove."""
     bounds = {"where": platform, "whose": author_id}
     return AuthorCount(
         connection.execute(_POSTS_OF, bounds).scalar_one(), connection.execute(_MESSAGES_OF, bounds).scalar_one()
@@ -215,7 +220,7 @@ def _of_rooms(dialect: SqlDialect) -> sa.Select[Any]:
 
 
 def forget_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> int:
-    """Also the copies of those that are not in the archive."""
+    """Removes the posts, and the copies in sessions also of posts that are not archived."""
     gone = 0
     for start in range(0, len(ids), PIECE):
         piece = ids[start : start + PIECE]
@@ -230,7 +235,7 @@ def forget_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, 
 
 
 def forget_author(connection: sa.Connection, dialect: SqlDialect, platform: str, author_id: str) -> int:
-    """Also what they said in sessions without being archived."""
+    """Removes the author's posts and empties their messages in sessions, also those that were never archived."""
     which = {"where": platform, "whose": author_id}
     drop_summaries(connection, _OF_SPEAKER, which, locks_rows=dialect.locks_rows)
     while connection.execute(_BLANK_AUTHOR, which).rowcount == PIECE:
@@ -241,7 +246,7 @@ def forget_author(connection: sa.Connection, dialect: SqlDialect, platform: str,
 def list_room_posts(
     connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str, limit: int
 ) -> Sequence[str]:
-    """Ids of some posts of a room and its threads that are not deleted."""
+    """Returns the ids of some posts of a room and its threads that are not deleted."""
     if not room_id or limit < 1:
         return []
     for some, which in _room_posts(connection, dialect, platform, room_id):
@@ -252,7 +257,7 @@ def list_room_posts(
 
 
 def forget_room(connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str) -> int:
-    """With its threads."""
+    """Removes the posts of a room and its threads."""
     if not room_id:  # which would be the parent of every channel
         return 0
     found = _room_posts(connection, dialect, platform, room_id)
@@ -260,7 +265,7 @@ def forget_room(connection: sa.Connection, dialect: SqlDialect, platform: str, r
 
 
 def forget_before(connection: sa.Connection, dialect: SqlDialect, platform: str, before: datetime, limit: int) -> int:
-    """The oldest first."""
+    """Removes the oldest posts from before that time."""
     oldest = connection.execute(_OLDEST, {"where": platform, "until": before, "limit": max(limit, 0)}).scalars().all()
     return forget_posts(connection, dialect, platform, oldest)
 
@@ -268,7 +273,10 @@ def forget_before(connection: sa.Connection, dialect: SqlDialect, platform: str,
 def _room_posts(
     connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str
 ) -> Sequence[tuple[sa.Select[Any], dict[str, Any]]]:
-    """Statements for pieces of them, as the posts name their channel and as the rooms do."""
+    """Returns statements for pieces of a room's posts.
+
+    A thread belongs to the room when the posts name the room as their parent, or when the thread's own record does.
+    """
     threads = connection.execute(_THREADS, {"where": platform, "of": room_id}).scalars().all()
     chosen = dialect.bind_list([escape(key) for key in (room_id, *threads)])
     return [
@@ -295,7 +303,7 @@ def _opt_out(insert: InsertInto) -> sa.Executable:
 
 
 class SqlArchive:
-    """`denizen.ports.archive.ArchiveRepository`."""
+    """Implements `denizen.ports.archive.ArchiveRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -1,4 +1,4 @@
-"""The audit log, and where it ends."""
+"""The audit log: entries are chained behind the newest one, by one unit of work at a time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ audit_head = sa.Table(
     sa.Column("number", sa.BigInteger(), nullable=False),
     sa.Column("digest", sa.Text(), nullable=False),
 )
-"""One row, which whoever adds an entry locks."""
+"""One row with the newest entry. Whoever adds an entry locks it."""
 
 
 _HEAD = sa.select(audit_head.c.number, audit_head.c.digest)
@@ -48,13 +48,13 @@ _LIST = (
 
 @cache
 def _know_head(insert: InsertInto) -> sa.Executable:
-    """The row that is locked has to be there first."""
+    """Creates the row of the head, since only an existing row can be locked."""
     first = AuditHead()
     return insert(audit_head).values(id=1, number=first.number, digest=first.digest).on_conflict_do_nothing().inline()
 
 
 class SqlAudit:
-    """`denizen.ports.store.AuditRepository`."""
+    """Implements `denizen.ports.store.AuditRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -90,10 +90,15 @@ class SqlAudit:
 def _row(entry: AuditEntry) -> dict[str, Any]:
     event = entry.event
     return {
-        "number": entry.number, "kind": event.kind.value, "at": event.at, "actor": event.actor,
-        "subject": event.subject, "details": json.dumps(event.details, sort_keys=True), "previous": entry.previous,
+        "number": entry.number,
+        "kind": event.kind.value,
+        "at": event.at,
+        "actor": event.actor,
+        "subject": event.subject,
+        "details": json.dumps(event.details, sort_keys=True),
+        "previous": entry.previous,
         "digest": entry.digest,
-    }  # fmt: skip
+    }
 
 
 def _entry(row: sa.Row[Any]) -> AuditEntry:

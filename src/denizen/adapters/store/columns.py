@@ -1,8 +1,11 @@
-"""The column types: how texts, payloads, times and money lie in either database, and how they come back unchanged.
+"""The column types and shared columns: how texts, payloads, times and money are stored in either database.
 
-Used by `tables`, and where one parameter holds many values. What goes in is what comes out, character for character:
-Postgres refuses NUL and either database refuses half a surrogate pair, so `EscapedText` writes those characters (and
-its own mark) as a mark and a code.
+What goes in comes out unchanged, character for character. Postgres refuses NUL and both databases refuse half a
+surrogate pair, so `EscapedText` writes those characters (and its own mark) as a mark and a code.
+
+Rules for all tables: rows that are ordered by arrival have a `position`, since two times of the clock may be equal. No
+column of a unique key may be NULL, since NULLs never equal each other: "no thread" is an empty text, and the key of
+open sessions is a partial index.
 """
 
 from __future__ import annotations
@@ -18,13 +21,13 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 MARK = "\ufdd0"
-"""A noncharacter, which Unicode leaves to programs for marks of their own."""
+"""A noncharacter, which Unicode reserves for marks of programs."""
 
 USD_DIGITS = 12
-"""Money is kept in whole units of 1e-12 dollars: finer than any price of one token, exact to add, never a float."""
+"""Money is stored in whole units of 1e-12 dollars: finer than the price of any token, exact to add, never a float."""
 
 ID_DIGITS = 3
-"""Those of the length in front of an id."""
+"""The number of digits for the length in front of an id."""
 
 _REFUSED = re.compile("[\x00\ud800-\udfff\ufdd0]")
 _ESCAPED = re.compile("\ufdd0([0-9a-f]{4})")
@@ -32,7 +35,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 class ValueProcessor(Protocol):
-    """What SQLAlchemy calls for every value on its way in or out."""
+    """The function that SQLAlchemy calls for every value on its way in or out."""
 
     def __call__(self, value: Any) -> Any: ...  # noqa: ANN401 - the type of the column decides
 
@@ -51,13 +54,13 @@ class EscapedText(TypeDecorator[str]):
 
 
 class PlatformId(TypeDecorator[str]):
-    """The id of a post, kept behind its length, so that it sorts as `is_newer` has it: 99 before 100."""
+    """The id of a post, stored behind its length so that it sorts like `is_newer`: 99 before 100."""
 
     impl = sa.Text
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """By code points in either database, whatever the language of the server."""
+        """Sorts by code points in either database, whatever the language of the server."""
         return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.Text(collation="C"))
 
     def bind_processor(self, dialect: Dialect) -> ValueProcessor:
@@ -68,7 +71,7 @@ class PlatformId(TypeDecorator[str]):
 
 
 class JsonText(TypeDecorator[Any]):
-    """A JSON value as text: `jsonb` would refuse a NUL within a string."""
+    """A JSON value as text, since `jsonb` would refuse a NUL within a string."""
 
     impl = sa.Text
     cache_ok = True
@@ -81,13 +84,13 @@ class JsonText(TypeDecorator[Any]):
 
 
 class UtcTime(TypeDecorator[datetime]):
-    """An aware time, kept in UTC to the microsecond and given back aware in UTC. A naive one is refused."""
+    """An aware time, stored in UTC to the microsecond and returned aware in UTC. A naive time is refused."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Text in SQLite, of one length so that it sorts; `timestamptz` in Postgres."""
+        """Uses text of one length in SQLite, which sorts, and `timestamptz` in Postgres."""
         return dialect.type_descriptor(sa.Text() if dialect.name == "sqlite" else sa.DateTime(timezone=True))
 
     def bind_processor(self, dialect: Dialect) -> ValueProcessor:
@@ -115,21 +118,21 @@ def escape(value: str) -> str: ...
 @overload
 def escape(value: str | None) -> str | None: ...
 def escape(value: str | None) -> str | None:
-    """The text without what a database refuses. The inverse is `unescape`."""
+    """Returns the text without the characters that a database refuses. `unescape` is the inverse."""
     if value is None or (value.isascii() and "\x00" not in value):
         return value
     return _REFUSED.sub(lambda match: f"{MARK}{ord(match.group()):04x}", value)
 
 
 def unescape(value: str | None) -> str | None:
-    """What `escape` was given."""
+    """Returns the text that `escape` was given."""
     if value is None or MARK not in value:
         return value
     return _ESCAPED.sub(lambda match: chr(int(match.group(1), 16)), value)
 
 
 def write_id(value: str) -> str:
-    """How `PlatformId` keeps it. Raises ValueError for one of a thousand characters."""
+    """Returns the stored form of a `PlatformId`. Raises ValueError for an id of a thousand characters or more."""
     if len(value) >= 10**ID_DIGITS:
         raise ValueError(f"an id of {len(value)} characters")
     return f"{len(value):0{ID_DIGITS}d}{escape(value)}"
@@ -193,5 +196,5 @@ PositionType = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def position_column() -> sa.Column[int]:
-    """The order of arrival."""
+    """Returns the primary key that numbers rows in the order of arrival."""
     return sa.Column("position", PositionType, primary_key=True)

@@ -1,9 +1,8 @@
-"""One database connection and the thread that owns it: every statement of the store runs on a lane.
+"""The threads that own the database connections, and the pool of them. Every statement of the store runs on one.
 
-A lane is handed whole jobs, so that a repository call costs one change of threads however many statements it makes,
-and so that no cancellation ever reaches a driver in the middle of one. Used by `unit` and `lanes`; a lane belongs to
-one unit of work at a time. Measured: a quarter (reading) to a third (writing) of the processor time of SQLAlchemy's
-asyncio layer over aiosqlite, which changes threads three or four times a statement.
+A worker gets whole jobs, so a repository call costs one change of threads however many statements it makes, and no
+cancellation reaches a driver in the middle of a statement. Measured against SQLAlchemy's asyncio layer over aiosqlite,
+which changes threads three or four times per statement: a quarter (reading) to a third (writing) of the processor time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ T = TypeVar("T")
 
 
 class ConnectionWorker:
-    """Connects at its first job, and again after `drop`."""
+    """One connection and its thread. It connects at its first job, and again after `drop`."""
 
     def __init__(self, name: str, engine: sa.Engine) -> None:
         self._engine = engine
@@ -33,7 +32,7 @@ class ConnectionWorker:
         self._thread.start()
 
     def submit(self, job: Callable[[sa.Connection], T]) -> asyncio.Future[T]:
-        """Puts the job in line; the future gives what it returns or raises. Cancelling the future stops nothing."""
+        """Queues the job and returns a future for its result or error. Cancelling the future stops nothing."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
 
@@ -49,15 +48,15 @@ class ConnectionWorker:
         return answer
 
     def roll_back(self) -> None:
-        """Puts the end of a transaction in line, for which nobody has to wait. A connection that fails is dropped."""
+        """Queues a rollback that nobody waits for. A connection that fails to roll back is dropped."""
         self._jobs.put(self._roll_back)
 
     def drop(self) -> None:
-        """The next job gets a new connection, since this one is broken."""
+        """Closes a broken connection; the next job gets a new one."""
         self._jobs.put(self._disconnect)
 
     def close(self) -> asyncio.Future[None]:
-        """Finishes the jobs in line, closes the connection and ends the thread."""
+        """Finishes the queued jobs, closes the connection and ends the thread."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[None] = loop.create_future()
         self._jobs.put(self._disconnect)
@@ -109,11 +108,14 @@ def _tell(
 
 
 CLOSE_S = 30.0
-"""How long `aclose` waits: no statement takes longer."""
+"""The longest time that `aclose` waits; no statement takes longer."""
 
 
 class ConnectionPool:
-    """Whoever takes a lane gives it back, from the same task."""
+    """A bounded number of workers, started when needed and kept for the next unit of work.
+
+    The task that takes a worker also gives it back.
+    """
 
     def __init__(self, name: str, engine: sa.Engine, maximum: int) -> None:
         self._name = name
@@ -128,26 +130,27 @@ class ConnectionPool:
         return int(self._limit.borrowed_tokens)
 
     async def take(self) -> ConnectionWorker:
-        """Waits, first come first served, until one is free. A task that has one already gets a RuntimeError instead of
-        waiting for itself.
+        """Waits for a free worker, first come, first served.
+
+        A task that holds one already gets a RuntimeError instead of waiting for itself.
         """
         await self._limit.acquire()
         if self._idle:
             return self._idle.pop()
         try:
-            lane = ConnectionWorker(f"{self._name}-{self._opened + 1}", self._engine)
+            worker = ConnectionWorker(f"{self._name}-{self._opened + 1}", self._engine)
         except RuntimeError:  # no thread more
             self._limit.release()
             raise
         self._opened += 1
-        return lane
+        return worker
 
-    def give_back(self, lane: ConnectionWorker) -> None:
-        self._idle.append(lane)
+    def give_back(self, worker: ConnectionWorker) -> None:
+        self._idle.append(worker)
         self._limit.release()
 
     async def aclose(self) -> None:
-        """Waits for the units of work that are under way, though not for ever, then closes every connection."""
+        """Waits for running units of work, at most CLOSE_S, then closes every connection."""
         with anyio.move_on_after(CLOSE_S, shield=True):
             for _ in range(self._maximum):
                 await self._limit.acquire_on_behalf_of(object())

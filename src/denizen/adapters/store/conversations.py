@@ -1,4 +1,7 @@
-"""Conversations, sessions and messages."""
+"""Conversations, the sessions of agents in them, their messages, and summaries of stretches of messages.
+
+An agent has at most one open session in a conversation; a unique index enforces that, not this code.
+"""
 
 from __future__ import annotations
 
@@ -77,12 +80,12 @@ messages = sa.Table(
     sa.Index("ix_messages_session_id_sequence", "session_id", "sequence", unique=True),
     sa.Index("ix_messages_conversation_id_created_at", "conversation_id", "created_at"),
 )
-"""What may be long comes last, so that the rest of a row is read without it. `words` is what full-text search looks at;
-empty for messages that are not searched.
+"""Columns that may be long come last, so that the rest of a row is read without them. `words` feeds full-text search;
+it is empty for messages that are not searched.
 """
 
 MESSAGE_COLUMNS = tuple(column for column in messages.c if column.name not in {"position", "words"})
-"""What makes a message, in the order in which `messages` reads it."""
+"""The columns of a message, in the order in which the repository reads them."""
 
 ON_PLATFORM = messages.c.platform_id != ""
 
@@ -137,7 +140,7 @@ def _add_conversation(insert: InsertInto) -> sa.Executable:
 
 
 class SqlConversations:
-    """`denizen.ports.store.ConversationRepository`."""
+    """Implements `denizen.ports.store.ConversationRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -252,7 +255,7 @@ def _add_session(insert: InsertInto) -> sa.Executable:
 
 
 class SqlSessions:
-    """`denizen.ports.store.Sessions`."""
+    """Implements `denizen.ports.store.SessionRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -310,7 +313,7 @@ class SqlSessions:
 def _open_session(
     connection: sa.Connection, dialect: SqlDialect, conversation_id: ConversationId, agent: AgentName, now: datetime
 ) -> Session:
-    """The new session, or the one that another process has opened meanwhile."""
+    """Returns the new session, or the one that another process has opened meanwhile."""
     session = Session(SessionId(fresh("sess")), conversation_id, agent, now)
     row = {"id": session.id, "conversation_id": conversation_id, "agent": agent, "created_at": now, "closed_at": None}
     if connection.execute(_add_session(dialect.insert), row).scalar() is not None:
@@ -335,7 +338,7 @@ _LOCK_SESSION = sa.select(sessions.c.id).where(sessions.c.id == sa.bindparam("se
 
 
 class SqlSummaries:
-    """`denizen.ports.store.Summaries`."""
+    """Implements `denizen.ports.store.SummaryRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -370,7 +373,7 @@ class SqlSummaries:
 def drop_summaries(
     connection: sa.Connection, which: sa.ColumnElement[bool], bounds: dict[str, Any], *, locks_rows: bool
 ) -> None:
-    """Those with one of these messages in their stretch."""
+    """Removes the summaries whose stretch includes one of these messages."""
     lock, drop = _drop_statements(which)
     if locks_rows:
         connection.execute(lock, bounds)
@@ -379,7 +382,10 @@ def drop_summaries(
 
 @cache
 def _drop_statements(which: sa.ColumnElement[bool]) -> tuple[sa.Select[Any], sa.Delete]:
-    """Found from the messages, of which there are few. The statements are made once for each condition."""
+    """Returns the statements that lock the sessions and remove the summaries; built once for each condition.
+
+    They start from the messages, since these are few.
+    """
     summed_up = sa.and_(
         messages.c.session_id == summaries.c.session_id,
         messages.c.sequence >= summaries.c.first,
@@ -443,7 +449,7 @@ _KEEP_NEWEST = (
 
 @cache
 def _add_message(insert: InsertInto) -> sa.Executable:
-    """The next sequence is found while inserting; a message outside sessions has none."""
+    """The statement finds the next sequence while inserting. A message outside of sessions has none."""
     earlier, session = messages.alias(), sa.bindparam("session_id", type_=sa.Text())
     last = sa.select(sa.func.max(earlier.c.sequence)).where(earlier.c.session_id == session).scalar_subquery()
     sequence = sa.case((session.is_(None), 0), else_=sa.func.coalesce(last, 0) + 1)
@@ -457,7 +463,7 @@ def _add_message(insert: InsertInto) -> sa.Executable:
 
 
 class SqlMessages:
-    """`denizen.ports.store.Messages`."""
+    """Implements `denizen.ports.store.MessageRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -545,7 +551,7 @@ def _message_row(message: Message) -> dict[str, Any]:
 
 
 def _message(row: Sequence[Any]) -> Message:
-    """By position: a name costs a look-up in every row."""
+    """Reads the row by position, since looking up a column name costs time in every row."""
     key, conversation, session, sequence, created_at, role, author, name, is_bot, turn, platform, parts, meta = row
     return Message(
         key,

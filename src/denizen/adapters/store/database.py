@@ -1,4 +1,7 @@
-"""The store over SQL: hands out units of work, each with the repositories bound to it."""
+"""The store over SQL: it hands out units of work, each with the repositories bound to its transaction.
+
+Importing this module registers every table in `metadata`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ __all__ = ["SqlStore", "SqlUnitOfWork", "metadata"]
 
 
 class SqlUnitOfWork:
-    """`denizen.ports.store.UnitOfWork`."""
+    """Implements `denizen.ports.store.UnitOfWork`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -146,7 +149,7 @@ class SqlUnitOfWork:
 
 
 class SqlStore:
-    """`denizen.ports.store.Store`. Made by `open_store`, with the schema up to date.
+    """Implements `denizen.ports.store.Store`. Use `open_store`, which brings the schema up to date first.
 
     Units of work do not nest: a task that asks for a second one of the same kind gets a RuntimeError.
     """
@@ -160,44 +163,44 @@ class SqlStore:
 
     @property
     def in_use(self) -> int:
-        """How many units of work are under way."""
+        """The number of running units of work."""
         return self._writers.in_use + self._readers.in_use
 
     def work(self, *, write: bool = True) -> AbstractAsyncContextManager[UnitOfWork]:
         if self._closed:
             raise Unavailable("The store is closed.", code="store_closed", why="Denizen is shutting down.")
-        return _Opening(self._writers if write else self._readers, self._dialect, self._clock, write=write)
+        return _UnitOfWorkContext(self._writers if write else self._readers, self._dialect, self._clock, write=write)
 
     async def aclose(self) -> None:
-        """Waits for the units of work that are under way. Twice is once."""
+        """Waits for the running units of work. Closing again does nothing."""
         if not self._closed:
             self._closed = True
             await self._readers.aclose()
             await self._writers.aclose()
 
 
-class _Opening:
-    """Takes a lane and a unit on it, and gives them back at the end of the block."""
+class _UnitOfWorkContext:
+    """Takes a worker, begins a transaction on it, and gives the worker back at the end of the block."""
 
-    def __init__(self, lanes: ConnectionPool, dialect: SqlDialect, clock: Clock, *, write: bool) -> None:
-        self._lanes = lanes
+    def __init__(self, pool: ConnectionPool, dialect: SqlDialect, clock: Clock, *, write: bool) -> None:
+        self._pool = pool
         self._dialect = dialect
         self._clock = clock
         self._write = write
-        self._lane: ConnectionWorker | None = None
+        self._worker: ConnectionWorker | None = None
         self._transaction: Transaction | None = None
 
     async def __aenter__(self) -> SqlUnitOfWork:
-        self._lane = await self._lanes.take()
-        self._transaction = Transaction(self._lane, self._dialect, self._clock, write=self._write)
+        self._worker = await self._pool.take()
+        self._transaction = Transaction(self._worker, self._dialect, self._clock, write=self._write)
         return SqlUnitOfWork(self._transaction)
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._lane is not None
+        assert self._worker is not None
         assert self._transaction is not None
         try:
             await self._transaction.end(error, trace)
         finally:
-            self._lanes.give_back(self._lane)
+            self._pool.give_back(self._worker)

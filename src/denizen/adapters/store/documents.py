@@ -1,4 +1,7 @@
-"""Documents of the current snapshot and their passages, and how far the index of them is."""
+"""Documents of the current snapshot and their passages, found by words.
+
+Words that many passages contain say little and cost the most: a search leaves them out while there are rarer ones.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.vectors import index_progress, vectors
 from denizen.domain.passage import Passage
 from denizen.domain.words import words_of
-from denizen.ports.documents import PASSAGES, IndexedDocument, IndexedPassage, IndexSize
+from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexedPassage, IndexSize
 
 documents = sa.Table(
     "documents",
@@ -42,21 +45,22 @@ passages = sa.Table(
     sa.UniqueConstraint("document", "number"),
     sa.Index("ix_passages_key", "key"),
 )
-"""`words` is what full-text search looks at; the index of it is in the migrations."""
+"""`words` feeds full-text search; its index is created in the migrations."""
 
 
 MAX_WORDS = 32
 COMMON = 0.02
-"""A word that more of all passages have is common (measured at a million texts: the slowest search of twenty went from
-774 to 120 ms)."""
+"""A word is common when more than this share of passages contains it. Measured at a million texts: the slowest search
+of twenty went from 774 to 120 ms.
+"""
 FEW = 500
-"""So many may have any word."""
+"""A word in at most so many passages never counts as common."""
 MAX_RANKED = 4000
-"""About so many passages are ranked: the rarest words come first."""
+"""The approximate number of passages that are ranked; the rarest words come first."""
 PASSAGES_AT_ONCE = 100
-"""In one statement. The driver keeps what it was given for every statement of another length."""
+"""The number of passages in one statement. The driver caches the statement of every different length."""
 
-_INDEXED = sa.select(index_progress.c.state).where(index_progress.c.collection == PASSAGES)
+_INDEXED = sa.select(index_progress.c.state).where(index_progress.c.collection == PASSAGE_VECTORS)
 _DIGESTS = sa.select(documents.c.path, documents.c.digest)
 _SIZE = (sa.select(sa.func.count()).select_from(documents), sa.select(sa.func.count()).select_from(passages))
 # Many rows become one statement where something is returned. SQLite writes what it has learned of words to the disk
@@ -66,13 +70,19 @@ _ADD_PASSAGES = (
     sa.insert(passages).returning(passages.c.position).execution_options(insertmanyvalues_page_size=PASSAGES_AT_ONCE)
 )
 _PASSAGE = (
-    passages.c.key, documents.c.path, passages.c.source_id, passages.c.number, passages.c.headings,
-    passages.c.first_line, passages.c.last_line, passages.c.text,
-)  # fmt: skip
+    passages.c.key,
+    documents.c.path,
+    passages.c.source_id,
+    passages.c.number,
+    passages.c.headings,
+    passages.c.first_line,
+    passages.c.last_line,
+    passages.c.text,
+)
 _ALL = sa.select(*_PASSAGE).join(documents, documents.c.position == passages.c.document)
 _other = passages.alias()
 _HAS_NO_VECTOR = ~sa.exists().where(
-    vectors.c.collection == PASSAGES,
+    vectors.c.collection == PASSAGE_VECTORS,
     vectors.c.key == passages.c.key,
     vectors.c.model == sa.bindparam("model", type_=EscapedText()),
 )
@@ -83,12 +93,14 @@ _WITHOUT_VECTOR = (
     .order_by(passages.c.position)
     .limit(sa.bindparam("most"))
 )
-_SWEEP = sa.delete(vectors).where(vectors.c.collection == PASSAGES, ~sa.exists().where(passages.c.key == vectors.c.key))
+_SWEEP = sa.delete(vectors).where(
+    vectors.c.collection == PASSAGE_VECTORS, ~sa.exists().where(passages.c.key == vectors.c.key)
+)
 
 
 @cache
 def _mark(insert: InsertInto) -> sa.Executable:
-    statement = insert(index_progress).values(collection=PASSAGES, state=sa.bindparam("state"))
+    statement = insert(index_progress).values(collection=PASSAGE_VECTORS, state=sa.bindparam("state"))
     return statement.on_conflict_do_update(
         index_elements=[index_progress.c.collection], set_={"state": statement.excluded.state}
     ).inline()
@@ -97,7 +109,7 @@ def _mark(insert: InsertInto) -> sa.Executable:
 @cache
 def _take_turns(insert: InsertInto) -> sa.Executable:
     """Locks the row of the index until the unit of work ends, and changes nothing."""
-    statement = insert(index_progress).values(collection=PASSAGES, state="")
+    statement = insert(index_progress).values(collection=PASSAGE_VECTORS, state="")
     return statement.on_conflict_do_update(
         index_elements=[index_progress.c.collection], set_={"state": index_progress.c.state}
     ).inline()
@@ -120,7 +132,7 @@ def _by_keys(dialect: SqlDialect) -> sa.Executable:
 
 
 class SqlDocuments:
-    """`denizen.ports.documents.DocumentRepository`."""
+    """Implements `denizen.ports.documents.DocumentRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -203,7 +215,7 @@ class SqlDocuments:
 
 
 def _choose_words(shares: Mapping[str, float], total: int) -> list[str]:
-    """The words to search for, the rarest first: the common ones only when there are no others, and then one."""
+    """Returns the words to search for, rarest first: common ones only when there are no others, and then only one."""
     most, left = max(COMMON, FEW / max(total, 1)), MAX_RANKED / max(total, 1)
     chosen: list[str] = []
     for word in sorted(shares, key=lambda each: shares[each]):
@@ -222,7 +234,7 @@ def _remove(connection: sa.Connection, dialect: SqlDialect, paths: Collection[st
 
 
 def _add_documents(connection: sa.Connection, added: Sequence[IndexedDocument]) -> Mapping[str, int]:
-    """Where each is now, by path."""
+    """Adds the documents and returns the position of each, by path."""
     rows = [{name: getattr(document, name) for name in ("path", "source_id", "digest")} for document in added]
     return {row.path: row.position for row in connection.execute(_ADD_DOCUMENTS, rows)} if rows else {}
 

@@ -1,4 +1,4 @@
-"""What agents decided about messages of a platform, how far they read, and with whom they talk."""
+"""The inbox of agents: claims on messages, read cursors, followed threads, allowlists and bot-reply counters."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _take(insert: InsertInto) -> sa.Executable:
 
 
 class SqlInbox:
-    """`denizen.ports.inbox.InboxRepository`."""
+    """Implements `denizen.ports.inbox.InboxRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -1,4 +1,4 @@
-"""What agents keep in mind."""
+"""The memories of agents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.vectors import vectors
 from denizen.domain.ids import AgentName
 from denizen.domain.memory import Memory, ToldAt
-from denizen.ports.memory import MEMORIES
+from denizen.ports.memory import MEMORY_VECTORS
 
 memories = sa.Table(
     "memories",
@@ -52,7 +52,7 @@ _TOLD_BY = sa.select(memories.c.id).where(
         sa.and_(memories.c.owner == sa.bindparam("teller"), memories.c.owner != sa.literal_column("''")),
     )
 )
-_OF_MEMORIES = vectors.c.collection == MEMORIES
+_OF_MEMORIES = vectors.c.collection == MEMORY_VECTORS
 _WITHOUT_VECTOR = (
     sa.select(memories)
     .where(
@@ -84,7 +84,7 @@ def _remove_vectors(dialect: SqlDialect) -> sa.Delete:
 
 
 class SqlMemories:
-    """`denizen.ports.memory.MemoryRepository`."""
+    """Implements `denizen.ports.memory.MemoryRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -1,4 +1,6 @@
-"""Deliveries, and the files that go with them until they are final."""
+"""Deliveries: what agents owe to a platform, or have sent. Their files are stored apart, and only while they are
+needed.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ deliveries = sa.Table(
     sa.Index("ix_deliveries_turn_id", "turn_id"),
     sa.Index("ix_deliveries_platform_platform_id", "platform", "platform_id"),
 )
-"""`number` is a delivery's position within its turn; `content` is without the files."""
+"""`number` is a delivery's position within its turn; `content` is stored without the files."""
 
 delivery_files = sa.Table(
     "delivery_files",
@@ -55,7 +57,7 @@ delivery_files = sa.Table(
 
 
 PIECE = 500
-"""So many deliveries' files are asked for in one statement."""
+"""The number of deliveries whose files one statement reads."""
 
 _DUE = (DeliveryState.PENDING.value, DeliveryState.SENDING.value)
 _OPEN = (*_DUE, DeliveryState.SENT.value)
@@ -106,7 +108,7 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 class SqlOutbox:
-    """`denizen.ports.inbox.Outbox`."""
+    """Implements `denizen.ports.inbox.OutboxRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -170,7 +172,7 @@ def _missing(delivery_id: str) -> NotFound:
 
 
 def _needed(delivery: Delivery) -> tuple[File, ...]:
-    """Those still to be sent."""
+    """Returns the files that are still to be sent."""
     return delivery.content.files if delivery.state in _DUE else ()
 
 
@@ -184,7 +186,7 @@ def _put_files(connection: sa.Connection, position: int, files: Sequence[File]) 
 
 
 def _load_files(connection: sa.Connection, positions: Sequence[int]) -> dict[int, tuple[File, ...]]:
-    """By the position of their delivery."""
+    """Returns the files by the position of their delivery."""
     found: dict[int, tuple[File, ...]] = {}
     for start in range(0, len(positions), PIECE):
         for row in connection.execute(_FILES, {"those": positions[start : start + PIECE]}):
@@ -235,7 +237,7 @@ def _delivery(row: sa.Row[Any], files: tuple[File, ...]) -> Delivery:
 
 
 def _content_json(content: Content) -> dict[str, Any]:
-    """Without the files; what is empty is left out."""
+    """Returns the content as JSON without the files; empty fields are left out."""
     row = {
         "text": content.text,
         "embeds": [

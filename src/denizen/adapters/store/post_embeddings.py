@@ -1,8 +1,8 @@
-"""Posts that still need a vector: those that were edited since, and the others in the order in which they arrived.
+"""Posts that still need a vector: edited ones first, then the others in the order in which they arrived.
 
-How far that came is noted, so that only what is new is looked at. A post may turn up behind the note, where several
-write at once and where the position of a forgotten one is used again; so in the end the last ones are looked at again.
-What makes vectors go is in `meanings`.
+The position up to which posts were looked at is stored, so that only new ones are read. A post may turn up behind that
+position: when several processes write at once, and when the position of a forgotten post is used again. So the search
+looks at the last posts once more in the end. Removing vectors with their posts is in `posts`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from denizen.adapters.store.transaction import Transaction
 from denizen.adapters.store.vectors import SqlVectors, vectors
 from denizen.domain.mirror import loses_meaning, says_something
 from denizen.domain.room import Post
-from denizen.ports.archive import POSTS, PendingEmbeddings, post_vector_key, room_shelf
+from denizen.ports.archive import POST_VECTORS, PendingEmbeddings, post_vector_key, room_namespace
 from denizen.ports.memory import StoredVector
 
 SCANNED = 200
-"""Posts that are looked at for some that need a vector."""
+"""The number of posts that one search looks at."""
 LOOKED_BACK = 200
 
-_IN = vectors.c.collection == POSTS
+_IN = vectors.c.collection == POST_VECTORS
 _MODEL = sa.bindparam("model", type_=EscapedText())
 _STALE = (
     sa.select(*POST_COLUMNS)
@@ -58,7 +58,7 @@ _OTHERS = [
     sa.select(vectors.c.position).where(_IN, those).limit(sa.bindparam("most"))
     for those in (vectors.c.model < _MODEL, vectors.c.model > _MODEL)
 ]
-"""Two, so that each is a piece of the index."""
+"""Two statements instead of `!=`, so that each reads one range of the index."""
 _REMOVE = sa.delete(vectors).where(vectors.c.position == sa.bindparam("which", type_=sa.BigInteger()))
 
 
@@ -68,7 +68,7 @@ def _having(dialect: SqlDialect) -> sa.Select[str]:
 
 
 class SqlPostEmbeddings:
-    """`denizen.ports.archive.PostEmbeddingRepository`."""
+    """Implements `denizen.ports.archive.PostEmbeddingRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -99,7 +99,7 @@ class SqlPostEmbeddings:
             write_progress(connection, dialect, missing.reached, escape(missing.model))
             lower_progress(connection, dialect)  # some may have been forgotten meanwhile
             return [
-                StoredVector(POSTS, room_shelf(*same[key]), key, missing.model, data)
+                StoredVector(POST_VECTORS, room_namespace(*same[key]), key, missing.model, data)
                 for post, data in zip(missing.posts, vectors, strict=True)
                 if (key := post_vector_key(post.platform, post.id)) in same
             ]
@@ -151,7 +151,10 @@ def _load(connection: sa.Connection, dialect: SqlDialect, rows: Sequence[sa.Row[
 
 
 def _find_same(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Post]) -> Mapping[str, tuple[str, str]]:
-    """Platform and room by key, of those that are as they were; they need nothing beyond what is put now."""
+    """Locks the posts and returns platform and room, by key, of those that did not change meanwhile.
+
+    These are no longer marked as stale, since they get their vectors now.
+    """
     same: dict[str, tuple[str, str]] = {}
     for platform in sorted({post.platform for post in given}):
         theirs = {post.id: post for post in given if post.platform == platform}

@@ -1,6 +1,6 @@
 """Postgres: several processes side by side, on one machine or many.
 
-Every wait has an end: units of work are shielded against cancellation, so the server has to give up for us.
+Every wait has a limit: units of work are shielded against cancellation, so the server has to give up for us.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONNECT_TIMEOUT_S = 10
 STATEMENT_TIMEOUT_MS = 30_000
 LOCK_TIMEOUT_MS = 10_000
 IDLE_TIMEOUT_MS = 60_000
-"""A transaction whose process hangs gives its locks back."""
+"""Ends the transaction of a process that hangs, so that its locks are released."""
 
 _CLIENT = {
     "connect_timeout": CONNECT_TIMEOUT_S,
@@ -43,7 +43,7 @@ _DEADLINES = (
 ).encode()
 
 MIGRATION_LOCK = 4_403_914_762_231_553
-"""Any number, the same in every process: the advisory lock of those who migrate."""
+"""The advisory lock for migrations. Any number will do, as long as every process uses the same."""
 
 _QUERY = sa.func.plainto_tsquery(
     sa.literal_column("'denizen_words'::regconfig"), sa.bindparam("query", type_=sa.Text())
@@ -99,7 +99,7 @@ _SHARES = sa.text(
 _PASSAGES = sa.text("SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('passages')")
 
 _RETRY = {"40001", "40P01", "53300", "55P03", "57014"}
-"""Serialization failure, deadlock, too many connections, lock and statement timeout."""
+"""Serialization failure, deadlock, too many connections, lock timeout and statement timeout."""
 
 _REFUSED = ("authentication failed", "pg_hba.conf", "does not exist", "permission denied")
 
@@ -125,7 +125,10 @@ class PostgresDialect:
         self.vector_index.prepare(self.engine)
 
     def begin(self, connection: sa.Connection, *, write: bool) -> None:
-        """The driver begins with the first statement. A unit that reads sees one state of the database throughout."""
+        """Prepares the transaction, which the driver begins with the first statement.
+
+        A unit of work that only reads sees one state of the database throughout.
+        """
         if not write:
             from psycopg import IsolationLevel
 
@@ -141,7 +144,7 @@ class PostgresDialect:
         return " | ".join(words)
 
     def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
-        """From the statistics of the planner."""
+        """Reads the shares from the statistics of the planner."""
         rows = connection.execute(_SHARES, {"words": list(words)})
         return {row[0]: row[1] for row in rows}, connection.execute(_PASSAGES).scalar_one()
 
@@ -171,21 +174,21 @@ class PostgresDialect:
         return connection.exec_driver_sql(f"SELECT version_num FROM {REVISION_TABLE}").scalar()  # noqa: S608
 
     def begin_upgrade(self, connection: sa.Connection) -> None:
-        """A migration may take its time."""
+        """Takes the migration lock and lifts the time limits: a migration may take long."""
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
 
     def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
-        """Nothing to copy here: the upgrade is one transaction, and the way back is the operator's backup."""
+        """Does nothing: the upgrade is one transaction, and the way back is the operator's backup."""
 
     def find_disorder(self, connection: sa.Connection) -> str | None:
-        """The server keeps its own order."""
+        """Finds nothing: the server checks its own integrity."""
         return None
 
 
 def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:
-    """The error family for a fault of Postgres or of the way to it; None for what only a bug can cause."""
+    """Translates a fault of Postgres, or of the way to it, to an error; None when only a bug can cause it."""
     import psycopg
 
     if not isinstance(error, psycopg.Error):
@@ -224,7 +227,7 @@ def explain(error: BaseException | None, url: sa.URL) -> DenizenError | None:
 
 
 def _make_engine(url: sa.URL) -> sa.Engine:
-    """What the URL itself says goes before; in `options` it may set deadlines of its own."""
+    """Creates the engine. Settings in the URL win over ours, and its `options` may set other deadlines."""
     engine = sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
         poolclass=sa.NullPool,

@@ -1,7 +1,7 @@
-"""Nearness where the server has pgvector: it compares, with an index for each length of vectors.
+"""Vector search with pgvector: the server compares vectors, with one index for each vector length.
 
-The column for it is beside the others and derived from them; it is made when the server has the extension, whenever
-that is. Without it vectors are compared one by one, which is fine for memories and slow for documents.
+The `embedding` column is derived from `data`. It is created when the server has the extension, now or later. Without
+pgvector the vectors are compared one by one, which is fast enough for memories and slow for documents.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 MAX_DIMENSIONS = 2000
-"""What an index of pgvector takes; longer vectors are compared one by one."""
+"""The longest vectors that a pgvector index takes; longer ones are compared one by one."""
 
 _AVAILABLE = sa.text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
 _THERE = sa.text(
@@ -37,14 +37,14 @@ _log = logging.getLogger(__name__)
 
 
 class PgvectorIndex:
-    """`denizen.adapters.store.vectors.VectorIndex`."""
+    """Implements `denizen.adapters.store.dialect.VectorIndex`."""
 
     def __init__(self) -> None:
         self.is_there = False
         self._indexed: set[int] = set()
 
     def prepare(self, engine: Engine) -> None:
-        """Once, when the schema is up to date. What the server does not allow is told and left."""
+        """Creates the column if the server allows it, once the schema is up to date. A refusal is only logged."""
         with engine.connect() as connection:
             self.is_there = bool(connection.execute(_THERE).scalar_one())
             if not self.is_there and connection.execute(_AVAILABLE).scalar_one():
@@ -97,7 +97,7 @@ def _nearest(size: int) -> sa.Executable:
     near = f"embedding::vector({size}) <=> CAST(:q AS vector({size}))"
     return sa.text(
         f"SELECT key, 1 - ({near}) FROM vectors"  # noqa: S608 - a length
-        " WHERE collection = :within AND model = :of_model AND shelf = ANY(:shelves)"
+        " WHERE collection = :within AND model = :of_model AND namespace = ANY(:namespaces)"
         f" AND vector_dims(embedding) = {size} ORDER BY {near} LIMIT :most"
     ).columns(sa.column("key", EscapedText()), sa.column("near", sa.Float()))
 

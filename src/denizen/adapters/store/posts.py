@@ -1,4 +1,10 @@
-"""Rooms of a platform, the posts in them with their earlier texts, and what is known of mirroring them."""
+"""Posts of a platform: written many at a time, kept with their earlier texts, read in the order of their ids, searched
+and counted.
+
+A post's vectors live and die with the post's text: every change that removes a post or its text removes them in the
+same transaction. `index_progress` stores how far posts were embedded, as `POSITION MODEL`. `archive` and
+`post_embeddings` call this module.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +32,7 @@ from denizen.domain.message import Author
 from denizen.domain.mirror import loses_meaning, plan_renewal, says_something
 from denizen.domain.room import Attachment, Post, PostVersion
 from denizen.domain.words import excerpt_of, words_of
-from denizen.ports.archive import POSTS, CountBy, PostCount, PostHit, post_vector_key
+from denizen.ports.archive import POST_VECTORS, CountBy, PostCount, PostHit, post_vector_key
 
 posts = sa.Table(
     "posts",
@@ -52,12 +58,12 @@ posts = sa.Table(
     sa.Index("ix_posts_platform_author_id_id", "platform", "author_id", "id"),
     sa.Index("ix_posts_platform_created_at", "platform", "created_at"),
 )
-"""What may be long comes last, so that the rest of a row is read without it. `words` is what full-text search looks
-at; the index of it is in the migrations.
+"""Columns that may be long come last, so that the rest of a row is read without them. `words` feeds full-text search;
+its index is created in the migrations.
 """
 
 POST_COLUMNS = tuple(column for column in posts.c if column.name not in {"position", "words"})
-"""What makes a post, in the order in which `posts` reads it."""
+"""The columns of a post, in the order in which `parse_post` reads them."""
 
 NOT_DELETED = posts.c.deleted_at.is_(None)
 
@@ -71,7 +77,7 @@ sa.Index(
     sqlite_where=NOT_DELETED,
     postgresql_where=NOT_DELETED,
 )
-"""Posts are counted by this alone, which is why it has `deleted_at`, though that is NULL in all of it."""
+"""Posts are counted with this index alone. That is why it includes `deleted_at`, which is NULL in all of it."""
 
 IN_THREAD = posts.c.parent != ""
 
@@ -85,24 +91,24 @@ post_versions = sa.Table(
     sa.Column("written_at", UtcTime(), nullable=False),
     sa.Column("text", EscapedText(), nullable=False),
 )
-"""Earlier texts. They go with their post, whatever removes it."""
+"""Earlier texts, which go with their post."""
 
 stale_embeddings = sa.Table(
     "stale_embeddings",
     metadata,
     sa.Column("post", PositionType, sa.ForeignKey(posts.c.position, ondelete="CASCADE"), primary_key=True),
 )
-"""Posts that lost their vectors with their text, and need new ones; the others are found in the order of arrival."""
+"""Posts that lost their vectors with their text and need new ones. Other posts are found in order of arrival."""
 
 
 _ADD_STALE = sa.insert(stale_embeddings)
-_PROGRESS = sa.select(index_progress.c.state).where(index_progress.c.collection == POSTS)
+_PROGRESS = sa.select(index_progress.c.state).where(index_progress.c.collection == POST_VECTORS)
 _LAST_POSITION = sa.select(sa.func.coalesce(sa.func.max(posts.c.position), 0))
 
 
 @cache
 def _set_progress(insert: InsertInto) -> sa.Executable:
-    statement = insert(index_progress).values(collection=POSTS, state=sa.bindparam("state"))
+    statement = insert(index_progress).values(collection=POST_VECTORS, state=sa.bindparam("state"))
     return statement.on_conflict_do_update(
         index_elements=[index_progress.c.collection], set_={"state": statement.excluded.state}
     ).inline()
@@ -110,7 +116,7 @@ def _set_progress(insert: InsertInto) -> sa.Executable:
 
 @cache
 def _drop_vectors(dialect: SqlDialect) -> sa.Delete:
-    return sa.delete(vectors).where(vectors.c.collection == POSTS, dialect.among(vectors.c.key, "keys"))
+    return sa.delete(vectors).where(vectors.c.collection == POST_VECTORS, dialect.among(vectors.c.key, "keys"))
 
 
 @cache
@@ -122,8 +128,9 @@ def _drop_stale(dialect: SqlDialect) -> sa.Delete:
 
 
 def drop_embeddings(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Iterable[str]) -> None:
-    """Their vectors of any model, and the note that new ones are needed. After the posts themselves were written, so
-    that two who do it wait for each other there.
+    """Removes the posts' vectors of any model, and their marks as stale.
+
+    Call it after writing the posts, so that two transactions wait for each other at the posts.
     """
     those = sorted(set(ids))
     keys = [escape(post_vector_key(platform, key)) for key in those]
@@ -132,19 +139,19 @@ def drop_embeddings(connection: sa.Connection, dialect: SqlDialect, platform: st
 
 
 def clear_stale(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> None:
-    """No new vectors are needed any more."""
+    """Notes that the posts need no new vectors any more."""
     bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids])}
     connection.execute(_drop_stale(dialect), bounds)
 
 
 def mark_stale(connection: sa.Connection, positions: Sequence[int]) -> None:
-    """New ones are needed, after `drop_embeddings`."""
+    """Notes that the posts need new vectors, after `drop_embeddings`."""
     if positions:
         connection.execute(_ADD_STALE, [{"post": position} for position in positions])
 
 
 def read_progress(connection: sa.Connection) -> tuple[int, str]:
-    """How far it came, and with which model, as the database writes that; 0 and empty before the first."""
+    """Returns the last embedded position and the model, as stored; 0 and empty before the first."""
     reached, _, model = (connection.execute(_PROGRESS).scalar() or "0 ").partition(" ")
     return int(reached), model
 
@@ -154,7 +161,7 @@ def write_progress(connection: sa.Connection, dialect: SqlDialect, reached: int,
 
 
 def lower_progress(connection: sa.Connection, dialect: SqlDialect) -> None:
-    """After posts were removed: SQLite gives the positions of the last ones to the next that arrive."""
+    """Lowers the position after posts were removed, since SQLite reuses the positions of the last rows."""
     reached, model = read_progress(connection)
     last = connection.execute(_LAST_POSITION).scalar_one() if reached else 0
     if last < reached:
@@ -238,7 +245,7 @@ def _page(*, has_after: bool, has_before: bool) -> sa.Select[Any]:
 
 
 def put_posts(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Post]) -> int:
-    """Adds and renews them in a few statements; returns how many were new."""
+    """Adds and updates posts in a few statements and returns how many were new."""
     new, left = 0, list(given)
     while left:
         # Each post once at a time; what is said of it again, or was added by another writer meanwhile, comes next.
@@ -258,7 +265,7 @@ def put_posts(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Po
 def mark_deleted(
     connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str], at: datetime
 ) -> int:
-    """Returns how many were not deleted yet."""
+    """Marks posts as deleted and returns how many were not deleted yet."""
     bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids]), "at": at}
     marked = connection.execute(_mark_deleted(dialect), bounds).rowcount
     drop_embeddings(connection, dialect, platform, ids)
@@ -271,14 +278,14 @@ def find_post(connection: sa.Connection, platform: str, post_id: str) -> Post | 
 
 
 def find_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> list[Post]:
-    """In this order, without those that were deleted."""
+    """Returns the posts that are not deleted, in the order of the ids."""
     bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids])}
     found = {post.id: post for post in map(parse_post, connection.execute(_many(dialect), bounds))}
     return [found[key] for key in dict.fromkeys(ids) if key in found]
 
 
 def lock_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, ids: Sequence[str]) -> dict[str, Post]:
-    """By id, deleted ones too; they stay as they are until the transaction is over."""
+    """Returns posts by id, including deleted ones, and locks them until the transaction ends."""
     bounds = {"where": platform, "chosen": dialect.bind_list([write_id(key) for key in ids])}
     rows = connection.execute(_known(dialect), bounds).all()
     return {row.id: parse_post(row[1:]) for row in rows}
@@ -287,7 +294,7 @@ def lock_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, id
 def list_posts(
     connection: sa.Connection, platform: str, room: str, *, before: str, after: str, limit: int
 ) -> list[Post]:
-    """Oldest first. The cost does not depend on how many posts the room has."""
+    """Returns posts, oldest first. The cost does not depend on the number of posts in the room."""
     bounds: dict[str, Any] = {"where": platform, "within": room, "limit": max(limit, 0)}
     bounds |= {name: value for name, value in (("before", before), ("after", after)) if value}
     rows = connection.execute(_page(has_after=bool(after), has_before=bool(before)), bounds).all()
@@ -295,17 +302,29 @@ def list_posts(
 
 
 def list_versions(connection: sa.Connection, platform: str, post_id: str) -> list[PostVersion]:
-    """The earlier texts, oldest first."""
+    """Returns the earlier texts, oldest first."""
     rows = connection.execute(_VERSIONS, {"where": platform, "which": post_id})
     return [PostVersion(number, text, written_at) for number, text, written_at in rows]
 
 
 def parse_post(row: Sequence[Any]) -> Post:
-    """From a row of `POST_COLUMNS`, by position: a name costs a look-up in every row."""
+    """Returns the post of a row of POST_COLUMNS. By position, since looking up a name costs time in every row."""
     (
-        platform, key, room, guild, parent, reply_to, author, name, is_bot,
-        created_at, edited_at, deleted_at, attachments, text,
-    ) = row  # fmt: skip
+        platform,
+        key,
+        room,
+        guild,
+        parent,
+        reply_to,
+        author,
+        name,
+        is_bot,
+        created_at,
+        edited_at,
+        deleted_at,
+        attachments,
+        text,
+    ) = row
     return Post(
         platform,
         key,
@@ -323,7 +342,7 @@ def parse_post(row: Sequence[Any]) -> Post:
 
 
 def _put_batch(connection: sa.Connection, dialect: SqlDialect, batch: Mapping[str, Post]) -> tuple[int, list[Post]]:
-    """How many were new, and those that were neither known before nor added here."""
+    """Returns how many posts were new, and the posts that were neither known before nor added here."""
     platform = next(iter(batch.values())).platform
     ids = [write_id(key) for key in batch]
     rows = connection.execute(_known(dialect), {"where": platform, "chosen": dialect.bind_list(ids)}).all()
@@ -338,7 +357,7 @@ def _put_batch(connection: sa.Connection, dialect: SqlDialect, batch: Mapping[st
 
 
 def _renew(connection: sa.Connection, dialect: SqlDialect, told: Sequence[tuple[int, Post, Post]]) -> None:
-    """Position, post as it is known, and what was told of it now."""
+    """Updates known posts, given as position, stored post and post from the platform."""
     changed = [(position, known, plan_renewal(known, given)) for position, known, given in told]
     renewed = [(position, known, post) for position, known, post in changed if post is not None]
     earlier = [
@@ -384,7 +403,7 @@ def _row(post: Post) -> dict[str, Any]:
 
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
 LATEST = datetime(9999, 12, 30, tzinfo=UTC)
-"""Bounds of time that bound nothing, a day from what can be written, so that any zone can show them."""
+"""Time bounds that exclude nothing, a day inside what can be stored, so that any time zone can show them."""
 
 _TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, NOT_DELETED)
 
@@ -409,7 +428,7 @@ def _count(dialect: SqlDialect, by: CountBy) -> sa.Executable:
 
 
 def _named(counted: sa.Subquery) -> sa.Executable:
-    """With the name under which each author wrote last."""
+    """Adds the name under which each author wrote last."""
     name = (
         sa.select(posts.c.author_name)
         .where(_ON, posts.c.author_id == counted.c.key, NOT_DELETED)
@@ -423,17 +442,17 @@ def _named(counted: sa.Subquery) -> sa.Executable:
 def search_posts(
     connection: sa.Connection, dialect: SqlDialect, wanted: Sequence[str], bounds: dict[str, Any]
 ) -> list[PostHit]:
-    """`bounds` are the parameters of `SqlDialect.search_posts`."""
+    """Returns posts found by words. `bounds` are the parameters of `SqlDialect.search_posts`."""
     found = [parse_post(row) for row in connection.execute(dialect.search_posts, bounds).all()]
     return [PostHit(post, excerpt_of(post.text, wanted)) for post in found]
 
 
 def count_posts(connection: sa.Connection, dialect: SqlDialect, by: CountBy, bounds: dict[str, Any]) -> list[PostCount]:
-    """`bounds` are `where`, `rooms`, `since` and `limit`."""
+    """Returns counts of posts. `bounds` are `where`, `rooms`, `since` and `limit`."""
     rows = connection.execute(_count(dialect, by), bounds)
     return [PostCount(row.key, row.name if by is CountBy.AUTHOR else "", row.posts) for row in rows]
 
 
 def total_posts(connection: sa.Connection, platform: str) -> int:
-    """Without those that were deleted."""
+    """Returns the number of posts that are not deleted."""
     return connection.execute(_TOTAL, {"where": platform}).scalar_one()

@@ -1,4 +1,4 @@
-"""What people are to be reminded of."""
+"""Pending reminders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ reminders = sa.Table(
     sa.Index("ix_reminders_asker", "asker"),
     sa.Index("ix_reminders_due_at", "due_at"),
 )
-"""Only those that are pending."""
+"""Only pending reminders; a due one is removed when it is delivered."""
 
 
 _IN_ORDER = sa.select(reminders).order_by(reminders.c.due_at, reminders.c.position).limit(sa.bindparam("most"))
@@ -57,7 +57,7 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 
 class SqlReminders:
-    """`denizen.ports.store.Reminders`."""
+    """Implements `denizen.ports.store.ReminderRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -1,7 +1,7 @@
-"""Brings a database to the schema of this program, when it is opened.
+"""Brings a database to the schema of this program when it is opened.
 
-Alembic is imported only when something has to be done: an up-to-date database costs one small query. A test holds
-`HEAD` against the migrations.
+Alembic is imported only when there is something to do: an up-to-date database costs one small query. A test compares
+`HEAD` with the migrations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from denizen.domain.errors import NeedsAttention
 
 @dataclass(frozen=True, slots=True)
 class MigrationHistory:
-    """A linear history of migrations: the folder that holds them and the name of the last one."""
+    """A linear history of migrations: the folder that holds them, and the revision of the last one."""
 
     folder: Path
     head: str
@@ -33,10 +33,10 @@ HISTORY = MigrationHistory(Path(__file__).parent / "migrations", HEAD)
 
 
 def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
-    """Creates the schema in an empty database, upgrades an older one after a rehearsal, and leaves a current one alone.
+    """Creates the schema in an empty database and upgrades an older one after a rehearsal.
 
-    Raises NeedsAttention for a schema newer than the program, for a foreign database and for a migration that fails,
-    and Unavailable as `Store` does; whatever is raised, the database is as it was (promise 8).
+    Raises NeedsAttention for a schema that is too new or too old, for another program's database and for a migration
+    that fails, and Unavailable as `Store` does. Whatever is raised, the database stays as it was.
     """
     with _explained(dialect):
         with dialect.engine.connect() as connection:
@@ -94,9 +94,9 @@ def _check_known(stored: str, history: MigrationHistory) -> None:
         raise NeedsAttention(
             "The database was written by Denizen 0.1 and cannot be upgraded.",
             code="store_superseded",
-            why=f"Its schema is {stored}, of before the first release; there is no migration from it to {history.head}.",
-            fix="Start anew: rename or remove denizen.db and durable.db in the home folder (on Postgres: set the store to an"
-            " empty database), or set DENIZEN_HOME to another folder. Denizen 0.1 can still read the old data.",
+            why=f"Its schema is {stored}, from before the first release; no migration leads to {history.head}.",
+            fix="Start anew: rename or remove denizen.db and durable.db in the home folder (on Postgres, set the store "
+            "to an empty database), or set DENIZEN_HOME to another folder. Denizen 0.1 can still read the old data.",
         )
 
     script = ScriptDirectory(str(history.folder))

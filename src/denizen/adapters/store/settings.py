@@ -1,4 +1,4 @@
-"""Generations of the configuration, and what users chose."""
+"""Settings chosen while Denizen runs: named sets for agents, choices of users, and generations of the configuration."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _put_set(insert: InsertInto) -> sa.Executable:
 
 
 class SqlAgentSettings:
-    """`denizen.ports.store.AgentSettingsRepository`."""
+    """Implements `denizen.ports.store.AgentSettingsRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -79,9 +79,13 @@ class SqlAgentSettings:
     async def put(self, row: SettingsSet) -> None:
         put = _put_set(self._transaction.dialect.insert)
         values = {
-            "agent": row.agent, "name": row.name, "chosen": chosen_to_json(row.chosen), "is_active": row.is_active,
-            "created_at": row.created_at, "updated_at": row.updated_at,
-        }  # fmt: skip
+            "agent": row.agent,
+            "name": row.name,
+            "chosen": chosen_to_json(row.chosen),
+            "is_active": row.is_active,
+            "created_at": row.created_at,
+            "updated_at": row.updated_at,
+        }
 
         def job(connection: sa.Connection) -> None:
             if row.is_active:
@@ -129,7 +133,7 @@ def _put_setting(insert: InsertInto) -> sa.Executable:
 
 
 class SqlUserSettings:
-    """`denizen.ports.store.UserSettingsRepository`."""
+    """Implements `denizen.ports.store.UserSettingsRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -169,7 +173,7 @@ def _add_generation(insert: InsertInto) -> sa.Executable:
 
 
 class SqlGenerations:
-    """`denizen.ports.store.ConfigGenerationRepository`."""
+    """Implements `denizen.ports.store.ConfigGenerationRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

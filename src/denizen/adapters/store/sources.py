@@ -1,4 +1,4 @@
-"""Sources of knowledge, how far each was read, and the syncs there were."""
+"""Sources of knowledge, the state of each, and the records of syncs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ source_states = sa.Table(
     sa.Column("error_code", sa.Text(), nullable=False),
     sa.Column("error", EscapedText(), nullable=False),
 )
-"""`taken` is the last good reading, an empty object before there was one."""
+"""`taken` is the last good reading, an empty object before the first."""
 
 syncs = sa.Table(
     "syncs",
@@ -79,7 +79,7 @@ def _put(insert: InsertInto, table: sa.Table, key: str, unchanging: str = "") ->
 
 
 class SqlSources:
-    """`denizen.ports.source.SourceRepository`."""
+    """Implements `denizen.ports.source.SourceRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -1,4 +1,4 @@
-"""Money: what each scope used on each day, what is reserved, and the scopes as such."""
+"""Money that was spent or reserved, by scope, and the ledger of usage."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ reservations = sa.Table(
     sa.Column("agent", EscapedText(), nullable=False),
     sa.Index("ix_reservations_expires_at", "expires_at"),
 )
-"""One row each, so that releasing one and clearing away what has expired cannot wait for each other crosswise."""
+"""One row for each reservation, so that releasing one and removing expired ones cannot deadlock."""
 
 budget_scopes = sa.Table(
     "budget_scopes",
@@ -53,14 +53,14 @@ budget_scopes = sa.Table(
     sa.Column("key", EscapedText(), primary_key=True),
     sa.Column("warned_on", sa.Text(), nullable=False),
 )
-"""A row is what is locked while somebody decides about its scope, whatever the day is."""
+"""The row that a decision about the scope locks, whatever the day."""
 
 
 if TYPE_CHECKING:
     from denizen.adapters.store.dialect import Insert
 
 _KINDS = (ScopeKind.GUILD, ScopeKind.CHANNEL, ScopeKind.USER, ScopeKind.AGENT)
-"""Those that have a column in a reservation; the server is in each of them."""
+"""The kinds of scopes with a column in `reservations`; the server's scope is in every reservation."""
 
 _TOKEN_COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
 
@@ -90,7 +90,7 @@ _CLEAR = sa.delete(reservations).where(
 )
 _RELEASE = sa.delete(reservations).where(reservations.c.id == sa.bindparam("which"))
 _LEAVING = "forgotten"
-"""In the place of a kind of scope: who was forgotten, with the day on which they were."""
+"""Stored in place of a kind of scope: a forgotten user, with the day on which they were forgotten."""
 
 _IS_LEAVING = budget_scopes.c.kind == _LEAVING
 _GONE = sa.and_(
@@ -114,7 +114,7 @@ def _add(insert: InsertInto) -> sa.Executable:
 
 @cache
 def _merge_gone(insert: InsertInto) -> sa.Executable:
-    """For each day one sum of all."""
+    """Adds up the spending of forgotten users, one sum for each day."""
     sums = [sa.func.sum(spend.c[name], type_=spend.c[name].type).label(name) for name in (*_TOKEN_COUNTS, "cost_usd")]
     user, forgotten = sa.literal(ScopeKind.USER.value, sa.Text()), sa.literal(FORGOTTEN, sa.Text())
     theirs = sa.select(user, forgotten, spend.c.day, *sums).where(_GONE).group_by(spend.c.day)
@@ -122,7 +122,7 @@ def _merge_gone(insert: InsertInto) -> sa.Executable:
 
 
 def _adding(statement: Insert) -> sa.Executable:
-    """Adds to what is there."""
+    """Adds the new values to the stored ones."""
     old, new = spend.c, statement.excluded
     sums: dict[str, Any] = {name: old[name] + new[name] for name in _TOKEN_COUNTS}
     sums["cost_usd"] = sa.func.coalesce(old.cost_usd + new.cost_usd, old.cost_usd, new.cost_usd)
@@ -149,7 +149,7 @@ def _reserve(insert: InsertInto) -> sa.Executable:
 
 
 class SqlSpending:
-    """`denizen.ports.usage.SpendingRepository`."""
+    """Implements `denizen.ports.usage.SpendingRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -262,7 +262,7 @@ def _sum_usage(*, of_agent: bool, of_principal: bool) -> sa.Select[Any]:
 
 
 def _sum_records(table: sa.Table, *, of_agent: bool, of_principal: bool) -> sa.Select[Any]:
-    """Summed up already, so that the database need not hold the records of a long time."""
+    """Sums one table before the union, so that the database need not hold the records of a long time."""
     keys = [table.c[name] for name in _LEDGER_KEYS]
     sums = [sa.func.sum(table.c[name], type_=table.c[name].type).label(name) for name in _SUMMED]
     statement = sa.select(*keys, *sums).where(table.c.created_at >= sa.bindparam("since"))
@@ -274,7 +274,7 @@ def _sum_records(table: sa.Table, *, of_agent: bool, of_principal: bool) -> sa.S
 
 
 class SqlLedger:
-    """`denizen.ports.store.Ledger`."""
+    """Implements `denizen.ports.store.UsageLedger`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

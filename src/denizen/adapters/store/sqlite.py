@@ -1,7 +1,7 @@
 """SQLite: one file, one writer and a few readers side by side (WAL).
 
-A commit is safe against the death of the process; the last ones may be lost when the machine loses power
-(`synchronous=NORMAL`), never the file.
+A commit survives the death of the process. When the machine loses power, the last commits may be lost
+(`synchronous=NORMAL`), but never the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from denizen.adapters.store.sqlite_vectors import SqliteVectorIndex
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 
 BUSY_TIMEOUT_MS = 5000
-"""How long a write waits for another process that writes."""
+"""The longest time that a write waits for another process that writes."""
 
 _PRAGMAS = (
     "synchronous=NORMAL",
@@ -94,7 +94,7 @@ _FIND_PASSAGES_OF = sa.text(
     """
 ).columns(passages.c.key)
 _MANY = 0.025
-"""Of all passages: where counting those that have a word ends."""
+"""The share of all passages at which counting the matches of a word stops."""
 _COUNT_PASSAGES = sa.text("SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE words MATCH :query LIMIT :most)")
 _PASSAGES = sa.select(sa.func.coalesce(sa.func.max(passages.c.position), 0))
 
@@ -120,10 +120,10 @@ class SqliteDialect:
         self.vector_index = SqliteVectorIndex()
 
     def prepare(self) -> None:
-        """There is nothing beyond the schema."""
+        """Does nothing: SQLite offers nothing beyond the schema."""
 
     def begin(self, connection: sa.Connection, *, write: bool) -> None:
-        """A write takes the lock at once: one that asks for it halfway can be refused at any time."""
+        """Takes the write lock at once: a transaction that asks for it later can be refused at any time."""
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
     def match_all(self, words: Sequence[str]) -> str:
@@ -133,7 +133,7 @@ class SqliteDialect:
         return " OR ".join(f'"{word}"' for word in words)
 
     def estimate_word_shares(self, connection: sa.Connection, words: Sequence[str]) -> tuple[Mapping[str, float], int]:
-        """Counted, up to a bound."""
+        """Counts matches, up to a bound."""
         total = connection.execute(_PASSAGES).scalar_one()
         most = max(round(total * _MANY), 1000)
         asked = {word: {"query": self.match_all([word]), "most": most} for word in words}
@@ -141,7 +141,7 @@ class SqliteDialect:
         return {word: count / max(total, 1) for word, count in counts.items()}, total
 
     def refresh_word_counts(self, connection: sa.Connection) -> None:
-        """They are counted at each search."""
+        """Does nothing: matches are counted at each search."""
 
     def among(self, column: sa.ColumnElement[str], name: str) -> sa.ColumnElement[bool]:
         return _among(column, name)
@@ -172,12 +172,12 @@ class SqliteDialect:
         return None
 
     def begin_upgrade(self, connection: sa.Connection) -> None:
-        """Without foreign keys, as SQLite wants it for rebuilding a table; `find_disorder` looks at them in the end."""
+        """Begins without foreign keys, as SQLite requires for rebuilding a table; `find_disorder` checks them later."""
         connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         self.begin(connection, write=True)
 
     def rehearse(self, head: str, upgrade: Callable[[sa.Connection], None]) -> None:
-        """Leaves the copy as `NAME.before-REVISION` beside the file."""
+        """Leaves a copy named `NAME.before-REVISION` beside the file."""
         kept = self._sibling(f"before-{head}")
         partial, trial = self._sibling(f"before-{head}.partial"), self._sibling("rehearsal")
         try:
@@ -205,7 +205,7 @@ class SqliteDialect:
 
 
 def explain(error: BaseException | None, path: Path) -> DenizenError | None:
-    """The error family for a fault of SQLite; None for what only a bug can cause."""
+    """Translates a fault of SQLite to an error; None when only a bug can cause it."""
     if not isinstance(error, sqlite3.Error):
         return None
     why = str(error)
@@ -241,8 +241,9 @@ def explain(error: BaseException | None, path: Path) -> DenizenError | None:
 
 
 def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
-    """A new file changes its mode only while nobody else uses it, and SQLite does not wait for that by itself: two
-    processes that open it at once would fail.
+    """Switches the file to WAL mode and waits for other processes.
+
+    SQLite does not wait by itself here: without this, two processes that open a new file at once would fail.
     """
     until_s = time.monotonic() + patience_s
     while True:
@@ -261,7 +262,7 @@ def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engin
         # For its owner only. Where this fails, SQLite fails next, and says why.
         with suppress(OSError):
             path.touch(mode=0o600)
-        # The driver begins nothing by itself (`begin` does), and a lane's thread is the only one to use a connection.
+        # The driver begins nothing by itself (`begin` does), and a worker's thread is the only one to use a connection.
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             connection.execute(f"PRAGMA busy_timeout={busy_timeout_ms}")
@@ -278,7 +279,7 @@ def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engin
 
 
 def _copy(source: Path, target: Path) -> None:
-    """A copy of a database that may be in use; readable by its owner only."""
+    """Copies a database that may be in use; the copy is readable by its owner only."""
     _remove(target)
     target.touch(mode=0o600)
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:

@@ -1,4 +1,9 @@
-"""Usage: what other programs report, requests that are no step of a turn, and the sums of days that are computed."""
+"""Usage statistics: reports of other programs, requests outside of turns, and sums over days.
+
+There are three kinds of records: steps of turns, requests beside them, and reports. A message is counted with the first
+recorded step of its turn, and a report counts as one message, so the sums by any key have the same total. Computed days
+are read from their sums, all other days from the records.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +62,7 @@ side_requests = sa.Table(
     sa.Index("ix_side_requests_created_at", "created_at"),
     sa.Index("ix_side_requests_principal_created_at", "principal", "created_at"),
 )
-"""The observer's, those that sum up, a skill's, and those that were broken off."""
+"""Requests of the observer, summaries, skills' requests, and requests that were broken off."""
 
 usage_days = sa.Table(
     "usage_days",
@@ -69,7 +74,7 @@ usage_days = sa.Table(
     *_sums(),
     sa.Index("ix_usage_days_principal_day", "principal", "day"),
 )
-"""No part of the key may be NULL: everybody is an empty principal (inventory SW9)."""
+"""The sums for each user. No part of the key may be NULL: everybody is an empty principal."""
 
 usage_hours = sa.Table(
     "usage_hours",
@@ -80,13 +85,13 @@ usage_hours = sa.Table(
     sa.Column("model", EscapedText(), primary_key=True),
     *_sums(),
 )
-"""Of everybody."""
+"""The sums of everybody."""
 
 
 DAY, HOUR, USER, SOURCE, MODEL = "day", "hour", "principal", "source", "model"
 
 SUMS = tuple(column.name for column in usage_days.c if not column.primary_key)
-"""What is summed: messages, time, tokens, money."""
+"""The summed columns: messages, time, tokens and money."""
 
 COMPUTED = sa.select(usage_computed.c.day).where(
     usage_computed.c.day >= sa.bindparam("first"), usage_computed.c.day <= sa.bindparam("last")
@@ -95,7 +100,7 @@ COMPUTED = sa.select(usage_computed.c.day).where(
 
 @dataclass(frozen=True, slots=True)
 class UsageQuery:
-    """By which columns, and whether a parameter (`user`, `which_source`, `which_model`) chooses among them."""
+    """The columns to group by, and whether the parameters `user`, `which_source` and `which_model` filter."""
 
     keys: tuple[str, ...]
     of_user: bool = False
@@ -105,7 +110,7 @@ class UsageQuery:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One kind of records, and what they say in their own way."""
+    """One kind of records, with its own source, count of messages, and duration."""
 
     table: sa.Table
     rows: sa.FromClause
@@ -131,7 +136,7 @@ def _kinds() -> list[_Kind]:
 
 @cache
 def sum_usage(dialect: SqlDialect, wanted: UsageQuery, *, with_records: bool) -> sa.Select[Any]:
-    """Of the days `first` to `last`: from what was computed, and those days that are not from their records."""
+    """Sums the days `first` to `last`: computed days from their sums, the others from their records."""
     parts = [_of_computed(wanted)]
     if with_records:
         is_open = [kind.table.c.day.not_in(COMPUTED) for kind in _kinds()]
@@ -141,23 +146,26 @@ def sum_usage(dialect: SqlDialect, wanted: UsageQuery, *, with_records: bool) ->
 
 @cache
 def sum_records(dialect: SqlDialect, *keys: str) -> sa.Select[Any]:
-    """From `starts_at` until `ends_at`, whether the days are computed or not."""
+    """Sums the records from `starts_at` until `ends_at`, whether the days are computed or not."""
     wanted = UsageQuery(keys)
     return _grouped(keys, [_of_kind(dialect, wanted, kind, sa.true()) for kind in _kinds()])
 
 
 @cache
 def sum_everybody() -> sa.Select[Any]:
-    """What was just computed for each user on the day `first`, with EVERYBODY in the user's place."""
+    """Sums the users of the day `first`, which were just computed, with EVERYBODY in the user's place."""
     cells = usage_days.c
     return (
         sa.select(
-            cells.day, sa.literal(EVERYBODY, sa.Text()).label(USER), cells.source, cells.model,
+            cells.day,
+            sa.literal(EVERYBODY, sa.Text()).label(USER),
+            cells.source,
+            cells.model,
             *(_total(cells[name]) for name in SUMS),
         )
         .where(cells.day == sa.bindparam("first"), cells.principal != EVERYBODY)
         .group_by(cells.day, cells.source, cells.model)
-    )  # fmt: skip
+    )
 
 
 def _of_computed(wanted: UsageQuery) -> sa.Select[Any]:
@@ -260,7 +268,7 @@ def _merge(insert: InsertInto) -> sa.Executable:
 
 
 class SqlStatistics:
-    """`denizen.ports.usage.Statistics`."""
+    """Implements `denizen.ports.usage.StatisticsRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -333,9 +341,7 @@ class SqlStatistics:
         return {key: used for (key,), used in found.items()}
 
     async def _sum_up(self, span: Span, keys: tuple[str, ...], chosen: Chosen) -> Mapping[tuple[str, ...], Used]:
-        wanted = UsageQuery(
-            keys, of_user=bool(chosen.user), of_source=bool(chosen.source), of_model=bool(chosen.model)
-        )  # fmt: skip
+        wanted = UsageQuery(keys, of_user=bool(chosen.user), of_source=bool(chosen.source), of_model=bool(chosen.model))
         dialect = self._transaction.dialect
         given = {"user": chosen.user, "which_source": chosen.source, "which_model": chosen.model}
 
@@ -369,7 +375,7 @@ class SqlStatistics:
 
 
 def _list_open(connection: sa.Connection, span: Span) -> list[date]:
-    """Days from the first record on that are not computed."""
+    """Returns the days from the first record on that are not computed."""
     starts = [moment for moment in (connection.execute(first).scalar() for first in _FIRST) if moment is not None]
     first = max(span.first, min(starts).date()) if starts else None
     if first is None or first > span.last:
@@ -381,9 +387,11 @@ def _list_open(connection: sa.Connection, span: Span) -> list[date]:
 
 def _bounds(span: Span) -> dict[str, Any]:
     return {
-        "first": span.first.isoformat(), "last": span.last.isoformat(),
-        "starts_at": span.starts_at, "ends_at": span.ends_at,
-    }  # fmt: skip
+        "first": span.first.isoformat(),
+        "last": span.last.isoformat(),
+        "starts_at": span.starts_at,
+        "ends_at": span.ends_at,
+    }
 
 
 def _used(row: sa.Row[Any]) -> Used:

@@ -1,12 +1,11 @@
-"""A unit of work: one transaction on one lane, begun with its first statement, shielded against cancellation.
+"""The transaction of a unit of work: it begins with the first statement and is shielded against cancellation.
 
-Two kinds of cancellation can reach a task, and neither may reach a driver: a cancelled SQLAlchemy leaks connections. A
-cancelled anyio scope is held off by a shield; `task.cancel()`, which no shield stops, is noted, and raised when the
-unit is over. Waiting for a free lane can be cancelled, since nothing has begun then.
+Two kinds of cancellation can reach a task, and neither may reach a driver, since a cancelled SQLAlchemy leaks
+connections. A shield holds off a cancelled anyio scope. No shield stops `task.cancel()`, so it is remembered and raised
+when the transaction is over. Waiting for a free connection can be cancelled, since nothing has begun then.
 
-Where the connection is lost while a unit commits, nobody can say whether it did; what was added may be added again.
-
-`DurableDatabase.work` opens these; the repositories run their jobs through `read` and `write`.
+When the connection is lost during a commit, nobody can say whether it happened; so everything that is added may be
+added again. `SqlStore.work` opens transactions; the repositories run their jobs through `read` and `write`.
 """
 
 from __future__ import annotations
@@ -28,17 +27,19 @@ from denizen.domain.clock import Clock
 T = TypeVar("T")
 
 SLOW_S = 1.0
-"""A unit of work that takes longer is told in the log: it waits for something, and keeps others from writing."""
+"""A slower unit of work is logged as a warning, since it keeps others from writing."""
 
 _log = logging.getLogger(__name__)
 
 
 class Transaction:
-    """`read` and `write` until `end`. The first job runs a second time when the connection turns out to be lost."""
+    """Runs jobs with `read` and `write` until `end`. The first job runs again when the connection
+    turns out to be lost.
+    """
 
-    def __init__(self, lane: ConnectionWorker, dialect: SqlDialect, clock: Clock, *, write: bool) -> None:
+    def __init__(self, worker: ConnectionWorker, dialect: SqlDialect, clock: Clock, *, write: bool) -> None:
         self.dialect = dialect
-        self._lane = lane
+        self._worker = worker
         self._clock = clock
         self._write = write
         self._begun = False
@@ -54,7 +55,9 @@ class Transaction:
         return self._write
 
     async def read(self, job: Callable[[sa.Connection], T]) -> T:
-        """Raises what the job raises, and for a fault of the database what `Store` promises."""
+        """Runs the job and returns its result. Raises what the job raises, and for database faults what `Store`
+        promises.
+        """
         if self._over:
             raise RuntimeError("this unit of work is over")
         if self._failure is not None:
@@ -71,13 +74,13 @@ class Transaction:
         return await self._run(first, again=True)
 
     async def write(self, job: Callable[[sa.Connection], T]) -> T:
-        """Like `read`, for jobs that change something; they have no place in a unit of work that only reads."""
+        """Runs a job that changes something. Raises RuntimeError in a unit of work that only reads."""
         if not self._write:
             raise RuntimeError("this unit of work only reads: open it with write=True")
         return await self.read(job)
 
     async def end(self, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Commits, or rolls back when there was an error. Raises the cancellation that was held back."""
+        """Commits, or rolls back after an error. Raises the cancellation that was held back."""
         self._over = True
         try:
             if self._begun:
@@ -92,7 +95,7 @@ class Transaction:
 
     async def _finish(self, error: BaseException | None) -> None:
         if not self._write or error is not None or self._failure is not None:
-            self._lane.roll_back()
+            self._worker.roll_back()
             if error is None and self._failure is not None:
                 # The block went on after a statement had failed: nothing of it counts.
                 raise self._failure
@@ -101,14 +104,14 @@ class Transaction:
             await self._run(_commit)
         finally:
             if self._failure is not None:
-                self._lane.roll_back()
+                self._worker.roll_back()
 
     async def _run(self, job: Callable[[sa.Connection], T], *, again: bool = False) -> T:
         try:
-            return await self._outlast(self._lane.submit(job))
+            return await self._outlast(self._worker.submit(job))
         except DBAPIError as error:
             if error.connection_invalidated:
-                self._lane.drop()
+                self._worker.drop()
                 if again:
                     return await self._run(job)
             explained = self.dialect.explain(error)
@@ -118,7 +121,7 @@ class Transaction:
             raise explained from error
 
     async def _outlast(self, answer: asyncio.Future[T]) -> T:
-        """The answer, however often the task is cancelled meanwhile."""
+        """Waits for the answer, however often the task is cancelled meanwhile."""
         while not answer.done():
             try:
                 return await asyncio.shield(answer)

@@ -1,4 +1,6 @@
-"""Closed blocks of transcripts. The words in them lie in `posts` only."""
+"""The closed blocks of transcripts, and the posts in them with their earlier texts. The text itself
+is only in `posts`.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ blocks = sa.Table(
 CHANGED = sa.or_(posts.c.edited_at.is_not(None), posts.c.deleted_at.is_not(None))
 
 sa.Index("ix_posts_changed", posts.c.platform, posts.c.room, posts.c.id, sqlite_where=CHANGED, postgresql_where=CHANGED)
-"""What was edited or deleted is looked for in each turn, and is rare."""
+"""Every turn looks for edited and deleted posts, which are rare."""
 
 
 _AT = (
@@ -84,7 +86,7 @@ def _chosen(dialect: SqlDialect) -> tuple[sa.Select[Any], sa.Select[str, str]]:
 
 
 class SqlTranscripts:
-    """`denizen.ports.archive.Transcripts`."""
+    """Implements `denizen.ports.archive.TranscriptRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -1,4 +1,4 @@
-"""Turns with their steps and calls."""
+"""Turns from the trigger to the final state, with their steps, tool calls and prompts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ steps = sa.Table(
     sa.Index("ix_steps_created_at", "created_at"),
     sa.Index("ix_steps_principal_created_at", "principal", "created_at"),
 )
-"""`day`, `agent` and `principal` (its key) repeat what the time and the turn say: a budget is summed before every
+"""`day`, `agent` and `principal` (its key) repeat what the time and the turn say, since a budget is summed before every
 request.
 """
 
@@ -96,7 +96,7 @@ tool_calls = sa.Table(
     sa.Column("cached", sa.Boolean(), nullable=False),
     sa.Column("created_at", UtcTime(), nullable=False),
 )
-"""Each with its verdict."""
+"""The tool calls of steps, each with its verdict."""
 
 prompts = sa.Table(
     "prompts",
@@ -110,7 +110,7 @@ prompts = sa.Table(
     sa.Column("tool_tokens", sa.BigInteger(), nullable=False),
     sa.Column("memories", JsonText(), nullable=False),
 )
-"""What the prompts of a turn were made of, by the step with which each began."""
+"""The composition of a turn's prompts, by the step with which each began."""
 
 prompt_texts = sa.Table(
     "prompt_texts",
@@ -118,7 +118,7 @@ prompt_texts = sa.Table(
     sa.Column("sha256", sa.Text(), primary_key=True),
     sa.Column("text", EscapedText(), nullable=False),
 )
-"""Each once, however many prompts have it."""
+"""The texts of segments, stored once under their hash, however many prompts contain them."""
 
 
 _PROMPTS = sa.select(prompts).where(prompts.c.turn_id == sa.bindparam("turn")).order_by(prompts.c.step)
@@ -367,7 +367,7 @@ def _list_turns(status: TurnStatus | None, *, of_conversation: bool) -> sa.Selec
 
 
 class SqlTurns:
-    """`denizen.ports.store.Turns`."""
+    """Implements `denizen.ports.store.TurnRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

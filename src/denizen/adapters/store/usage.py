@@ -1,5 +1,5 @@
-"""The columns of tokens and money, which several tables share, and their way to and from `Usage`; and what adding a
-record does to the sums of its day.
+"""The columns of tokens and money that several tables share, their conversion to and from `Usage`, and the days whose
+sums are computed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from denizen.domain.usage import Usage
 
 
 def usage_columns() -> list[sa.Column[int] | sa.Column[object]]:
-    """Tokens and money."""
+    """Returns the columns of tokens and money."""
     counts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "requests")
     return [*(sa.Column(name, sa.BigInteger(), nullable=False) for name in counts), sa.Column("cost_usd", Usd())]
 
@@ -24,13 +24,13 @@ usage_computed = sa.Table(
     sa.Column("day", sa.Text(), primary_key=True),
     sa.Column("computed_at", UtcTime(), nullable=False),
 )
-"""The days whose sums hold. What is in the two tables above for any other day does not count."""
+"""The days whose sums are valid. Sums of any other day do not count."""
 
 _REOPEN = sa.delete(usage_computed).where(usage_computed.c.day == sa.bindparam("which"))
 
 
 def usage_values(usage: Usage) -> dict[str, Any]:
-    """As parameters for a statement."""
+    """Returns the usage as parameters for a statement."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -42,7 +42,7 @@ def usage_values(usage: Usage) -> dict[str, Any]:
 
 
 def parse_usage(row: sa.Row[Any]) -> Usage:
-    """From a row that has the columns; Postgres gives sums as decimals."""
+    """Returns the usage of a row. Postgres returns sums of integers as decimals."""
     return Usage(
         int(row.input_tokens),
         int(row.output_tokens),
@@ -54,5 +54,5 @@ def parse_usage(row: sa.Row[Any]) -> Usage:
 
 
 def reopen_day(connection: sa.Connection, day: str) -> None:
-    """Its sums do not hold any more: a record came late."""
+    """Marks the sums of a day as invalid, since a record came late."""
     connection.execute(_REOPEN, {"which": day})

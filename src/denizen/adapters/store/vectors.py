@@ -1,4 +1,6 @@
-"""Memories, and the vectors of texts that are found by meaning."""
+"""The vectors of texts, and how far each collection is indexed. Comparing vectors is each
+database's own `VectorIndex`.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,17 @@ vectors = sa.Table(
     sa.Column("collection", sa.Text(), nullable=False),
     sa.Column("key", EscapedText(), nullable=False),
     sa.Column("model", EscapedText(), nullable=False),
-    sa.Column("shelf", EscapedText(), nullable=False),
+    sa.Column("namespace", EscapedText(), nullable=False),
     sa.Column("bits", sa.LargeBinary(), nullable=False),
     sa.Column("data", sa.LargeBinary(), nullable=False),
     sa.UniqueConstraint("collection", "key", "model"),
     sa.Index("ix_vectors_collection_model_position", "collection", "model", "position"),
-    sa.Index("ix_vectors_collection_shelf", "collection", "shelf"),
+    sa.Index("ix_vectors_collection_namespace", "collection", "namespace"),
     sqlite_autoincrement=True,
 )
-"""A position is never used twice, so that an index in memory learns what is new by reading on (`near.py`). `bits` are
-the signs of `data`; where Postgres has pgvector there is a column `embedding` as well (`postgres_vectors.py`).
+"""A position is never used twice, so that an index in memory finds new rows by reading on (`sqlite_vectors`).
+
+`bits` are the signs of `data`. Where Postgres has pgvector, there is also a column `embedding` (`postgres_vectors`).
 """
 
 
@@ -46,7 +49,7 @@ OF_MODEL = vectors.c.model == sa.bindparam("of_model", type_=EscapedText())
 
 
 def scan_vectors(connection: sa.Connection, rows: sa.Select[str, bytes], wanted: VectorQuery) -> list[Near]:
-    """All that `rows` gives, compared here: 20 ms for a thousand of 384 dimensions."""
+    """Compares all vectors of `rows` here: 20 ms for a thousand vectors of 384 dimensions."""
     found = connection.execute(rows, wanted.bounds)
     return find_nearest(wanted.query, ((key, data) for key, data in found), limit=wanted.limit)
 
@@ -60,14 +63,14 @@ _ADD = sa.insert(vectors)
 
 
 @cache
-def _on_shelves(dialect: SqlDialect) -> sa.Select[str, bytes]:
+def _in_namespaces(dialect: SqlDialect) -> sa.Select[str, bytes]:
     return sa.select(vectors.c.key, vectors.c.data).where(
-        IN_COLLECTION, OF_MODEL, dialect.among(vectors.c.shelf, "shelves")
+        IN_COLLECTION, OF_MODEL, dialect.among(vectors.c.namespace, "namespaces")
     )
 
 
 class SqlVectors:
-    """`denizen.ports.memory.VectorRepository`."""
+    """Implements `denizen.ports.memory.VectorRepository`."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -90,19 +93,19 @@ class SqlVectors:
         await self._transaction.write(job)
 
     async def find_nearest(
-        self, collection: str, shelves: Collection[str], model: str, query: bytes, *, limit: int
+        self, collection: str, namespaces: Collection[str], model: str, query: bytes, *, limit: int
     ) -> Sequence[Near]:
-        if not shelves or limit < 1:
+        if not namespaces or limit < 1:
             return []
         dialect, writes = self._transaction.dialect, self._transaction.writes
-        chosen = frozenset(map(escape, shelves))
-        bounds = {"within": collection, "of_model": model, "shelves": dialect.bind_list(sorted(chosen))}
+        chosen = frozenset(map(escape, namespaces))
+        bounds = {"within": collection, "of_model": model, "namespaces": dialect.bind_list(sorted(chosen))}
         wanted = VectorQuery(collection, model, chosen, query, limit, bounds)
 
         def job(connection: sa.Connection) -> list[Near]:
             # What this unit has written itself may never be committed.
             found = None if writes else dialect.vector_index.find(connection, wanted)
-            return scan_vectors(connection, _on_shelves(dialect), wanted) if found is None else found
+            return scan_vectors(connection, _in_namespaces(dialect), wanted) if found is None else found
 
         return await self._transaction.read(job)
 

@@ -16,7 +16,7 @@ from denizen.domain.words import excerpt_of, words_of
 from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.view import View, get_author
 from denizen.engine.meaning import Meaning, Question, usual_similarity
-from denizen.ports.archive import POSTS, CountBy, PostHit, PostQuery, post_vector_key, room_shelf
+from denizen.ports.archive import POST_VECTORS, CountBy, PostHit, PostQuery, post_vector_key, room_namespace
 from denizen.ports.store import Store, UnitOfWork
 
 RANKED = 50
@@ -86,9 +86,9 @@ class ArchiveSearch:
     async def _find_near(self, work: UnitOfWork, query: PostQuery, asked: Question) -> list[PostHit]:
         """Of posts as they are now, whatever their vectors are of."""
         is_narrowed = query.author or query.since or query.until
-        shelves = [room_shelf(query.platform, room) for room in query.rooms]
+        shelves = [room_namespace(query.platform, room) for room in query.rooms]
         near = await work.vectors.find_nearest(
-            POSTS, shelves, asked.model, asked.vector, limit=NARROWED if is_narrowed else RANKED
+            POST_VECTORS, shelves, asked.model, asked.vector, limit=NARROWED if is_narrowed else RANKED
         )
         start = len(post_vector_key(query.platform, ""))
         alike = [each.key[start:] for each in near if each.similarity >= self._similarity()]

@@ -22,7 +22,7 @@ from denizen.domain.snapshot import Snapshot
 from denizen.domain.source import Source, SourceKind
 from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.meaning import Meaning
-from denizen.ports.documents import PASSAGES, IndexedDocument, IndexSize
+from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexSize
 from denizen.ports.memory import StoredVector
 from denizen.ports.source import Library, ReportProgress, SourceProgress
 from denizen.ports.store import Store
@@ -156,13 +156,13 @@ class Indexing:
         if not missing or meant is None:
             return 0
         rows = [
-            StoredVector(PASSAGES, each.source_id, each.key, meant.model, vector)
+            StoredVector(PASSAGE_VECTORS, each.source_id, each.key, meant.model, vector)
             for each, vector in zip(missing, meant.vectors, strict=True)
         ]
         async with self._store.work() as work:
             await work.vectors.put(rows)
             if len(missing) < EMBEDDED_AT_ONCE:
-                await work.vectors.remove_other_models(PASSAGES, meant.model)
+                await work.vectors.remove_other_models(PASSAGE_VECTORS, meant.model)
         await self._sleep(REST_S)
         return len(missing)
 

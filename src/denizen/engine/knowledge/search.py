@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from denizen.domain.errors import NotFound
 from denizen.domain.ranking import fuse, telling_words
 from denizen.engine.meaning import Meaning, usual_similarity
-from denizen.ports.documents import PASSAGES, IndexedPassage
+from denizen.ports.documents import PASSAGE_VECTORS, IndexedPassage
 from denizen.ports.source import Library
 from denizen.ports.store import Store
 
@@ -47,7 +47,7 @@ class DocumentSearch:
             by_meaning: list[str] = []
             if asked is not None:
                 near = await work.vectors.find_nearest(
-                    PASSAGES, sources or list(known), asked.model, asked.vector, limit=RANKED
+                    PASSAGE_VECTORS, sources or list(known), asked.model, asked.vector, limit=RANKED
                 )
                 by_meaning = [each.key for each in near if each.similarity >= self._similarity()]
             found = await work.documents.list_passages(fuse(by_words, by_meaning))

@@ -580,11 +580,11 @@ sa.Table(
     "vectors",
     TABLES,
     position(),
-    *texts("collection", "key", "model", "shelf"),
+    *texts("collection", "key", "model", "namespace"),
     *blobs("bits", "data"),
     sa.UniqueConstraint("collection", "key", "model"),
     sa.Index("ix_vectors_collection_model_position", "collection", "model", "position"),
-    sa.Index("ix_vectors_collection_shelf", "collection", "shelf"),
+    sa.Index("ix_vectors_collection_namespace", "collection", "namespace"),
     sqlite_autoincrement=True,
 )
 
