@@ -33,7 +33,7 @@ BOUNDARIES: Mapping[str, str] = MappingProxyType({
     "src/denizen/adapters/durable/run.py::perform": "job: an unknown fault is recorded as one with a reference",
     "src/denizen/adapters/durable/recovery.py::RunRecovery._run": "job: the next round tries again",
     "src/denizen/adapters/durable/recovery.py::RunRecovery._take_over": "job: one bad run does not block the others",
-    "src/denizen/adapters/store/connections.py::ConnectionWorker.submit.work": "thread: raised again in the waiting task",
+    "src/denizen/adapters/store/connections.py::ConnectionWorker.submit.work": "thread: raised where it is awaited",
     "src/denizen/adapters/discord/hearing.py::hear": "event: a fault in the listener must not end the account",
     "src/denizen/adapters/discord/requests.py::_Errand.run": "transfer: raised again in the task that waits",
     "src/denizen/engine/resident/typed.py::TypedCommands._run": "command: a fault is a reply with a reference",

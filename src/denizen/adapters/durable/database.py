@@ -1,6 +1,7 @@
-"""Faults of the database under the log, as errors that say who has to act.
+"""The database under the log: opening it, waiting for it, closing it, and explaining its faults.
 
-Imports the vendors, so it is imported where one of them has raised, or when a log is opened.
+The differences between SQLite and Postgres are here and in `lease`. It imports the vendors, so import it only when a
+log is opened. Called by `recovery` and `log`.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, Un
 _REFUSALS = {"authentication failed": "28P01", "no pg_hba.conf entry": "28000", "does not exist": "3D000"}
 
 FAULTS = (SQLAlchemyError, DBOSException, OSError)
-"""What `explain` is for."""
+"""The exceptions that `explain` translates."""
 
 
 def explain(error: BaseException) -> DenizenError:
-    """What a fault of the database means for who has to act; the vendor's words are in the context, for the log."""
+    """Translates a fault of the database to an error; the vendor's words go into the context, for the log."""
     fault: BaseException | None = error
     while fault is not None and not isinstance(fault, (*FAULTS, DenizenError)):
         fault = fault.__context__
@@ -80,7 +81,7 @@ def _unusable(detail: dict[str, Any]) -> NeedsAttention:
 
 
 def _guess_state(error: psycopg.Error) -> str:
-    """While it connects, libpq gives no state, only the server's words."""
+    """Guesses the state from the server's words: while it connects, libpq gives no state."""
     words = str(error)
     return next((state for hint, state in _REFUSALS.items() if hint in words), "")
 
@@ -125,19 +126,20 @@ CLOSED = "The durable log is closed."
 
 _POOL_SIZE = 8
 _POOL_TIMEOUT_S = 3600.0
-"""Longer than any outage that work should wait for; closing ends the wait."""
+"""Longer than any outage that work should wait for. Closing the database ends the wait."""
 _BUSY_TIMEOUT_S = 5.0
 _CONNECT_TIMEOUT_S = 5
 _RECONNECT_S = 1.0
 _IDLE_IN_TRANSACTION_TIMEOUT_MS = 60_000
-"""A process that froze inside a transaction must not hold its locks for ever."""
+"""Ends the transaction of a process that froze, so that it does not hold its locks for ever."""
 
 
 class DurableDatabase:
     """The engine that DBOS and the lease share.
 
-    Once it was reachable, who needs a connection waits for it as long as it takes: a run pauses while its database is
-    away. DBOS would do the same, but in threads that nothing can wake, and the process could not end.
+    Once the database was reachable, everything that needs a connection waits for it as long as it takes: a run pauses
+    while its database is away. DBOS would also wait, but in threads that nothing can wake, and the process could not
+    end.
     """
 
     def __init__(self, settings: DurableSettings) -> None:
@@ -164,7 +166,10 @@ class DurableDatabase:
         event.listen(self.engine, "checkout", self._refuse_when_closed)
 
     def needs_migration(self) -> bool:
-        """Connects. Raises NeedsAttention when the log was written by a newer version, and faults of the database."""
+        """Connects and tells whether the schema of DBOS must be upgraded.
+
+        Raises NeedsAttention when a newer version wrote the log, and faults of the database.
+        """
         if self.is_sqlite:
             # DBOS would wait for ever while another process holds it locked.
             with self.engine.connect() as connection:
@@ -184,7 +189,7 @@ class DurableDatabase:
         return found < known
 
     def refuse(self) -> None:
-        """From now on every query fails, those that wait for a connection included."""
+        """Makes every query fail from now on, including those that wait for a connection."""
         self._closed.set()
 
     def close(self) -> None:
@@ -213,8 +218,9 @@ class DurableDatabase:
 
 
 def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
-    """A new file changes its mode only while nobody else uses it, and SQLite does not wait for that by itself: two
-    processes that open it at once would fail.
+    """Switches the file to WAL mode and waits for other processes.
+
+    SQLite does not wait by itself here: without this, two processes that open a new file at once would fail.
     """
     until_s = time.monotonic() + patience_s
     while True:

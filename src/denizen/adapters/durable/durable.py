@@ -1,8 +1,8 @@
-"""Durable execution on DBOS: the port `DurableExecution` as the application uses it.
+"""Durable execution on DBOS: implements the port `DurableExecution`.
 
 A run is executed by the process that was given it, on that process's event loop, and recorded by `log`. Whatever stops
-it before its end (shutdown, kill -9, a disk that is full) leaves it pending, and `rescue` resumes it here or in another
-process; steps that are recorded are not repeated. Built by the application; one at a time in a process.
+it before its end (shutdown, kill -9, a full disk) leaves it pending, and `recovery` resumes it here or in another
+process; recorded steps are not repeated. The application builds it; a process has one at a time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _logger = logging.getLogger("denizen.durable")
 _POLL_FIRST_S = 0.05
 _POLL_MOST_S = 1.0
 _UNWIND_S = 5.0
-"""How long runs may take to unwind when they are stopped."""
+"""The time that stopped runs have for unwinding."""
 
 _T = TypeVar("_T")
 
@@ -60,7 +60,7 @@ StepAction = Callable[[], Awaitable[Json]]
 
 
 class DbosExecution:
-    """See `denizen.ports.durable.DurableExecution`."""
+    """Implements `denizen.ports.durable.DurableExecution`."""
 
     def __init__(self, settings: DurableSettings) -> None:
         self._settings = settings
@@ -85,8 +85,9 @@ class DbosExecution:
     # --- opening and closing -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Raises Conflict when this process has one open, Unavailable or NeedsAttention when the database is the
-        reason.
+        """Opens the log and starts the recovery of runs.
+
+        Raises Conflict when this process has a log open, Unavailable or NeedsAttention when the database is the reason.
         """
         await to_thread.run_sync(importlib.import_module, "denizen.adapters.durable.recovery")
         from denizen.adapters.durable.recovery import OpenLog
@@ -94,7 +95,7 @@ class DbosExecution:
         bodies = {name: self._body(name, workflow) for name, workflow in self._workflows.items()}
         self._open = await OpenLog.open(self._settings, bodies, self)
         # Only now: a resumed run needs what was just set.
-        self._open.rescuer.start()
+        self._open.recovery.start()
 
     async def aclose(self, *, grace_s: float = 0.0) -> None:
         opened = self._open
@@ -112,7 +113,7 @@ class DbosExecution:
             self._runs.clear()
 
     async def _settle_all(self, timeout_s: float) -> bool:
-        """Waits until no run is left here; False when the time was too short."""
+        """Waits until no run is left here. False when the time was too short."""
         with anyio.move_on_after(timeout_s):
             while self._starting or self._runs:
                 for task in list(self._starting.values()):
@@ -130,23 +131,25 @@ class DbosExecution:
         return run_id in self._starting or run_id in self._runs
 
     async def _opened(self) -> OpenLog:
-        """For something new. Raises Unavailable."""
+        """Returns the log for new work. Raises Unavailable while it is not open or closing."""
         if self._open is None or self._open.closing.is_set():
             await refuse("Durable execution was not started yet, or is shutting down.")
         return self._open
 
     @property
     def _log(self) -> DbosLog:
-        """For runs, which go on while it is closing."""
+        """The log for runs, which go on while it is closing."""
         assert self._open is not None, "runs are unwound before it is closed"
         return self._open.log
 
     # --- runs --------------------------------------------------------------------------------------------------------
 
     async def submit(self, name: str, run_id: str, payload: JsonObject) -> None:
-        """Also raises InvalidInput for an unknown name or a payload that is not JSON, Conflict when the id belongs to
-        another workflow, and Unavailable or NeedsAttention when the database is the reason; the run may start
-        later in that case.
+        """Submits a run (see the port).
+
+        Also raises InvalidInput for an unknown name or a payload that is not JSON, Conflict when the id belongs to
+        another workflow, and Unavailable or NeedsAttention when the database is the reason; in that case the run may
+        start later.
         """
         await self._opened()
         if name not in self._workflows:
@@ -181,7 +184,7 @@ class DbosExecution:
     def _body(
         self, name: str, workflow: Workflow
     ) -> Callable[[str, JsonObject | RecordedValue], Awaitable[RecordedValue]]:
-        """What DBOS runs: the workflow, in a scope by which it can be stopped without ending it."""
+        """Returns the function that DBOS runs: the workflow, in a scope that can stop it without ending it."""
 
         async def body(run_id: str, payload: JsonObject | RecordedValue) -> RecordedValue:
             run, task = self._enter(run_id, name)
@@ -230,7 +233,7 @@ class DbosExecution:
             run.settle(error=encode_error(explained))
 
     def _tell(self, run: ActiveRun, task: asyncio.Task[object], on_fault: OnFault | None) -> None:
-        """After `_settle`."""
+        """Calls `on_fault` after `_settle`."""
         if on_fault is None:
             return
         if run.error is not None:
@@ -239,7 +242,7 @@ class DbosExecution:
             on_fault(run.id, closing(f"Run {run.id} has not ended."))
 
     async def wait(self, run_id: str) -> Json:
-        """Also raises NotFound for an id that nobody submitted."""
+        """Waits for a run (see the port). Also raises NotFound for an unknown id."""
         opened = await self._opened()
         starting = self._starting.get(run_id)
         if starting is not None:
@@ -261,7 +264,7 @@ class DbosExecution:
             poll_s = min(poll_s * 2, _POLL_MOST_S)
 
     async def _ask(self, question: Callable[[], _T]) -> _T:
-        """In a thread that is left alone when the database does not answer in time."""
+        """Asks the database in a thread, which is abandoned when there is no answer in time."""
         try:
             with anyio.fail_after(self._settings.patience_s):
                 return await to_thread.run_sync(question, abandon_on_cancel=True)
@@ -269,7 +272,7 @@ class DbosExecution:
             raise _slow() from error
 
     async def cancel(self, run_id: str) -> None:
-        """Raises NotFound."""
+        """Cancels a run. Raises NotFound."""
         opened = await self._opened()
         await self._ask(lambda: opened.log.cancel(run_id))
         run = self._runs.get(run_id)
@@ -284,14 +287,16 @@ class DbosExecution:
     # --- steps -------------------------------------------------------------------------------------------------------
 
     async def step(self, name: str, action: StepAction) -> Json:
-        """A step inside the action of another belongs to that one and is not recorded."""
+        """Runs a step. A step inside the action of another belongs to that one and is not recorded."""
         run = current_run()
         if is_inside_step():
             return decode(await perform(action, run_id=run.id, name=name))
         return await self._record(run, name, action)
 
     async def gather(self, *steps: tuple[str, StepAction]) -> list[Json]:
-        """Should steps raise nevertheless, the first of them in the given order does, after all have ended."""
+        """Runs steps side by side. If steps raise, the first error in the given order is raised
+        after all have ended.
+        """
         run = current_run()
         if is_inside_step():
             return await side_by_side(*(partial(self.step, name, action) for name, action in steps))

@@ -1,6 +1,7 @@
-"""Where a process runs, precisely enough to see from another process whether it is gone.
+"""Leases tell which processes live: a run whose process holds none may be taken over.
 
-A pid means something only within one boot and one pid namespace; and as pids come back, the time of birth counts too.
+On SQLite the lease is a lock on a file, which the kernel drops at the moment the process dies, whichever container it
+was in. On Postgres it is a row with a heartbeat. Called by `recovery`, in its thread.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ from denizen.adapters.durable.settings import DurableSettings
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """`realm` is that within which `pid` is unique; `born` the kernel's start time of the process, empty if unknown."""
+    """Identifies a process, precisely enough for another process to see whether it is gone.
+
+    A pid is unique only within `realm` (one boot and one pid namespace). Pids come back, so `born` is the kernel's
+    start time of the process; empty if unknown.
+    """
 
     realm: str
     pid: int
@@ -32,13 +37,13 @@ class ProcessIdentity:
 
 
 def identify_process() -> ProcessIdentity:
-    """The place of this process."""
+    """Returns the identity of this process."""
     pid = os.getpid()
     return ProcessIdentity(_realm(), pid, _born(pid) or "")
 
 
 def is_gone(place: ProcessIdentity) -> bool:
-    """Whether that process has certainly ended. False for one that cannot be seen from here."""
+    """Tells whether that process has certainly ended. False for one that cannot be seen from here."""
     if place.realm != _realm():
         return False
     if place.born:
@@ -61,7 +66,7 @@ def _realm() -> str:
 
 
 def _born(pid: int) -> str | None:
-    """Clock ticks from boot to the start of the process; None when there is none, or no /proc."""
+    """Returns the clock ticks from boot to the start of the process; None when it is gone, or without /proc."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -75,27 +80,27 @@ _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 class Lease(Protocol):
-    """Says that this process lives, and tells which others do not. Raises OSError or SQLAlchemyError."""
+    """Shows that this process lives, and tells which others do not. Methods raise OSError or SQLAlchemyError."""
 
     def acquire(self) -> None:
-        """Before the first run."""
+        """Takes the lease, before the first run."""
         ...
 
     def renew(self) -> bool:
-        """False when another process took this one for dead and may have taken over its runs."""
+        """Renews the lease. False when another process took this one for dead and may have taken over its runs."""
         ...
 
     def find_dead(self, executors: Collection[str]) -> set[str]:
-        """Those of the given executors that do not live any more."""
+        """Returns the executors that do not live any more."""
         ...
 
     def release(self) -> None:
-        """After the last run: the others need not wait for the expiry."""
+        """Gives the lease back after the last run, so that other processes need not wait for its expiry."""
         ...
 
 
 def open_lease(settings: DurableSettings, engine: sa.Engine, executor: str) -> Lease:
-    """The lease that suits the database; not acquired yet."""
+    """Returns the lease that suits the database, not acquired yet."""
     if isinstance(settings.database, Path):
         return FileLease(settings.database.with_name(settings.database.name + "-workers"), executor)
     return TableLease(engine, schema=settings.schema, executor=executor, expiry_s=settings.expiry_s)
@@ -145,7 +150,7 @@ class FileLease:
 
     @staticmethod
     def _remove_if_free(path: Path) -> bool:
-        """Whether nobody holds the file (any more)."""
+        """Removes the file if nobody holds it. True when it is gone."""
         try:
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -162,10 +167,10 @@ class FileLease:
 
 
 class TableLease:
-    """A row in `workers`; all times are the database's, so that clocks need not agree.
+    """A row in `workers`. All times are the database's, so that clocks need not agree.
 
-    Who was silent itself, for instance because the database was away, judges nobody by silence until one expiry later:
-    the others have to get their chance to speak.
+    A process that was silent itself, for instance because the database was away, declares nobody dead for silence until
+    one expiry later: the others need the chance to renew their leases first.
     """
 
     def __init__(

@@ -1,6 +1,8 @@
-"""Three manners that DBOS has to learn: to store JSON, to read no pickle, and to be quiet.
+"""The log of runs, kept by DBOS. Everything that touches DBOS is here; DBOS allows one log per process.
 
-Imported by `log`.
+DBOS gives us recorded runs and steps, replay, and a token (`owner_xid`) by which a process that lost a run can record
+nothing more of it. Its queues, schedules, recovery by executor and console are not used. Called by `durable` on the
+event loop and by `recovery` in its thread; imported when the log is opened, because DBOS is slow to import.
 """
 
 from __future__ import annotations
@@ -43,25 +45,25 @@ from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, NotFou
 from denizen.domain.json import Json, JsonObject
 
 _ERROR_MARK = "!"
-"""Begins the text of an error; no JSON text begins so. DBOS reads values and errors with one method."""
+"""Starts the text of an error, since DBOS reads values and errors with one method. No JSON text starts so."""
 
 
 _UNREADABLE = (ValueError, KeyError, TypeError)
 
 
 class UnrecordableError(Exception):  # DBOS and `log` see it, nobody else
-    """Raised while a fault of the database is handled, which is its context.
+    """Raised while a database fault is handled; the fault is its context.
 
-    When the outcome of a step or a run cannot be written, DBOS takes that fault for the outcome and writes it instead,
+    When the outcome of a step or run cannot be written, DBOS takes the fault for the outcome and writes that instead,
     which may well succeed: a full disk has room for a short text. The fault is no outcome, so it has no text.
     """
 
 
 class JsonSerializer(Serializer):
-    """Stores everything as JSON: never pickle, which would run code from the database."""
+    """Stores everything as JSON, never as pickle, which would run code from the database."""
 
     def name(self) -> str:
-        """Stored with each value; another form of storing gets another name."""
+        """Returns the name stored with each value. Another format needs another name."""
         return "denizen_json_1"
 
     def serialize(self, data: object) -> str:
@@ -81,7 +83,7 @@ class JsonSerializer(Serializer):
 
 
 class _Noise(logging.Filter):
-    """Drops what DBOS reports as trouble and is none: failures that are recorded and raised, and shutting down."""
+    """Drops messages of DBOS that look like trouble and are none: recorded and raised failures, and shutting down."""
 
     _EXPECTED = ("Asyncio task cancelled for workflow or step", "DBOS failed to launch", CLOSED)
 
@@ -95,8 +97,9 @@ _noise = _Noise()
 
 
 class _NoPickle(Serializer):
-    """Stands where DBOS keeps its pickle reader, which is asked for rows that say they are pickles: whoever can write
-    to the database must not be able to run code with one.
+    """Replaces DBOS's pickle reader, which reads rows that say they are pickles.
+
+    Whoever can write to the database must not be able to run code with such a row.
     """
 
     def name(self) -> str:
@@ -110,14 +113,12 @@ class _NoPickle(Serializer):
 
 
 def forbid_pickle() -> None:
-    """For the whole process."""
+    """Turns off reading pickles, for the whole process."""
     _serialization.DBOSDefaultSerializer = _NoPickle()
 
 
 def quieten() -> None:
-    """Sends DBOS's warnings to the application's handlers. Without a handler it would add one that writes to the
-    console.
-    """
+    """Sends the warnings of DBOS to the application's handlers; without one, DBOS would write to the console."""
     logger = logging.getLogger("dbos")
     logger.setLevel(logging.WARNING)
     if not logger.handlers:
@@ -126,26 +127,30 @@ def quieten() -> None:
 
 
 APP_NAME = "denizen"
-"""Stored with each run; runs of other applications in the same database are left alone."""
+"""Stored with each run. Runs of other applications in the same database are left alone."""
 
 APP_VERSION = "1"
-"""Stored with each run and compared before it is resumed, so it never changes with the program: a workflow that can
-no longer replay its old records says so itself."""
+"""Stored with each run and compared before it is resumed, so it never changes with the program.
+
+A workflow that can no longer replay its old records says so itself.
+"""
 
 _MAX_THREADS = 16
 _UNUSED_POLL_S = 3600.0
-"""For a poller of something that is not used here."""
+"""The interval of a DBOS poller that is not used here."""
 _CLOSING_POLL_S = 0.05
-"""One poller sleeps and cannot be woken: closing waits so long for it. A round costs a few microseconds."""
+"""The interval of a poller that sleeps and cannot be woken, so closing waits for it. A round costs
+a few microseconds.
+"""
 
 _UNFINISHED = ("PENDING", "ENQUEUED", "DELAYED")
 
 WorkflowBody = Callable[[str, JsonObject | RecordedValue], Awaitable[RecordedValue]]
-"""What a registered workflow runs: id of the run, payload."""
+"""The function that runs a registered workflow, from the run's id and the payload."""
 
 
 class RunLostError(Exception):  # workflows never see it
-    """The run must stop here: another process has it now, it was cancelled, or (with `error`) it cannot be recorded."""
+    """Stops a run here: another process has it now, it was cancelled, or (with `error`) it cannot be recorded."""
 
     def __init__(self, error: DenizenError | None = None) -> None:
         super().__init__(error)
@@ -163,13 +168,13 @@ class PendingRun:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run that has ended with a value."""
+    """The value of a run that has ended."""
 
     value: Json
 
 
 class DbosLog:
-    """The log, open. Methods that are not coroutines wait for the database: call them in a thread."""
+    """The open log. Methods that are not coroutines wait for the database: call them in a thread."""
 
     def __init__(self, database: DurableDatabase, *, schema: str, executor: str) -> None:
         self._database = database
@@ -182,7 +187,10 @@ class DbosLog:
     # --- opening and closing -----------------------------------------------------------------------------------------
 
     def open(self, bodies: Mapping[str, WorkflowBody]) -> None:
-        """In a worker thread of anyio, whose event loop then runs all workflows. Creates the schema when needed."""
+        """Opens the log and creates or upgrades its schema.
+
+        Call it in a worker thread of anyio; that thread's event loop then runs all workflows.
+        """
         quieten()
         forbid_pickle()
         config = DBOSConfig(
@@ -211,14 +219,15 @@ class DbosLog:
 
     @staticmethod
     def close() -> None:
-        """Ends the threads of DBOS; also after `open` failed half way."""
+        """Ends the threads of DBOS, also after `open` failed half way."""
         DBOS.destroy(destroy_registry=True)
 
     # --- on the event loop -------------------------------------------------------------------------------------------
 
     async def start(self, name: str, run_id: str, payload: RecordedValue) -> bool:
-        """Records the run and starts it here; False when the id is known already. Raises Conflict when that id belongs
-        to another workflow.
+        """Records the run and starts it here. False when the id is known already.
+
+        Raises Conflict when that id belongs to another workflow.
         """
         try:
             with SetWorkflowID(run_id):
@@ -229,16 +238,16 @@ class DbosLog:
 
     @staticmethod
     def reserve() -> StepReservation:
-        """The next number in the current workflow, for a step that starts later."""
+        """Reserves the next step number of the current workflow, for a step that starts later."""
         return DBOS.reserve_step()
 
     @staticmethod
     async def step(
         name: str, action: Callable[[], Awaitable[RecordedValue | Json]], place: StepReservation | None = None
     ) -> RecordedValue | RunResult:
-        """Runs the action and records what it returns or raises, or gives back what is recorded already.
+        """Runs the action and records its value or error, or returns what is recorded already.
 
-        Raises LostRun, and Conflict when the record is of another step.
+        Raises RunLostError, and Conflict when the record belongs to another step.
         """
 
         async def run() -> RecordedValue | Json:
@@ -270,7 +279,10 @@ class DbosLog:
         return self._records
 
     def find_result(self, run_id: str) -> RunResult | None:
-        """None while it has not ended. Raises the run's error, Unavailable for a cancelled run, NotFound."""
+        """Returns the result; None while the run has not ended.
+
+        Raises the run's error, Unavailable for a cancelled run, and NotFound.
+        """
         try:
             value = self._log.check_workflow_result(run_id, fail_if_missing=True)
         except (DBOSException, SQLAlchemyError) as error:
@@ -278,7 +290,7 @@ class DbosLog:
         return None if isinstance(value, NoResult) else RunResult(cast("Json", value))
 
     def list_unfinished(self) -> list[PendingRun]:
-        """Oldest first."""
+        """Returns the runs that have not ended, oldest first."""
         run = self._log.tables.workflow_status.c
         # SQLite stamps whole seconds on old Pythons; rows of one second are told apart by their order of arrival.
         arrival = sa.text("rowid") if self._database.is_sqlite else run.workflow_uuid
@@ -291,7 +303,7 @@ class DbosLog:
             return [PendingRun(row[0], row[1] or "", row[2] or "") for row in connection.execute(query)]
 
     def take_over(self, run: PendingRun) -> bool:
-        """Makes the run this process's and starts it on the event loop; False when another process was faster."""
+        """Moves the run to this process and starts it on the event loop. False when another process was faster."""
         table = self._log.tables.workflow_status
         token = str(uuid.uuid4())
         now_ms = time.time_ns() // 1_000_000
@@ -320,15 +332,15 @@ class DbosLog:
         return True
 
     def cancel(self, run_id: str) -> None:
-        """Ends it where it runs, at its next step at the latest. Nothing happens to a run that has ended. Raises
-        NotFound.
+        """Ends a run where it runs, at its next step at the latest. Nothing happens when it has
+        ended. Raises NotFound.
         """
         if self._log.get_workflow_status(run_id) is None:
             raise _unknown(run_id)
         self._log.cancel_workflows([run_id])
 
     def forget(self, *, ended_before_ms: int, limit: int) -> int:
-        """Deletes runs that ended long ago; how many."""
+        """Deletes runs that ended long ago and returns how many."""
         run = self._log.tables.workflow_status.c
         query = (
             sa.select(run.workflow_uuid)
@@ -343,7 +355,7 @@ class DbosLog:
 
     @staticmethod
     def explain(run_id: str, error: BaseException) -> DenizenError:
-        """What a fault of DBOS or of its database means for whoever asked for that run."""
+        """Translates a fault of DBOS or its database to an error for the caller who asked for that run."""
         match error:
             case DBOSNonExistentWorkflowError():
                 return _unknown(run_id)

@@ -1,7 +1,7 @@
-"""Taking over the runs of processes that died, and forgetting runs that ended long ago.
+"""The open log of a process, and the thread that resumes the runs of dead processes and forgets old ones.
 
-A thread, because all of it is waiting for the database, and because a process whose event loop is busy still lives.
-Started and stopped by `durable`.
+Recovery is a thread because it only waits for the database, and because a process whose event loop is busy still lives.
+`durable` opens and closes the log; this module imports the vendors, so it is imported then.
 """
 
 from __future__ import annotations
@@ -27,21 +27,23 @@ from denizen.domain.ids import fresh
 
 _logger = logging.getLogger("denizen.durable")
 
+# A run that cannot be recorded, for instance on a full disk, is retried ever more rarely: each try repeats its actions.
 _RETRY_FIRST_S = 10.0
 _RETRY_MOST_S = 600.0
 _FORGET_EVERY_S = 3600.0
+# Small pieces, so that deleting never holds the database for long.
 _FORGET_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorContext:
-    """What the thread has to know of its process."""
+    """The facts about this process that the recovery thread needs."""
 
     executor: str
     workflows: Collection[str]
     is_running: Callable[[str], bool]
     on_lost: Callable[[], object]
-    """Another process took this one for dead."""
+    """Called when another process took this one for dead."""
 
 
 @dataclass(slots=True)
@@ -51,15 +53,15 @@ class _Retry:
 
 
 class RunRecovery:
-    """Renews the lease and looks around, at once and then every `heartbeat_s`."""
+    """Renews the lease and looks for abandoned runs, at once and then every `heartbeat_s`."""
 
-    def __init__(self, log: DbosLog, lease: Lease, here: ExecutorContext, settings: DurableSettings) -> None:
-        self._durable = log
+    def __init__(self, log: DbosLog, lease: Lease, context: ExecutorContext, settings: DurableSettings) -> None:
+        self._log = log
         self._lease = lease
-        self._here = here
+        self._context = context
         self._settings = settings
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="denizen-durable-rescue", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="denizen-durable-recovery", daemon=True)
         self._retries: dict[str, _Retry] = {}
         self._forgot_s = time.monotonic()
 
@@ -67,7 +69,7 @@ class RunRecovery:
         self._thread.start()
 
     def stop(self) -> None:
-        """Waits for the round that is under way."""
+        """Stops, after the round that is under way."""
         self._stop.set()
         self._thread.join()
 
@@ -84,27 +86,27 @@ class RunRecovery:
     def _round(self) -> None:
         if not self._lease.renew():
             _logger.warning("this process was silent for too long; other processes may have taken over its runs")
-            self._here.on_lost()
+            self._context.on_lost()
         if not self._settings.rescue:
             return
-        self._rescue(self._durable.list_unfinished())
+        self._resume_abandoned(self._log.list_unfinished())
         self._forget()
 
-    def _rescue(self, unfinished: Collection[PendingRun]) -> None:
-        dead = self._lease.find_dead({run.executor for run in unfinished} - {self._here.executor})
+    def _resume_abandoned(self, unfinished: Collection[PendingRun]) -> None:
+        dead = self._lease.find_dead({run.executor for run in unfinished} - {self._context.executor})
         self._retries = {run.id: self._retries[run.id] for run in unfinished if run.id in self._retries}
         for run in unfinished:
             if self._stop.is_set():
                 return
-            if run.name not in self._here.workflows:
+            if run.name not in self._context.workflows:
                 continue
             if run.executor in dead:
                 self._take_over(run)
-            elif run.executor == self._here.executor and not self._here.is_running(run.id):
+            elif run.executor == self._context.executor and not self._context.is_running(run.id):
                 self._retry(run)
 
     def _retry(self, run: PendingRun) -> None:
-        """A run of this process that stopped because it could not be recorded. Each time it does, waits longer."""
+        """Retries a run of this process that stopped because it could not be recorded. Each time it waits longer."""
         now_s = time.monotonic()
         retry = self._retries.setdefault(run.id, _Retry(_RETRY_FIRST_S, now_s))
         if now_s >= retry.at_s:
@@ -114,7 +116,7 @@ class RunRecovery:
 
     def _take_over(self, run: PendingRun) -> None:
         try:
-            if self._durable.take_over(run):
+            if self._log.take_over(run):
                 _logger.info("resumed run %s (%s) of %s", run.id, run.name, run.executor)
         except Exception:
             # The boundary of a job: one run that cannot be read must not keep the others waiting.
@@ -126,18 +128,16 @@ class RunRecovery:
             return
         self._forgot_s = now_s
         before_ms = int((time.time() - self._settings.keep_days * 86_400) * 1000)
-        while not self._stop.is_set() and self._durable.forget(ended_before_ms=before_ms, limit=_FORGET_AT_ONCE):
+        while not self._stop.is_set() and self._log.forget(ended_before_ms=before_ms, limit=_FORGET_AT_ONCE):
             pass
 
 
-_logger = logging.getLogger("denizen.durable")
-
 _ANSWER_S = 2.0
-"""How long closing waits for an answer of the database, each time that it needs one."""
+"""The longest wait for an answer of the database while closing, each time that one is needed."""
 
 
 class RunOwner(Protocol):
-    """Who runs what is recorded."""
+    """The object that runs what the log records."""
 
     def is_running(self, run_id: str) -> bool: ...
 
@@ -145,25 +145,26 @@ class RunOwner(Protocol):
 
 
 class _Process:
-    """DBOS is one per process; so is what uses it."""
+    """Notes that DBOS is in use: a process can have it once."""
 
     is_taken = False
 
 
 class OpenLog:
-    """See `open`."""
+    """The open log: its database, the lease of this process, and the recovery thread. See `open`."""
 
-    def __init__(self, database: DurableDatabase, log: DbosLog, lease: Lease, rescuer: RunRecovery) -> None:
+    def __init__(self, database: DurableDatabase, log: DbosLog, lease: Lease, recovery: RunRecovery) -> None:
         self.database = database
         self.log = log
-        self.rescuer = rescuer
+        self.recovery = recovery
         self.closing = anyio.Event()
         self._lease = lease
 
     @classmethod
     async def open(cls, settings: DurableSettings, bodies: Mapping[str, WorkflowBody], owner: RunOwner) -> OpenLog:
-        """Connects, migrates, and takes the lease; the rescuer is not started yet. Raises Conflict when this process
-        has one open.
+        """Connects, migrates and takes the lease. The recovery is not started yet.
+
+        Raises Conflict when this process has a log open.
         """
         if _Process.is_taken:
             raise Conflict(
@@ -174,26 +175,26 @@ class OpenLog:
             )
         _Process.is_taken = True
         loop = asyncio.get_running_loop()
-        here = ExecutorContext(
+        context = ExecutorContext(
             executor=fresh("exec"),
             workflows=frozenset(bodies),
             is_running=owner.is_running,
             on_lost=lambda: loop.call_soon_threadsafe(owner.abandon_all),
         )
         try:
-            return await to_thread.run_sync(cls._open, settings, bodies, here)
+            return await to_thread.run_sync(cls._open, settings, bodies, context)
         except BaseException:
             _Process.is_taken = False
             raise
 
     @classmethod
-    def _open(cls, settings: DurableSettings, bodies: Mapping[str, WorkflowBody], here: ExecutorContext) -> OpenLog:
+    def _open(cls, settings: DurableSettings, bodies: Mapping[str, WorkflowBody], context: ExecutorContext) -> OpenLog:
         database: DurableDatabase | None = None
         try:
             database = DurableDatabase(settings)
-            log = DbosLog(database, schema=settings.schema, executor=here.executor)
+            log = DbosLog(database, schema=settings.schema, executor=context.executor)
             log.open(bodies)
-            lease = open_lease(settings, database.engine, here.executor)
+            lease = open_lease(settings, database.engine, context.executor)
             lease.acquire()
         except BaseException as error:
             DbosLog.close()
@@ -202,15 +203,15 @@ class OpenLog:
             if isinstance(error, FAULTS):
                 raise explain(error) from error
             raise
-        return cls(database, log, lease, RunRecovery(log, lease, here, settings))
+        return cls(database, log, lease, RunRecovery(log, lease, context, settings))
 
     async def begin_closing(self) -> None:
-        """From now on nothing is started or taken over here."""
+        """Stops starting runs and taking them over."""
         self.closing.set()
-        await _answered(self.rescuer.stop)
+        await _answered(self.recovery.stop)
 
     async def close(self, *, settled: bool) -> None:
-        """`settled`: no run is left here, so that other processes may resume what is pending at once."""
+        """Closes the log. With `settled` no run is left here, so other processes may resume pending ones at once."""
         if settled:
             await _answered(self._release)
         self.database.refuse()
@@ -232,7 +233,7 @@ class OpenLog:
 
 
 async def _answered(action: Callable[[], None]) -> bool:
-    """Whether the action, in a thread, came to an end in time; if not, it is left to itself."""
+    """Runs the action in a thread. False when it did not end in time; it is left to itself then."""
     with anyio.move_on_after(_ANSWER_S):
         await to_thread.run_sync(action, abandon_on_cancel=True)
         return True

@@ -1,6 +1,6 @@
-"""What a run or a step ended with, as JSON text: its value, or the DenizenError that it failed with.
+"""A run while it lives in this process, and its values and errors as JSON text.
 
-Pure. Used by `durable`, by the serializer that DBOS is given, and by `denizen.testing.memory_durable`.
+Used by `durable` and by the serializer that DBOS gets. `log` holds what is recorded of a run.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _FAMILIES: dict[str, type[DenizenError]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecordedValue:
-    """A value that is JSON text already, so that it is written once and read as often as it is asked for."""
+    """A value that is JSON text already, so that it is encoded once however often it is read."""
 
     text: str
 
 
 def encode(value: object) -> str:
-    """The value as JSON text. Raises InvalidInput for what JSON cannot hold."""
+    """Returns the value as JSON text. Raises InvalidInput for what JSON cannot hold."""
     if isinstance(value, RecordedValue):
         return value.text
     try:
@@ -78,12 +78,12 @@ def _unwrap(value: object) -> object:
 
 
 def decode(text: str) -> Json:
-    """The value again; every call makes a fresh one."""
+    """Returns the value; every call makes a fresh one."""
     return cast("Json", json.loads(text))
 
 
 def encode_error(error: DenizenError) -> str:
-    """Family, code, message, why and fix. The context is for the log of the process that failed, and stays there."""
+    """Returns family, code, message, why and fix as JSON text. The context stays in the log of the failing process."""
     family = next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in _FAMILIES)
     data: dict[str, object] = {
         "family": family,
@@ -98,7 +98,7 @@ def encode_error(error: DenizenError) -> str:
 
 
 def decode_error(text: str) -> DenizenError:
-    """The error again; every call makes a fresh one, so that tracebacks of several waiters do not mix."""
+    """Returns the error; every call makes a fresh one, so that tracebacks of several waiters do not mix."""
     data = cast("Mapping[str, Any]", json.loads(text))
     words = {"code": data["code"], "why": data["why"], "fix": data["fix"]}
     if "retry_after_s" in data:
@@ -107,10 +107,10 @@ def decode_error(text: str) -> DenizenError:
 
 
 async def perform(action: Callable[[], Awaitable[object]], *, run_id: str, name: str) -> str:
-    """Runs a workflow or the action of a step; its value as JSON text. Fails with a DenizenError only.
+    """Runs a workflow or the action of a step and returns its value as JSON text. Raises only DenizenError.
 
-    This is the boundary of a job: any other exception is a bug. The log gets all of it; the record and whoever waits
-    get an error that says where to look and nothing of the inside.
+    This is the boundary of a job: any other exception is a bug. The log gets all of it; the record and the callers get
+    an error that says where to look, and no internals.
     """
     try:
         return encode(await action())
@@ -147,11 +147,11 @@ class ActiveRun:
 
     @property
     def ended(self) -> bool:
-        """Whether `result` says something; otherwise the record has to be asked."""
+        """Whether `result` has an answer; otherwise ask the log."""
         return self.value is not None or self.error is not None
 
     def result(self) -> Json:
-        """The value. Raises the error."""
+        """Returns the value, or raises the error."""
         if self.error is not None:
             raise decode_error(self.error)
         assert self.value is not None
@@ -164,7 +164,7 @@ _in_step: ContextVar[bool] = ContextVar("denizen_durable_in_step", default=False
 
 @contextmanager
 def entered(run: ActiveRun) -> Generator[None]:
-    """Inside, `current_run` finds the run."""
+    """Makes `current_run` return the run inside the block."""
     token = _current.set(run)
     try:
         yield
@@ -173,12 +173,12 @@ def entered(run: ActiveRun) -> Generator[None]:
 
 
 def find_run() -> ActiveRun | None:
-    """The run whose workflow is calling."""
+    """Returns the run whose workflow is calling; None outside of one."""
     return _current.get()
 
 
 def current_run() -> ActiveRun:
-    """The run whose workflow is calling. Raises InvalidInput outside of one."""
+    """Returns the run whose workflow is calling. Raises InvalidInput outside of one."""
     run = find_run()
     if run is None:
         raise InvalidInput(
@@ -191,7 +191,7 @@ def current_run() -> ActiveRun:
 
 @contextmanager
 def inside_step() -> Generator[None]:
-    """Inside, further steps belong to the one that is running: they are not recorded on their own."""
+    """Marks the block as part of the running step: further steps inside are not recorded on their own."""
     token = _in_step.set(True)
     try:
         yield
@@ -204,7 +204,7 @@ def is_inside_step() -> bool:
 
 
 async def leave(run: ActiveRun) -> NoReturn:
-    """From within the run: it stops here without having ended, and is resumed some time."""
+    """Stops the calling run here without ending it; it is resumed later."""
     run.scope.cancel()
     await checkpoint()
     # A workflow that shields itself gets here.
@@ -212,7 +212,7 @@ async def leave(run: ActiveRun) -> NoReturn:
 
 
 async def side_by_side(*jobs: Callable[[], Awaitable[Json]]) -> list[Json]:
-    """Runs all jobs to their end; the results in the given order. Raises the first error in that order, if any."""
+    """Runs all jobs to their end and returns the results in the given order. Raises the first error in that order."""
     results: dict[int, Json] = {}
     errors: dict[int, DenizenError] = {}
 
@@ -231,7 +231,7 @@ async def side_by_side(*jobs: Callable[[], Awaitable[Json]]) -> list[Json]:
 
 
 def closing(why: str) -> Unavailable:
-    """What whoever waits gets while nothing is open (any more)."""
+    """Returns the error for callers while nothing is open (any more)."""
     return Unavailable(
         "Denizen is shutting down or not running yet.",
         code="durable_closed",
@@ -241,16 +241,16 @@ def closing(why: str) -> Unavailable:
 
 
 def cancelled(run_id: str) -> Unavailable:
-    """What whoever waits for a cancelled run gets."""
+    """Returns the error for callers who wait for a cancelled run."""
     return Unavailable(
         "The work was stopped.", code="run_cancelled", why=f"Run {run_id} was cancelled.", fix="Start it anew."
     )
 
 
 async def refuse(why: str) -> NoReturn:
-    """Whoever asks while nothing is open (any more) gets an error; a run that asks stops, for it is not its fault.
+    """Raises Unavailable for a caller while nothing is open (any more).
 
-    Raises Unavailable.
+    A run that asks is stopped instead, since it is not its fault.
     """
     run = find_run()
     if run is not None:
