@@ -10,7 +10,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from denizen.adapters.store import open_store
-from denizen.adapters.store.database import metadata
+from denizen.adapters.store.columns import metadata
 from denizen.domain.clock import SystemClock
 from denizen.ports.store import Store
 from denizen.testing.memory_store import MemoryStore

@@ -13,8 +13,8 @@ import pytest
 import sqlalchemy as sa
 
 from denizen.adapters.store.answers import _of_posts
-from denizen.adapters.store.conversations import _TAIL
 from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
+from denizen.adapters.store.messages import _TAIL
 from denizen.adapters.store.postgres import PostgresDialect
 from denizen.adapters.store.schema import migrate
 from denizen.adapters.store.sqlite import SqliteDialect

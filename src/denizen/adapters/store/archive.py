@@ -15,8 +15,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from denizen.adapters.store.columns import EscapedText, JsonText, UtcTime, escape, metadata, write_id
-from denizen.adapters.store.conversations import conversations, drop_summaries, messages
+from denizen.adapters.store.conversations import conversations
 from denizen.adapters.store.dialect import InsertInto, SqlDialect
+from denizen.adapters.store.messages import drop_summaries, messages
 from denizen.adapters.store.posts import (
     EARLIEST,
     LATEST,

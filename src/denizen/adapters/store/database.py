@@ -14,11 +14,12 @@ from denizen.adapters.store.archive import SqlArchive
 from denizen.adapters.store.audit import SqlAudit
 from denizen.adapters.store.columns import metadata
 from denizen.adapters.store.connections import ConnectionPool, ConnectionWorker
-from denizen.adapters.store.conversations import SqlConversations, SqlMessages, SqlSessions, SqlSummaries
+from denizen.adapters.store.conversations import SqlConversations, SqlSessions
 from denizen.adapters.store.dialect import SqlDialect
 from denizen.adapters.store.documents import SqlDocuments
 from denizen.adapters.store.inbox import SqlInbox
 from denizen.adapters.store.memories import SqlMemories
+from denizen.adapters.store.messages import SqlMessages, SqlSummaries
 from denizen.adapters.store.outbox import SqlOutbox
 from denizen.adapters.store.post_embeddings import SqlPostEmbeddings
 from denizen.adapters.store.reminders import SqlReminders

@@ -16,9 +16,9 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText
-from denizen.adapters.store.conversations import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
 from denizen.adapters.store.documents import passages
+from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.postgres_vectors import PgvectorIndex
 from denizen.adapters.store.posts import NOT_DELETED, POST_COLUMNS, posts
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable

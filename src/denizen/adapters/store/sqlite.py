@@ -19,9 +19,9 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DBAPIError
 
 from denizen.adapters.store.columns import EscapedText, UtcTime
-from denizen.adapters.store.conversations import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.dialect import REVISION_TABLE, InsertInto
 from denizen.adapters.store.documents import passages
+from denizen.adapters.store.messages import MESSAGE_COLUMNS, messages
 from denizen.adapters.store.posts import POST_COLUMNS, posts
 from denizen.adapters.store.sqlite_vectors import SqliteVectorIndex
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
