@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from denizen.adapters.store.answers import _of_posts
+from denizen.adapters.store.answers import _for_posts
 from denizen.adapters.store.database import SqlStore, SqlUnitOfWork
 from denizen.adapters.store.messages import _TAIL
 from denizen.adapters.store.postgres import PostgresDialect
@@ -236,6 +236,6 @@ async def test_a_proposal_is_found_by_its_message_at_the_same_cost_however_many_
         async with store.work() as work:
             for number in numbers:
                 assert await work.proposals.add(proposal_of(str(number)))
-        return await cost(store, _of_posts(dialect), wanted, rows=1)
+        return await cost(store, _for_posts(dialect), wanted, rows=1)
 
     assert await propose(range(10)) == await propose(range(10, 1000))

@@ -125,7 +125,9 @@ async def test_a_server_that_gets_pgvector_later_uses_it_from_the_next_start(pos
 @pytest.mark.xdist_group("postgres")
 def test_without_pgvector_vectors_are_looked_at_one_by_one(postgres_url: str) -> None:
     nearness, engine = PgvectorIndex(), PostgresDialect(sa.make_url(postgres_url)).engine
-    wanted = VectorQuery("docs", "m", frozenset(NAMESPACES), pack([1, 0]), 3, {})
+    wanted = VectorQuery(
+        collection="docs", model="m", namespaces=frozenset(NAMESPACES), query=pack([1, 0]), limit=3, bounds={}
+    )
     with engine.connect() as connection:
         nearness.learn(connection, [{"data": b"12"}])
         assert nearness.find(connection, wanted) is None

@@ -273,7 +273,7 @@ def _remove_proposals(dialect: SqlDialect) -> sa.Delete:
 
 
 @cache
-def _of_posts(dialect: SqlDialect) -> sa.Select[Any]:
+def _for_posts(dialect: SqlDialect) -> sa.Select[Any]:
     on_platform = proposals.c.platform == sa.bindparam("of_platform", type_=EscapedText())
     wanted = sa.select(proposals).where(on_platform, dialect.among(proposals.c.post, "chosen"))
     return wanted.order_by(proposals.c.position)
@@ -297,7 +297,7 @@ class SqlProposals:
         return await self._transaction.read(job)
 
     async def find_for_posts(self, platform: str, post_ids: Collection[str]) -> Sequence[Proposal]:
-        statement, chosen = _of_posts(self._transaction.dialect), [escape(key) for key in sorted(post_ids)]
+        statement, chosen = _for_posts(self._transaction.dialect), [escape(key) for key in sorted(post_ids)]
         bounds = {"of_platform": platform, "chosen": self._transaction.dialect.bind_list(chosen)}
         return await self._transaction.read(
             lambda connection: [_proposal(row) for row in connection.execute(statement, bounds)]

@@ -164,7 +164,14 @@ class SqlApprovals:
         rows = await self._transaction.read(lambda connection: connection.execute(_GRANTS, bounds).all())
         return [
             Grant(
-                row.id, row.agent, row.requester, row.conversation_id, row.tool, row.args, row.given_by, row.expires_at
+                id=row.id,
+                agent=row.agent,
+                requester=row.requester,
+                conversation_id=row.conversation_id,
+                tool=row.tool,
+                args=row.args,
+                given_by=row.given_by,
+                expires_at=row.expires_at,
             )
             for row in rows
         ]
@@ -249,10 +256,10 @@ def _rule_json(rule: ApprovalRule) -> dict[str, Any]:
 
 def _rule(row: Mapping[str, Any]) -> ApprovalRule:
     return ApprovalRule(
-        Deciders(row["deciders"]),
-        row["role"],
-        row["quorum"],
-        frozenset(row["people"]),
-        row["timeout_s"],
-        row["grant_on_timeout"],
+        deciders=Deciders(row["deciders"]),
+        role=row["role"],
+        quorum=row["quorum"],
+        people=frozenset(row["people"]),
+        timeout_s=row["timeout_s"],
+        grant_on_timeout=row["grant_on_timeout"],
     )

@@ -78,8 +78,8 @@ opt_outs = sa.Table(
 
 _GUILD = sa.bindparam("within", type_=EscapedText())
 
-_ONE = sa.select(rooms).where(rooms.c.platform == sa.bindparam("where"), rooms.c.id == sa.bindparam("which"))
-_ALL = (
+_ROOM = sa.select(rooms).where(rooms.c.platform == sa.bindparam("where"), rooms.c.id == sa.bindparam("which"))
+_ROOMS = (
     sa.select(rooms)
     .where(rooms.c.platform == sa.bindparam("where"), sa.or_(_GUILD == "", rooms.c.guild == _GUILD))
     .order_by(sa.func.length(rooms.c.id), rooms.c.id)
@@ -102,44 +102,19 @@ def _put(insert: InsertInto, table: sa.Table) -> sa.Executable:
     return statement.on_conflict_do_update(index_elements=key, set_=changed).inline()
 
 
-def put_room(connection: sa.Connection, dialect: SqlDialect, room: Room) -> None:
-    """Adds or updates the room."""
-    one = _ONE.with_for_update() if dialect.locks_rows else _ONE
-    known = connection.execute(one, {"where": room.platform, "which": room.id}).first()
-    if known is not None:
-        room = renew_room(_room(known), room)
-    connection.execute(_put(dialect.insert, rooms), {name: getattr(room, name) for name in rooms.c.keys()})  # noqa: SIM118
-
-
-def find_room(connection: sa.Connection, platform: str, room_id: str) -> Room | None:
-    row = connection.execute(_ONE, {"where": platform, "which": room_id}).first()
-    return None if row is None else _room(row)
-
-
-def list_rooms(connection: sa.Connection, platform: str, guild: str) -> list[Room]:
-    """Returns the rooms by id, oldest first."""
-    return [_room(row) for row in connection.execute(_ALL, {"where": platform, "within": guild})]
-
-
-def put_backfill(connection: sa.Connection, insert: InsertInto, backfill: Backfill) -> None:
-    """Adds or updates the state of a backfill."""
-    row = {name: getattr(backfill, name) for name in backfills.c.keys()}  # noqa: SIM118
-    connection.execute(_put(insert, backfills), row)
-
-
-def find_backfill(connection: sa.Connection, platform: str, room: str) -> Backfill | None:
-    row = connection.execute(_BACKFILL, {"where": platform, "which": room}).first()
-    return None if row is None else _backfill(row)
-
-
-def list_backfills(connection: sa.Connection, platform: str) -> list[Backfill]:
-    """Returns the states of backfills by room, oldest first."""
-    return [_backfill(row) for row in connection.execute(_BACKFILLS, {"where": platform})]
-
-
 def _room(row: Sequence[Any]) -> Room:
     platform, key, name, kind, guild, guild_name, parent, parent_name, latest_post = row
-    return Room(platform, key, name, RoomKind(kind), guild, guild_name, parent, parent_name, latest_post)
+    return Room(
+        platform=platform,
+        id=key,
+        name=name,
+        kind=RoomKind(kind),
+        guild=guild,
+        guild_name=guild_name,
+        parent=parent,
+        parent_name=parent_name,
+        latest_post=latest_post,
+    )
 
 
 def _backfill(row: sa.Row[Any]) -> Backfill:
@@ -163,8 +138,8 @@ _BLANK: dict[str, Any] = {
 }
 
 _some = sa.select(posts.c.id).where(_ON).limit(PIECE)
-_OF_AUTHOR = _some.where(posts.c.author_id == sa.bindparam("whose"))
-_OF_PARENT = _some.where(posts.c.parent == sa.bindparam("parent"), posts.c.parent != _NONE)
+_BY_AUTHOR = _some.where(posts.c.author_id == sa.bindparam("whose"))
+_IN_THREADS = _some.where(posts.c.parent == sa.bindparam("parent"), posts.c.parent != _NONE)
 _OLDEST = (
     sa.select(posts.c.id)
     .where(_ON, posts.c.created_at < sa.bindparam("until", type_=UtcTime()))
@@ -178,26 +153,18 @@ _SAID_BY_AUTHOR = (
     .where(sa.or_(messages.c.parts != _BLANK["parts"], messages.c.words != ""))
     .limit(PIECE)
 )
-_OF_SPEAKER = sa.and_(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
+_BY_SPEAKER = sa.and_(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
 _BLANK_AUTHOR = sa.update(messages).where(messages.c.position.in_(_SAID_BY_AUTHOR)).values(_BLANK)
 
 
-_POSTS_OF = sa.select(sa.func.count()).where(
+_COUNT_POSTS = sa.select(sa.func.count()).where(
     _ON, posts.c.author_id == sa.bindparam("whose"), posts.c.author_id != _NONE
 )
-_MESSAGES_OF = (
+_COUNT_MESSAGES = (
     sa.select(sa.func.count())
     .where(messages.c.author_id == sa.bindparam("whose"), messages.c.author_id != _NONE, _THERE)
     .where(messages.c.parts != _BLANK["parts"])
 )
-
-
-def count_author(connection: sa.Connection, platform: str, author_id: str) -> AuthorCount:
-    """Counts what `forget_author` would remove."""
-    bounds = {"where": platform, "whose": author_id}
-    return AuthorCount(
-        connection.execute(_POSTS_OF, bounds).scalar_one(), connection.execute(_MESSAGES_OF, bounds).scalar_one()
-    )
 
 
 @cache
@@ -216,7 +183,7 @@ def _remove(dialect: SqlDialect) -> sa.Delete:
 
 
 @cache
-def _of_rooms(dialect: SqlDialect) -> sa.Select[Any]:
+def _posts_in_rooms(dialect: SqlDialect) -> sa.Select[Any]:
     return _some.where(dialect.among(posts.c.room, "rooms"))
 
 
@@ -238,10 +205,10 @@ def forget_posts(connection: sa.Connection, dialect: SqlDialect, platform: str, 
 def forget_author(connection: sa.Connection, dialect: SqlDialect, platform: str, author_id: str) -> int:
     """Removes the author's posts and empties their messages in sessions, also those that were never archived."""
     which = {"where": platform, "whose": author_id}
-    drop_summaries(connection, _OF_SPEAKER, which, locks_rows=dialect.locks_rows)
+    drop_summaries(connection, _BY_SPEAKER, which, locks_rows=dialect.locks_rows)
     while connection.execute(_BLANK_AUTHOR, which).rowcount == PIECE:
         pass
-    return _forget_all(connection, dialect, _OF_AUTHOR, which)
+    return _forget_all(connection, dialect, _BY_AUTHOR, which)
 
 
 def list_room_posts(
@@ -281,8 +248,8 @@ def _room_posts(
     threads = connection.execute(_THREADS, {"where": platform, "of": room_id}).scalars().all()
     chosen = dialect.bind_list([escape(key) for key in (room_id, *threads)])
     return [
-        (_of_rooms(dialect), {"where": platform, "rooms": chosen}),
-        (_OF_PARENT, {"where": platform, "parent": room_id}),
+        (_posts_in_rooms(dialect), {"where": platform, "rooms": chosen}),
+        (_IN_THREADS, {"where": platform, "parent": room_id}),
     ]
 
 
@@ -311,13 +278,26 @@ class SqlArchive:
 
     async def put_room(self, room: Room) -> None:
         dialect = self._transaction.dialect
-        await self._transaction.write(lambda connection: put_room(connection, dialect, room))
+        find = _ROOM.with_for_update() if dialect.locks_rows else _ROOM
+
+        def job(connection: sa.Connection) -> None:
+            known = connection.execute(find, {"where": room.platform, "which": room.id}).first()
+            renewed = room if known is None else renew_room(_room(known), room)
+            row = {column.name: getattr(renewed, column.name) for column in rooms.c}
+            connection.execute(_put(dialect.insert, rooms), row)
+
+        await self._transaction.write(job)
 
     async def find_room(self, platform: str, room_id: str) -> Room | None:
-        return await self._transaction.read(lambda connection: find_room(connection, platform, room_id))
+        bounds = {"where": platform, "which": room_id}
+        row = await self._transaction.read(lambda connection: connection.execute(_ROOM, bounds).first())
+        return None if row is None else _room(row)
 
     async def list_rooms(self, platform: str, *, guild: str = "") -> Sequence[Room]:
-        return await self._transaction.read(lambda connection: list_rooms(connection, platform, guild))
+        bounds = {"where": platform, "within": guild}
+        return await self._transaction.read(
+            lambda connection: [_room(row) for row in connection.execute(_ROOMS, bounds)]
+        )
 
     async def put(self, posts: Sequence[Post]) -> int:
         dialect = self._transaction.dialect
@@ -381,7 +361,13 @@ class SqlArchive:
         return await self._transaction.read(lambda connection: count_posts(connection, dialect, by, bounds))
 
     async def count_author(self, platform: str, author_id: str) -> AuthorCount:
-        return await self._transaction.read(lambda connection: count_author(connection, platform, author_id))
+        bounds = {"where": platform, "whose": author_id}
+
+        def job(connection: sa.Connection) -> AuthorCount:
+            counts = (connection.execute(each, bounds).scalar_one() for each in (_COUNT_POSTS, _COUNT_MESSAGES))
+            return AuthorCount(*counts)
+
+        return await self._transaction.read(job)
 
     async def total(self, platform: str) -> int:
         return await self._transaction.read(lambda connection: total_posts(connection, platform))
@@ -420,11 +406,17 @@ class SqlArchive:
         )
 
     async def find_backfill(self, platform: str, room: str) -> Backfill | None:
-        return await self._transaction.read(lambda connection: find_backfill(connection, platform, room))
+        bounds = {"where": platform, "which": room}
+        row = await self._transaction.read(lambda connection: connection.execute(_BACKFILL, bounds).first())
+        return None if row is None else _backfill(row)
 
     async def put_backfill(self, backfill: Backfill) -> None:
-        insert = self._transaction.dialect.insert
-        await self._transaction.write(lambda connection: put_backfill(connection, insert, backfill))
+        put = _put(self._transaction.dialect.insert, backfills)
+        row = {column.name: getattr(backfill, column.name) for column in backfills.c}
+        await self._transaction.write(lambda connection: connection.execute(put, row))
 
     async def list_backfills(self, platform: str) -> Sequence[Backfill]:
-        return await self._transaction.read(lambda connection: list_backfills(connection, platform))
+        bounds = {"where": platform}
+        return await self._transaction.read(
+            lambda connection: [_backfill(row) for row in connection.execute(_BACKFILLS, bounds)]
+        )

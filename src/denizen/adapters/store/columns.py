@@ -107,10 +107,10 @@ class Usd(TypeDecorator[Decimal]):
     cache_ok = True
 
     def bind_processor(self, dialect: Dialect) -> ValueProcessor:
-        return _units_of
+        return _to_units
 
     def result_processor(self, dialect: Dialect, coltype: object) -> ValueProcessor:
-        return _usd_of
+        return _to_usd
 
 
 @overload
@@ -171,11 +171,11 @@ def _to_utc(value: datetime | None) -> datetime | None:
     return None if value is None else value.astimezone(UTC)
 
 
-def _units_of(value: Decimal | None) -> int | None:
+def _to_units(value: Decimal | None) -> int | None:
     return None if value is None else int(value.scaleb(USD_DIGITS).to_integral_value())
 
 
-def _usd_of(value: int | Decimal | None) -> Decimal | None:
+def _to_usd(value: int | Decimal | None) -> Decimal | None:
     """Without trailing zeros. Postgres gives the sum of integers as a decimal."""
     if value is None:
         return None

@@ -64,16 +64,16 @@ bot_reply_counts = sa.Table(
 )
 
 
-def _of(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+def _by_agent(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
     return table.c.agent == sa.bindparam("who"), table.c.platform == sa.bindparam("where")
 
 
 _HERE = (bot_reply_counts.c.platform == sa.bindparam("where"), bot_reply_counts.c.room == sa.bindparam("within"))
-_OF_KIND = (*_of(allowlist), allowlist.c.kind == sa.bindparam("what"))
+_OF_KIND = (*_by_agent(allowlist), allowlist.c.kind == sa.bindparam("what"))
 
-_POSITIONS = sa.select(read_cursors.c.room, read_cursors.c.post).where(*_of(read_cursors))
-_FOLLOWED = sa.select(follows.c.thread).where(*_of(follows))
-_UNFOLLOW = sa.delete(follows).where(*_of(follows), follows.c.thread == sa.bindparam("within"))
+_POSITIONS = sa.select(read_cursors.c.room, read_cursors.c.post).where(*_by_agent(read_cursors))
+_FOLLOWED = sa.select(follows.c.thread).where(*_by_agent(follows))
+_UNFOLLOW = sa.delete(follows).where(*_by_agent(follows), follows.c.thread == sa.bindparam("within"))
 _ALLOWED = sa.select(allowlist.c.key).where(*_OF_KIND)
 _DISALLOW = sa.delete(allowlist).where(*_OF_KIND, allowlist.c.key == sa.bindparam("which"))
 _GIVE_BACK = (
@@ -94,7 +94,7 @@ def _claim(insert: InsertInto) -> sa.Executable:
 
 @cache
 def _find_claims(dialect: SqlDialect) -> sa.Select[Any]:
-    return sa.select(claims).where(*_of(claims), dialect.among(claims.c.post, "chosen"))
+    return sa.select(claims).where(*_by_agent(claims), dialect.among(claims.c.post, "chosen"))
 
 
 @cache

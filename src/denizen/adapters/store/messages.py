@@ -304,15 +304,15 @@ def _message(row: Sequence[Any]) -> Message:
     """Reads the row by position, since looking up a column name costs time in every row."""
     key, conversation, session, sequence, created_at, role, author, name, is_bot, turn, platform, parts, meta = row
     return Message(
-        key,
-        conversation,
-        Role(role),
-        Author(author, name, is_bot),
-        parts_from_json(parts),
-        created_at,
-        session,
-        turn,
-        platform,
-        sequence,
-        meta,
+        id=key,
+        conversation_id=conversation,
+        role=Role(role),
+        author=Author(author, name, is_bot),
+        parts=parts_from_json(parts),
+        created_at=created_at,
+        session_id=session,
+        turn_id=turn,
+        platform_id=platform,
+        sequence=sequence,
+        meta=meta,
     )

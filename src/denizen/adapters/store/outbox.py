@@ -275,4 +275,11 @@ def _content(row: Mapping[str, Any]) -> Content:
 
 def _embed(row: Mapping[str, Any]) -> Embed:
     fields = tuple((name, value) for name, value in row["fields"])
-    return Embed(row["title"], row["text"], row["url"], row["image"], fields, row.get("colour"))
+    return Embed(
+        title=row["title"],
+        text=row["text"],
+        url=row["url"],
+        image=row["image"],
+        fields=fields,
+        colour=row.get("colour"),
+    )

@@ -326,18 +326,18 @@ def parse_post(row: Sequence[Any]) -> Post:
         text,
     ) = row
     return Post(
-        platform,
-        key,
-        room,
-        Author(author, name, is_bot),
-        text,
-        created_at,
-        guild,
-        parent,
-        reply_to,
-        edited_at,
-        deleted_at,
-        tuple(Attachment(*each) for each in attachments),
+        platform=platform,
+        id=key,
+        room=room,
+        author=Author(author, name, is_bot),
+        text=text,
+        created_at=created_at,
+        guild=guild,
+        parent=parent,
+        reply_to=reply_to,
+        edited_at=edited_at,
+        deleted_at=deleted_at,
+        attachments=tuple(Attachment(*each) for each in attachments),
     )
 
 

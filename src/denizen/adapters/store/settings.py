@@ -109,7 +109,12 @@ class SqlAgentSettings:
 
 def _settings_set(row: sa.Row[Any]) -> SettingsSet:
     return SettingsSet(
-        AgentName(row.agent), row.name, row.created_at, row.updated_at, chosen_from_json(row.chosen), row.is_active
+        agent=AgentName(row.agent),
+        name=row.name,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        chosen=chosen_from_json(row.chosen),
+        is_active=row.is_active,
     )
 
 

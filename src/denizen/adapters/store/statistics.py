@@ -137,10 +137,10 @@ def _kinds() -> list[_Kind]:
 @cache
 def sum_usage(dialect: SqlDialect, wanted: UsageQuery, *, with_records: bool) -> sa.Select[Any]:
     """Sums the days `first` to `last`: computed days from their sums, the others from their records."""
-    parts = [_of_computed(wanted)]
+    parts = [_sum_computed(wanted)]
     if with_records:
         is_open = [kind.table.c.day.not_in(COMPUTED) for kind in _kinds()]
-        parts += [_of_kind(dialect, wanted, *each) for each in zip(_kinds(), is_open, strict=True)]
+        parts += [_sum_kind(dialect, wanted, *each) for each in zip(_kinds(), is_open, strict=True)]
     return _grouped(wanted.keys, parts)
 
 
@@ -148,7 +148,7 @@ def sum_usage(dialect: SqlDialect, wanted: UsageQuery, *, with_records: bool) ->
 def sum_records(dialect: SqlDialect, *keys: str) -> sa.Select[Any]:
     """Sums the records from `starts_at` until `ends_at`, whether the days are computed or not."""
     wanted = UsageQuery(keys)
-    return _grouped(keys, [_of_kind(dialect, wanted, kind, sa.true()) for kind in _kinds()])
+    return _grouped(keys, [_sum_kind(dialect, wanted, kind, sa.true()) for kind in _kinds()])
 
 
 @cache
@@ -168,7 +168,7 @@ def sum_everybody() -> sa.Select[Any]:
     )
 
 
-def _of_computed(wanted: UsageQuery) -> sa.Select[Any]:
+def _sum_computed(wanted: UsageQuery) -> sa.Select[Any]:
     cells = (usage_hours if HOUR in wanted.keys else usage_days).c
     found = sa.select(*(cells[name] for name in (*wanted.keys, *SUMS))).where(cells.day.in_(COMPUTED))
     if HOUR not in wanted.keys:
@@ -178,7 +178,7 @@ def _of_computed(wanted: UsageQuery) -> sa.Select[Any]:
     return _narrowed(found, wanted, cells.source, cells.model)
 
 
-def _of_kind(dialect: SqlDialect, wanted: UsageQuery, kind: _Kind, is_open: sa.ColumnElement[bool]) -> sa.Select[Any]:
+def _sum_kind(dialect: SqlDialect, wanted: UsageQuery, kind: _Kind, is_open: sa.ColumnElement[bool]) -> sa.Select[Any]:
     cells = kind.table.c
     values: dict[str, sa.ColumnElement[Any]] = {name: cells[name] for name in (DAY, USER, MODEL, *SUMS[2:])}
     values |= {SOURCE: kind.source, "messages": kind.messages, "duration_ms": kind.duration_ms}

@@ -130,43 +130,20 @@ def _add_once(insert: InsertInto, table: sa.Table) -> sa.Executable:
     return insert(table).on_conflict_do_nothing().inline()
 
 
-def add_prompt(connection: sa.Connection, insert: InsertInto, prompt: PromptUse) -> None:
-    """Repeating it changes nothing."""
-    texts = {s.sha256: s.text for s in prompt.segments if s.text is not None}
-    if texts:
-        rows = [{"sha256": sha256, "text": text} for sha256, text in sorted(texts.items())]
-        connection.execute(_add_once(insert, prompt_texts), rows)
-    connection.execute(
-        _add_once(insert, prompts),
-        {
-            "turn_id": prompt.turn_id,
-            "step": prompt.step,
-            "model": prompt.model,
-            "segments": [[s.name, int(s.stability), s.chars, s.tokens, s.sha256] for s in prompt.segments],
-            "messages": [[m.kind, m.count, m.tokens] for m in prompt.messages],
-            "tools": list(prompt.tools),
-            "tool_tokens": prompt.tool_tokens,
-            "memories": list(prompt.memories),
-        },
-    )
-
-
-def list_prompts(connection: sa.Connection, turn_id: TurnId) -> list[PromptUse]:
-    """By step."""
-    rows = connection.execute(_PROMPTS, {"turn": turn_id}).all()
-    hashes = {segment[-1] for row in rows for segment in row.segments}
-    found = connection.execute(_TEXTS, {"hashes": sorted(hashes)}) if hashes else ()
-    texts = {row.sha256: row.text for row in found}
-    return [_prompt(row, texts) for row in rows]
-
-
 def _prompt(row: sa.Row[Any], texts: dict[str, str]) -> PromptUse:
     return PromptUse(
         turn_id=row.turn_id,
         step=row.step,
         model=row.model,
         segments=tuple(
-            SegmentUse(name, Stability(stability), chars, tokens, sha256, texts.get(sha256))
+            SegmentUse(
+                name=name,
+                stability=Stability(stability),
+                chars=chars,
+                tokens=tokens,
+                sha256=sha256,
+                text=texts.get(sha256),
+            )
             for name, stability, chars, tokens, sha256 in row.segments
         ),
         messages=tuple(MessageUse(*message) for message in row.messages),
@@ -222,88 +199,16 @@ def _add_call(insert: InsertInto) -> sa.Executable:
     return insert(tool_calls).on_conflict_do_nothing().returning(tool_calls.c.position)
 
 
-def add_step(connection: sa.Connection, insert: InsertInto, step: Step) -> bool:
-    """Repeating it changes nothing, and gives False."""
-    day = utc_day(step.created_at)
-    added = connection.execute(
-        _add_step(insert),
-        {
-            "turn_id": step.turn_id,
-            "number": step.number,
-            "model": step.model,
-            "purpose": step.purpose,
-            "finish_reason": step.finish_reason,
-            "duration_ms": step.duration_ms,
-            "created_at": step.created_at,
-            "day": day,
-            **usage_values(step.usage),
-        },
-    )
-    is_new = added.scalar() is not None
-    if is_new:
-        reopen_day(connection, day)
-    return is_new
-
-
-def list_steps(connection: sa.Connection, turn_id: TurnId) -> list[Step]:
-    """By number."""
-    return [_step(row) for row in connection.execute(_STEPS, {"turn": turn_id})]
-
-
-def add_call(connection: sa.Connection, insert: InsertInto, record: CallRecord) -> bool:
-    """Repeating it changes nothing, and gives False."""
-    added = connection.execute(
-        _add_call(insert),
-        {
-            "turn_id": record.turn_id,
-            "step": record.step,
-            "position": record.position,
-            "call_id": record.call_id,
-            "tool": record.tool,
-            "args": dict(record.args),
-            "origin": record.origin.value,
-            "tier": int(record.tier),
-            "decision": record.verdict.decision.value,
-            "verdict_tier": int(record.verdict.tier),
-            "reason": record.verdict.reason,
-            "decided_by": record.verdict.decided_by,
-            "result": record.result,
-            "is_error": record.is_error,
-            "duration_ms": record.duration_ms,
-            "cached": record.cached,
-            "created_at": record.created_at,
-        },
-    )
-    return added.first() is not None
-
-
-def list_calls(connection: sa.Connection, turn_id: TurnId) -> list[CallRecord]:
-    """By step and position."""
-    return [_call(row) for row in connection.execute(_CALLS, {"turn": turn_id})]
-
-
-def list_of_rooms(dialect: SqlDialect, rooms: Collection[str]) -> object:
-    """The parameter `rooms` of `list_calls_in`."""
-    return dialect.bind_list([escape(room) for room in sorted(set(rooms))])
-
-
-def list_calls_in(connection: sa.Connection, dialect: SqlDialect, bounds: dict[str, Any]) -> list[CallRecord]:
-    """Newest first. `bounds` are `whose` (the agent), `where` (the platform), `rooms`, `asker_kind` and `asker_id`
-    (empty for nobody) and `most`.
-    """
-    return [_call(row) for row in connection.execute(_calls_in(dialect), bounds)]
-
-
 def _step(row: sa.Row[Any]) -> Step:
     return Step(
-        row.turn_id,
-        row.number,
-        row.model,
-        row.purpose,
-        row.finish_reason,
-        parse_usage(row),
-        row.duration_ms,
-        row.created_at,
+        turn_id=row.turn_id,
+        number=row.number,
+        model=row.model,
+        purpose=row.purpose,
+        finish_reason=row.finish_reason,
+        usage=parse_usage(row),
+        duration_ms=row.duration_ms,
+        created_at=row.created_at,
     )
 
 
@@ -411,33 +316,111 @@ class SqlTurns:
         )
 
     async def add_step(self, step: Step) -> bool:
-        insert = self._transaction.dialect.insert
-        return await self._transaction.write(lambda connection: add_step(connection, insert, step))
+        add, day = _add_step(self._transaction.dialect.insert), utc_day(step.created_at)
+        row = {
+            "turn_id": step.turn_id,
+            "number": step.number,
+            "model": step.model,
+            "purpose": step.purpose,
+            "finish_reason": step.finish_reason,
+            "duration_ms": step.duration_ms,
+            "created_at": step.created_at,
+            "day": day,
+            **usage_values(step.usage),
+        }
+
+        def job(connection: sa.Connection) -> bool:
+            is_new = connection.execute(add, row).scalar() is not None
+            if is_new:
+                reopen_day(connection, day)
+            return is_new
+
+        return await self._transaction.write(job)
 
     async def list_steps(self, turn_id: TurnId) -> Sequence[Step]:
-        return await self._transaction.read(lambda connection: list_steps(connection, turn_id))
+        which = {"turn": turn_id}
+        return await self._transaction.read(
+            lambda connection: [_step(row) for row in connection.execute(_STEPS, which)]
+        )
 
     async def add_call(self, record: CallRecord) -> bool:
-        insert = self._transaction.dialect.insert
-        return await self._transaction.write(lambda connection: add_call(connection, insert, record))
+        add = _add_call(self._transaction.dialect.insert)
+        row = {
+            "turn_id": record.turn_id,
+            "step": record.step,
+            "position": record.position,
+            "call_id": record.call_id,
+            "tool": record.tool,
+            "args": dict(record.args),
+            "origin": record.origin.value,
+            "tier": int(record.tier),
+            "decision": record.verdict.decision.value,
+            "verdict_tier": int(record.verdict.tier),
+            "reason": record.verdict.reason,
+            "decided_by": record.verdict.decided_by,
+            "result": record.result,
+            "is_error": record.is_error,
+            "duration_ms": record.duration_ms,
+            "cached": record.cached,
+            "created_at": record.created_at,
+        }
+        return await self._transaction.write(lambda connection: connection.execute(add, row).first() is not None)
 
     async def list_calls(self, turn_id: TurnId) -> Sequence[CallRecord]:
-        return await self._transaction.read(lambda connection: list_calls(connection, turn_id))
+        which = {"turn": turn_id}
+        return await self._transaction.read(
+            lambda connection: [_call(row) for row in connection.execute(_CALLS, which)]
+        )
 
     async def list_calls_in(
         self, agent: AgentName, platform: str, rooms: Collection[str], *, asker: Principal | None = None, limit: int
     ) -> Sequence[CallRecord]:
         dialect = self._transaction.dialect
-        bounds = {"whose": agent, "where": platform, "rooms": list_of_rooms(dialect, rooms), "most": max(limit, 0)}
-        bounds |= {"asker_kind": asker.kind.value if asker else "", "asker_id": asker.id if asker else ""}
-        return await self._transaction.read(lambda connection: list_calls_in(connection, dialect, bounds))
+        bounds = {
+            "whose": agent,
+            "where": platform,
+            "rooms": dialect.bind_list([escape(room) for room in sorted(set(rooms))]),
+            # Empty for nobody: no principal has an empty kind.
+            "asker_kind": asker.kind.value if asker else "",
+            "asker_id": asker.id if asker else "",
+            "most": max(limit, 0),
+        }
+        return await self._transaction.read(
+            lambda connection: [_call(row) for row in connection.execute(_calls_in(dialect), bounds)]
+        )
 
     async def add_prompt(self, prompt: PromptUse) -> None:
         insert = self._transaction.dialect.insert
-        await self._transaction.write(lambda connection: add_prompt(connection, insert, prompt))
+        texts = {s.sha256: s.text for s in prompt.segments if s.text is not None}
+        # In one order, so that two writers of the same texts wait for each other one way round only.
+        text_rows = [{"sha256": sha256, "text": text} for sha256, text in sorted(texts.items())]
+        row = {
+            "turn_id": prompt.turn_id,
+            "step": prompt.step,
+            "model": prompt.model,
+            "segments": [[s.name, int(s.stability), s.chars, s.tokens, s.sha256] for s in prompt.segments],
+            "messages": [[m.kind, m.count, m.tokens] for m in prompt.messages],
+            "tools": list(prompt.tools),
+            "tool_tokens": prompt.tool_tokens,
+            "memories": list(prompt.memories),
+        }
+
+        def job(connection: sa.Connection) -> None:
+            if text_rows:
+                connection.execute(_add_once(insert, prompt_texts), text_rows)
+            connection.execute(_add_once(insert, prompts), row)
+
+        await self._transaction.write(job)
 
     async def list_prompts(self, turn_id: TurnId) -> Sequence[PromptUse]:
-        return await self._transaction.read(lambda connection: list_prompts(connection, turn_id))
+        def job(connection: sa.Connection) -> list[PromptUse]:
+            rows = connection.execute(_PROMPTS, {"turn": turn_id}).all()
+            hashes = {segment[-1] for row in rows for segment in row.segments}
+            found = connection.execute(_TEXTS, {"hashes": sorted(hashes)}) if hashes else ()
+            texts = {row.sha256: row.text for row in found}
+            return [_prompt(row, texts) for row in rows]
+
+        return await self._transaction.read(job)
 
 
 def _find_turn(connection: sa.Connection, turn_id: TurnId) -> Turn | None:

@@ -44,12 +44,12 @@ def usage_values(usage: Usage) -> dict[str, Any]:
 def parse_usage(row: sa.Row[Any]) -> Usage:
     """Returns the usage of a row. Postgres returns sums of integers as decimals."""
     return Usage(
-        int(row.input_tokens),
-        int(row.output_tokens),
-        int(row.cache_read_tokens),
-        int(row.cache_write_tokens),
-        row.cost_usd,
-        int(row.requests),
+        input_tokens=int(row.input_tokens),
+        output_tokens=int(row.output_tokens),
+        cache_read_tokens=int(row.cache_read_tokens),
+        cache_write_tokens=int(row.cache_write_tokens),
+        cost_usd=row.cost_usd,
+        requests=int(row.requests),
     )
 
 

@@ -100,7 +100,9 @@ class SqlVectors:
         dialect, writes = self._transaction.dialect, self._transaction.writes
         chosen = frozenset(map(escape, namespaces))
         bounds = {"within": collection, "of_model": model, "namespaces": dialect.bind_list(sorted(chosen))}
-        wanted = VectorQuery(collection, model, chosen, query, limit, bounds)
+        wanted = VectorQuery(
+            collection=collection, model=model, namespaces=chosen, query=query, limit=limit, bounds=bounds
+        )
 
         def job(connection: sa.Connection) -> list[Near]:
             # What this unit has written itself may never be committed.
