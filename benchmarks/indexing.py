@@ -30,7 +30,7 @@ from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import IndexedDocument
-from denizen.ports.source import SourceFile, SourceProgress
+from denizen.ports.source import SourceFile, ReadingProgress
 from denizen.ports.store import Store
 
 COUNT, AT_ONCE = 2000, 40
@@ -99,7 +99,7 @@ async def fill(library: FileLibrary) -> None:
     await library.publish([part], now=NOON)
 
 
-def _ignore(_progress: SourceProgress) -> None:
+def _ignore(_progress: ReadingProgress) -> None:
     """Nobody watches."""
 
 

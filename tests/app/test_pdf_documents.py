@@ -10,7 +10,7 @@ import pytest
 from denizen.adapters.library import FileLibrary
 from denizen.app.knowledge import open_library
 from denizen.domain.errors import Unavailable
-from denizen.ports.source import SourceFile, SourceProgress
+from denizen.ports.source import ReadingProgress, SourceFile
 from tests.adapters.discord.pdfs import encrypted_pdf, pdf_of
 from tests.skill_services import StandingClock
 
@@ -26,7 +26,7 @@ def files(given: dict[str, bytes]) -> Iterator[SourceFile]:
     return (SourceFile(name, len(data), lambda data=data: data) for name, data in given.items())
 
 
-def ignore(progress: SourceProgress) -> None:
+def ignore(progress: ReadingProgress) -> None:
     pass
 
 

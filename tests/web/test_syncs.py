@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from denizen.domain.source import Source, SourceKind
-from denizen.ports.source import ReportProgress, SourceFile, SourceProgress, SourceTree
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 from tests.engine.knowledge.house import PATIENCE_S, give_way, write
 from tests.site import LOCAL
 from tests.web.test_knowledge import SECRETS, Desk, open_desk
@@ -46,7 +46,7 @@ class Slow:
 
     @asynccontextmanager
     async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
-        report(SourceProgress("receiving objects", 5, 10))
+        report(ReadingProgress("receiving objects", 5, 10))
         yield SourceTree(str(self.looked), 1, iter([SourceFile("a.md", 1, lambda: b"A")]))
 
     async def forget(self, source_ids: Sequence[str]) -> None:

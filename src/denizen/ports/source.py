@@ -18,7 +18,7 @@ from denizen.domain.source import Source, SourceState, SyncRun, Taken
 
 
 @dataclass(frozen=True, slots=True)
-class SourceProgress:
+class ReadingProgress:
     """The progress of one source: the current stage, and how much of `total` is done (0 when unknown)."""
 
     stage: str
@@ -26,7 +26,7 @@ class SourceProgress:
     total: int = 0
 
 
-ReportProgress = Callable[[SourceProgress], None]
+ReportProgress = Callable[[ReadingProgress], None]
 """A callback for progress. It may be called from any thread."""
 
 

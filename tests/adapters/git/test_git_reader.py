@@ -20,7 +20,7 @@ from denizen.adapters.git.faults import explain
 from denizen.adapters.git.program import Git
 from denizen.domain.errors import DenizenError, Exhausted, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
-from denizen.ports.source import SourceProgress
+from denizen.ports.source import ReadingProgress
 from tests.repository import ENVIRONMENT, Repository, create_repository
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ async def read(reader: GitReader, wanted: Source) -> tuple[str, Mapping[str, byt
         return tree.revision, {file.path: file.read() for file in tree.files}
 
 
-def ignore(progress: SourceProgress) -> None:
+def ignore(progress: ReadingProgress) -> None:
     pass
 
 

@@ -14,7 +14,7 @@ from denizen.adapters.library.intake import MAX_TEXT_BYTES
 from denizen.domain.errors import Conflict, NeedsAttention, Unavailable
 from denizen.domain.snapshot import SnapshotPart
 from denizen.domain.source import Taken, describe_left_out
-from denizen.ports.source import SourceFile, SourceProgress
+from denizen.ports.source import ReadingProgress, SourceFile
 from denizen.testing.store_records import at
 from tests.skill_services import StandingClock
 
@@ -43,7 +43,7 @@ async def keep(library: FileLibrary, given: dict[str, bytes]) -> dict[str, str]:
     return {path.name: path.read_bytes().decode() for path in root.rglob("*") if path.is_file()}
 
 
-def ignore(progress: SourceProgress) -> None:
+def ignore(progress: ReadingProgress) -> None:
     pass
 
 

@@ -21,7 +21,7 @@ from denizen.adapters.git.clones import alone
 from denizen.adapters.git.program import Git, OnPercent
 from denizen.domain.errors import Exhausted, NotFound, Unavailable
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
-from denizen.ports.source import ReportProgress, SourceFile, SourceProgress, SourceTree
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 
 LOOK_TIMEOUT_S = 60.0
 FETCH_TIMEOUT_S = 1800.0
@@ -163,7 +163,7 @@ def _names(source: Source) -> tuple[str, ...]:
 
 
 def _percents(report: ReportProgress) -> OnPercent:
-    return lambda doing, percent: report(SourceProgress(doing.lower(), percent, 100))
+    return lambda doing, percent: report(ReadingProgress(doing.lower(), percent, 100))
 
 
 def _is_fit(place: Path) -> bool:

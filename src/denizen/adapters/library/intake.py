@@ -15,7 +15,7 @@ from denizen.adapters.library.encoding import to_utf8
 from denizen.adapters.library.objects import Item, Objects
 from denizen.domain.errors import Exhausted
 from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken, is_plain_path, make_visible
-from denizen.ports.source import ReportProgress, SourceFile, SourceProgress
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile
 
 MAX_TEXT_BYTES = 5 * 1024 * 1024
 MAX_PDF_BYTES = 20 * 1024 * 1024
@@ -72,7 +72,7 @@ class Intake:
                 return None
             self._take(file)
             if number % _TOLD_EVERY == 0:
-                report(SourceProgress("keeping files", number))
+                report(ReadingProgress("keeping files", number))
             if len(self._items) > MAX_FILES or self._bytes > MAX_BYTES:
                 raise _too_much()
         items = self._plan()

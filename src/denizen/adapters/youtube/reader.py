@@ -24,7 +24,7 @@ from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.source import Source
 from denizen.domain.video import Transcript, Video, VideoAccess, write_index, write_video
 from denizen.ports.fetch import Fetcher
-from denizen.ports.source import ReportProgress, SourceFile, SourceProgress, SourceTree
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 
 OpenFetcher = Callable[[VideoAccess], Fetcher]
 """What may reach the API with its key, and nothing private besides."""
@@ -66,7 +66,7 @@ class YoutubeReader:
     async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         """Raises NotFound for a channel without videos."""
         access = self._get_access()
-        report(SourceProgress("listing videos"))
+        report(ReadingProgress("listing videos"))
         listing, kept = await self._list(access, source), self._kept(source.id, access)
         said = await self._fetch(access, listing, kept, report)
         is_silent = any(each.missing for each in said.values())
@@ -126,7 +126,7 @@ class YoutubeReader:
         transcripts = await to_thread.run_sync(Transcripts, access)
         try:
             for key in wanted:
-                report(SourceProgress("fetching transcripts", len(found), len(listing.videos)))
+                report(ReadingProgress("fetching transcripts", len(found), len(listing.videos)))
                 said = await to_thread.run_sync(transcripts.fetch, key, durations.get(key, 0))
                 await to_thread.run_sync(kept.put, key, said, today)
                 found[key] = said

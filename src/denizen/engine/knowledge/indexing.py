@@ -24,7 +24,7 @@ from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument, IndexSize
 from denizen.ports.memory import StoredVector
-from denizen.ports.source import Library, ReportProgress, SourceProgress
+from denizen.ports.source import Library, ReadingProgress, ReportProgress
 from denizen.ports.store import Store
 
 INDEX = "search index"
@@ -57,7 +57,7 @@ class _Wanted:
         return IndexedDocument.cut(self.path, self.source_id, self.digest, text)
 
 
-def report_nothing(_progress: SourceProgress) -> None:
+def report_nothing(_progress: ReadingProgress) -> None:
     """For nobody who watches."""
 
 
@@ -72,13 +72,13 @@ class Indexing:
         self._lock = anyio.Lock()
         self._published = anyio.Event()
         self._is_kept = False
-        self.progress: SourceProgress | None = None
+        self.progress: ReadingProgress | None = None
         """Of what is being indexed in this process; None when nothing is."""
 
     def hurry(self) -> None:
         """Something was published: `keep_indexed`, if it runs here, begins at once."""
         if self._is_kept:
-            self.progress = self.progress or SourceProgress("indexing")
+            self.progress = self.progress or ReadingProgress("indexing")
             self._published.set()
 
     async def catch_up(self, report: ReportProgress = report_nothing) -> str:
@@ -142,7 +142,7 @@ class Indexing:
         total, done = (await self.size()).passages, 0
         while made := await self.embed_some():
             done += made
-            report(SourceProgress("giving passages their meaning", done, total))
+            report(ReadingProgress("giving passages their meaning", done, total))
         return done
 
     async def embed_some(self) -> int:
@@ -177,9 +177,9 @@ class Indexing:
             return await work.documents.size()
 
     def _rest(self) -> None:
-        self.progress = SourceProgress("indexing") if self._published.is_set() else None
+        self.progress = ReadingProgress("indexing") if self._published.is_set() else None
 
-    def _tell(self, report: ReportProgress, progress: SourceProgress) -> None:
+    def _tell(self, report: ReportProgress, progress: ReadingProgress) -> None:
         self.progress = progress
         report(progress)
 
@@ -196,12 +196,12 @@ class Indexing:
                 await work.documents.remove(gone[start : start + REMOVED_AT_ONCE])
         done = 0
         for batch in _batches(new):
-            report(SourceProgress("indexing", done, len(new)))
+            report(ReadingProgress("indexing", done, len(new)))
             documents = await self._cut(batch)
             async with self._store.work() as work:
                 await work.documents.put(documents)
             done += len(batch)
-        report(SourceProgress("indexed", len(new), len(new)))
+        report(ReadingProgress("indexed", len(new), len(new)))
         _log.info("the snapshot is indexed", extra={"new": len(new), "gone": len(gone), "files": len(wanted)})
 
     async def _finish(self, state: str, *, sweeps: bool) -> None:

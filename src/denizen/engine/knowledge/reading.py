@@ -18,7 +18,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind, SourceState, describe_left_out
 from denizen.engine.archive.reader import CHANGED
-from denizen.ports.source import Library, ReportProgress, SourceProgress, SourceReader
+from denizen.ports.source import Library, ReadingProgress, ReportProgress, SourceReader
 from denizen.ports.store import Store, UnitOfWork
 
 RETRIES = 5
@@ -88,10 +88,10 @@ class Reading:
                 new = replace(new, revision="", taken=None, synced_at=None)
             await work.sources.put_state(new)
         if new.is_skipped:
-            report(SourceProgress("skipped"))
+            report(ReadingProgress("skipped"))
             return Outcome(source.id, error=said, code=error.code, skipped=True)
         _log.warning("a source was not read", extra={"source": source.id, "code": error.code, "why": said})
-        report(SourceProgress("failed"))
+        report(ReadingProgress("failed"))
         return Outcome(source.id, error=said, code=error.code, changed=new.taken != state.taken)
 
     async def _insist(self, source: Source, report: ReportProgress, *, reset: bool) -> Outcome:
@@ -109,22 +109,22 @@ class Reading:
                 if attempt > RETRIES:
                     raise
                 _log.info("a source is tried again", extra={"source": source.id, "attempt": attempt, "why": error.why})
-                report(SourceProgress(f"waiting (attempt {attempt})"))
+                report(ReadingProgress(f"waiting (attempt {attempt})"))
                 await self._sleep(attempt * WAIT_S)
 
     async def _read(self, reader: SourceReader, source: Source, report: ReportProgress, *, reset: bool) -> Outcome:
-        report(SourceProgress("looking"))
+        report(ReadingProgress("looking"))
         async with self._store.work(write=False) as work:
             state = await _find_state(work, source.id)
         seen = await reader.look(source)
         if not reset and _is_known(source, state, seen):
             now = self._clock.now()
             if await self._keep(source, state, replace(state, synced_at=now, tried_at=now, error_code="", error="")):
-                report(SourceProgress("unchanged"))
+                report(ReadingProgress("unchanged"))
                 return Outcome(source.id)
         async with reader.open(source, report) as tree:
             taken = await self._library.take(
-                tree.files, lambda told: report(SourceProgress(told.stage, told.done, tree.count))
+                tree.files, lambda told: report(ReadingProgress(told.stage, told.done, tree.count))
             )
         if not taken.files:
             raise NotFound(
@@ -144,7 +144,7 @@ class Reading:
         )
         if not await self._keep(source, state, new):
             raise Unavailable("Files of the source went while it was read.", code="library_changed")
-        report(SourceProgress("read", taken.files, taken.files))
+        report(ReadingProgress("read", taken.files, taken.files))
         return Outcome(source.id, changed=state.taken != taken or state.revision != tree.revision)
 
     async def _keep(self, source: Source, old: SourceState, new: SourceState) -> bool:
