@@ -28,7 +28,7 @@ from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.search import ArchiveSearch, Wanted
 from denizen.engine.archive.view import View
 from denizen.engine.meaning import Meaning
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.ports.store import Store
 from denizen.testing.store_records import PLATFORM, at
 
@@ -54,8 +54,8 @@ class MadeUp:
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
         return tokens * Decimal(0)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
-        return Embedded([self._mix(text) for text in texts])
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
+        return EmbeddingResult([self._mix(text) for text in texts])
 
     async def aclose(self) -> None:
         """Nothing is open."""

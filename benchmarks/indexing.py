@@ -30,7 +30,7 @@ from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.indexing import Indexing
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import IndexedDocument
-from denizen.ports.source import SourceFile, ReadingProgress
+from denizen.ports.source import ReadingProgress, SourceFile
 from denizen.ports.store import Store
 
 COUNT, AT_ONCE = 2000, 40

@@ -27,7 +27,7 @@ from denizen.domain.vector import pack
 from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import PASSAGE_VECTORS, IndexedDocument
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.ports.memory import StoredVector
 from denizen.ports.store import Store
 
@@ -62,10 +62,10 @@ class Texts:
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
         return tokens * Decimal(0)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         """As an embedder, without the time that one takes."""
         del kind
-        return Embedded([self.vector() for _ in texts])
+        return EmbeddingResult([self.vector() for _ in texts])
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -19,7 +19,7 @@ from denizen.domain.usage import Usage
 from denizen.engine.channels import Channels
 from denizen.engine.meaning import Meaning
 from denizen.engine.memory import MemoryKeeper
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
@@ -49,13 +49,13 @@ class WordEmbedder:
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
         return None if self.usd_per_token is None else tokens * self.usd_per_token
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         if self.error is not None:
             raise self.error
         self.asked += [(text, kind) for text in texts]
         tokens = sum(len(text.split()) for text in texts)
         usage = Usage(tokens, cost_usd=await self.estimate_cost_usd(tokens), requests=1)
-        return Embedded([self._vector(text.casefold()) for text in texts], usage)
+        return EmbeddingResult([self._vector(text.casefold()) for text in texts], usage)
 
     async def aclose(self) -> None:
         pass

@@ -16,7 +16,7 @@ from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound, Unavai
 from denizen.domain.room import Post
 from denizen.engine.archive.meaning import LATER_S, SOON_S
 from denizen.engine.archive.status import load_status
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.testing.memory_platform import START
 from tests.engine.archive_house import DISCORD, Archived
 from tests.engine.memory_house import WordEmbedder
@@ -105,7 +105,7 @@ async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets:
     embed = pets.embedder.embed
 
     class Slow(WordEmbedder):
-        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
             house.clock.move(s=4)
             return await embed(texts, kind)
 
@@ -125,7 +125,7 @@ async def test_it_rests_as_long_as_it_works_and_waits_while_nobody_answers(pets:
 
 async def test_a_text_that_the_embedder_refuses_does_not_hold_up_the_others(pets: Pets) -> None:
     class Choosy(WordEmbedder):
-        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
             if any("evil" in text for text in texts):
                 raise InvalidInput("No.", code="embed_refused")
             return await super().embed(texts, kind)
@@ -173,7 +173,7 @@ async def test_posts_wait_while_the_embedder_does_not_answer_to_them(
     """It answers to short texts all the time, and refuses many at once at most."""
 
     class Slow(WordEmbedder):
-        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+        async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
             if len(texts) > 1:
                 await first()
             if any("cat" in text for text in texts):

@@ -15,7 +15,7 @@ from denizen.domain.budget import SERVER, BudgetPolicy, Limits, ScopeKind, Stand
 from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.engine.embed_budget import EmbedBudget
 from denizen.engine.meaning import Meaning
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.testing.memory_store import MemoryStore
 from tests.engine.memory_house import WordEmbedder
 from tests.skill_services import StandingClock
@@ -100,9 +100,9 @@ async def test_a_request_that_fails_costs_nothing(till: Till, error: Unavailable
 
 async def test_a_request_that_is_broken_off_counts_as_estimated(till: Till) -> None:
     class Silent(WordEmbedder):
-        async def embed(self, texts: object, kind: EmbedKind) -> Embedded:
+        async def embed(self, texts: object, kind: EmbedKind) -> EmbeddingResult:
             await anyio.sleep_forever()
-            return Embedded(())
+            return EmbeddingResult(())
 
     till.limit("1")
     till.embedder = Silent(usd_per_token=CENT)

@@ -16,7 +16,7 @@ import anyio
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention
 from denizen.domain.vector import pack
 from denizen.engine.embed_budget import EmbedBudget
-from denizen.ports.embed import Embedded, Embedder, EmbedKind
+from denizen.ports.embed import Embedder, EmbeddingResult, EmbedKind
 
 QUESTION_PATIENCE_S = 5.0
 """How long a turn waits for the meaning of its question."""
@@ -133,7 +133,7 @@ class Meaning:
         return embedded.vectors
 
 
-async def _ask_embedder(embedder: Embedder, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+async def _ask_embedder(embedder: Embedder, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
     try:
         return await embedder.embed(texts, kind)
     except (NeedsAttention, InvalidInput) as error:

@@ -22,7 +22,7 @@ class EmbedKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddingResult:
     """One vector for each text, all of the same length, and what that took."""
 
     vectors: Sequence[Sequence[float]]
@@ -39,7 +39,7 @@ class Embedder(Protocol):
         """Returns the price of so many tokens: 0 for a model that runs here, None when it is unknown."""
         ...
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         """Embeds the texts. Raises Unavailable when there is no answer now, NeedsAttention when somebody has to fix
         something.
         """

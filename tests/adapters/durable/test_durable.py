@@ -137,7 +137,7 @@ async def test_all_that_is_stored_is_json_and_errors_are_marked(opened: Open, pa
     assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.glob("durable.db*") if file.is_file()} == {0o600}
 
 
-async def test_a_failure_that_is_recorded_is_no_noise_in_the_log(
+async def test_a_recorded_failure_is_not_logged_as_trouble(
     opened: Open, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     hold = Hold()
@@ -218,7 +218,7 @@ async def test_a_run_of_a_workflow_that_is_unknown_here_waits_for_a_process_that
     assert await result(await opened(done, name="elsewhere"), "run") == "done"
 
 
-async def test_a_run_that_cannot_be_read_fails_and_keeps_no_other_waiting(
+async def test_a_run_that_cannot_be_read_fails_and_does_not_block_others(
     opened: Open, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     hold = Hold()
@@ -376,7 +376,7 @@ async def test_a_damaged_log_is_refused(opened: Open, path: Path) -> None:
     assert error.code == "durable_damaged"
 
 
-async def test_a_place_that_cannot_be_written_is_refused(opened: Open, tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_written_is_refused(opened: Open, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     error = await failure(opened(done, database=tmp_path / "file" / "durable.db"))
     assert isinstance(error, NeedsAttention)
@@ -409,7 +409,7 @@ async def test_a_log_of_a_newer_version_on_a_server_is_refused(postgres_url: str
 
 
 @pytest.mark.xdist_group("postgres")
-async def test_connections_that_break_are_made_anew(postgres_url: str, opened: Open) -> None:
+async def test_broken_connections_are_replaced(postgres_url: str, opened: Open) -> None:
     hold = Hold()
 
     async def work(_payload: JsonObject) -> Json:

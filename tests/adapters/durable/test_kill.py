@@ -136,7 +136,7 @@ def test_a_run_that_ended_before_the_kill_is_not_touched_again(start: Start, jou
     assert set(counts(journal).values()) == {1}
 
 
-def test_of_two_living_processes_each_run_of_a_killed_one_is_taken_over_by_one(start: Start, journal: Path) -> None:
+def test_each_run_of_a_killed_process_is_taken_over_by_one_living_process(start: Start, journal: Path) -> None:
     victim = start("--submit", "6", "--hold")
     victim.await_lines(r"begun run-\d 2", 6)
     others = [start("--wait", "6"), start("--wait", "6")]
@@ -149,7 +149,7 @@ def test_of_two_living_processes_each_run_of_a_killed_one_is_taken_over_by_one(s
 
 
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
-def test_a_process_that_was_silent_too_long_loses_its_runs_and_knows_it(start: Start, journal: Path) -> None:
+def test_a_process_that_was_silent_too_long_loses_its_runs_and_notices(start: Start, journal: Path) -> None:
     expiry = ("--expiry", str(EXPIRY_S))
     frozen = start("--submit", "1", "--hold", *expiry)
     frozen.await_line("begun run-0 2")

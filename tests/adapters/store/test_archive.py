@@ -93,7 +93,7 @@ async def cost(store: SqlStore, read: Callable[[ArchiveRepository], Awaitable[Se
 
 
 @pytest.mark.anyio
-async def test_what_is_read_costs_the_same_however_much_is_archived(store: SqlStore) -> None:
+async def test_reading_posts_costs_the_same_however_many_are_archived(store: SqlStore) -> None:
     async def costs() -> list[int]:
         return [
             await cost(store, lambda archive: archive.search(PostQuery("needle", platform=PLATFORM, rooms=["10"])), 1),
@@ -111,9 +111,7 @@ async def test_what_is_read_costs_the_same_however_much_is_archived(store: SqlSt
 
 
 @pytest.mark.anyio
-async def test_the_index_of_words_is_in_order_after_edits_and_has_nothing_of_what_was_forgotten(
-    store: SqlStore, path: Path
-) -> None:
+async def test_the_word_index_is_intact_after_edits_and_holds_no_forgotten_posts(store: SqlStore, path: Path) -> None:
     secrets = [replace(post, text=f"secret{post.id} draft", author=Author("2", "Bo")) for post in PAGE[:50]]
     edits = [replace(post, text=f"hidden{post.id}", edited_at=at(9)) for post in secrets]
     async with store.work() as work:

@@ -1,4 +1,4 @@
-"""How the store holds its database: connections, transactions, and what a page of history costs."""
+"""The connections and transactions of the store, and the cost of reading a page of history."""
 
 import logging
 import sqlite3
@@ -77,7 +77,7 @@ async def test_sqlite_is_set_up_for_one_writer_and_readers_beside_it(store: SqlS
 
 @pytest.mark.anyio
 @pytest.mark.xdist_group("postgres")
-async def test_every_wait_for_postgres_has_an_end(on_server: SqlStore, postgres_url: str) -> None:
+async def test_every_wait_for_postgres_has_a_time_limit(on_server: SqlStore, postgres_url: str) -> None:
     def look(connection: sa.Connection) -> list[object]:
         names = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
         return [connection.exec_driver_sql(f"SHOW {name}").scalar() for name in names]
@@ -109,7 +109,7 @@ async def test_a_reader_on_postgres_sees_one_state_throughout(on_server: SqlStor
 
 
 @pytest.mark.anyio
-async def test_a_task_that_asks_for_a_second_unit_within_the_first_is_told_so(store: SqlStore) -> None:
+async def test_a_task_that_opens_a_second_unit_within_the_first_gets_an_error(store: SqlStore) -> None:
     for write in (True, False):
         async with store.work(write=write):
             with pytest.raises(RuntimeError):
@@ -143,7 +143,7 @@ async def test_many_units_share_few_connections(on_server: SqlStore, postgres_ur
 
 
 @pytest.mark.anyio
-async def test_closing_waits_for_the_unit_that_is_under_way(store: SqlStore) -> None:
+async def test_closing_waits_for_the_running_unit_of_work(store: SqlStore) -> None:
     _, session = await open_talk(store)
     begun = anyio.Event()
 
@@ -162,7 +162,7 @@ async def test_closing_waits_for_the_unit_that_is_under_way(store: SqlStore) -> 
 
 
 @pytest.mark.anyio
-async def test_a_unit_that_takes_long_is_told_in_the_log(
+async def test_a_slow_unit_of_work_is_logged(
     store: SqlStore, clock: HandClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with store.work():
@@ -211,7 +211,7 @@ async def cost(store: SqlStore, statement: sa.Executable, bounds: dict[str, Any]
 
 
 @pytest.mark.anyio
-async def test_the_tail_of_a_long_session_costs_what_that_of_a_short_one_costs(store: SqlStore) -> None:
+async def test_the_tail_of_a_long_session_costs_the_same_as_that_of_a_short_one(store: SqlStore) -> None:
     conversation, short = await open_talk(store)
     async with store.work() as work:
         long = await work.sessions.current(conversation.id, AgentName("scribe"), now=NOON)
@@ -228,7 +228,7 @@ async def test_the_tail_of_a_long_session_costs_what_that_of_a_short_one_costs(s
 
 
 @pytest.mark.anyio
-async def test_a_proposal_is_found_by_its_message_at_the_same_cost_however_many_there_are(store: SqlStore) -> None:
+async def test_finding_a_proposal_by_its_message_costs_the_same_however_many_there_are(store: SqlStore) -> None:
     dialect = cast("SqliteDialect", store._dialect)
     wanted = {"of_platform": "discord", "chosen": dialect.bind_list(["p3"])}
 

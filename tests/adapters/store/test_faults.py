@@ -145,7 +145,7 @@ async def test_a_postgres_url_with_an_unknown_setting_needs_attention() -> None:
     tells_no_password(refusal.value)
 
 
-def test_a_password_in_the_servers_own_words_is_struck_out() -> None:
+def test_a_password_in_the_servers_message_is_masked() -> None:
     url = sa.make_url(f"postgresql://ana:{SECRET}@127.0.0.1/store")
     refusal = explain(psycopg.OperationalError("bad conninfo: password=s3cr/et or s3cr%2Fet"), url)
     assert refusal is not None
@@ -164,7 +164,7 @@ def test_a_password_in_the_servers_own_words_is_struck_out() -> None:
         (psycopg.errors.SyntaxError, type(None)),
     ],
 )
-def test_a_fault_of_postgres_has_the_family_of_who_acts_next(
+def test_a_postgres_fault_becomes_an_error_of_the_right_family(
     fault: type[psycopg.Error], family: type[DenizenError]
 ) -> None:
     assert isinstance(explain(fault("so it says"), sa.make_url("postgresql://h/db")), family)
@@ -206,7 +206,7 @@ async def test_a_restarted_postgres_is_found_again(postgres_url: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_unit_that_goes_on_after_a_fault_of_the_database_comes_to_nothing(impatient: SqlStore) -> None:
+async def test_a_unit_that_goes_on_after_a_database_fault_writes_nothing(impatient: SqlStore) -> None:
     _, session = await open_talk(impatient)
     with pytest.raises(DenizenError):  # noqa: PT012 - the unit is what fails
         async with impatient.work() as work:

@@ -1,4 +1,4 @@
-"""How a database comes to its schema: by one history, after a rehearsal, or not at all."""
+"""The schema of a database: created by one history of migrations, upgraded after a rehearsal, or refused."""
 
 import ast
 import shutil
@@ -103,13 +103,13 @@ def compare(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> list[ob
 
 
 @pytest.mark.proves("V4")
-def test_the_migrations_make_the_tables_of_the_program_in_sqlite(tmp_path: Path) -> None:
+def test_the_migrations_create_the_programs_tables_in_sqlite(tmp_path: Path) -> None:
     assert compare(SqliteDialect(tmp_path / "store.db")) == []
 
 
 @on_postgres
 @pytest.mark.proves("V4")
-def test_the_migrations_make_the_tables_of_the_program_in_postgres(postgres_url: str) -> None:
+def test_the_migrations_create_the_programs_tables_in_postgres(postgres_url: str) -> None:
     assert compare(PostgresDialect(sa.make_url(postgres_url))) == []
 
 
@@ -193,7 +193,7 @@ async def test_an_upgrade_leaves_a_copy_of_the_database_to_go_back_to(
 @pytest.mark.anyio
 @pytest.mark.proves("P8")
 @pytest.mark.parametrize(("more", "why"), [(BROKEN, "nonsense"), (ORPHANS, "refers to a row of conversations")])
-async def test_an_upgrade_that_would_fail_is_found_out_on_a_copy(
+async def test_an_upgrade_that_would_fail_fails_on_a_copy_first(
     tmp_path: Path, history: Callable[[str], MigrationHistory], more: str, why: str
 ) -> None:
     path = tmp_path / "store.db"

@@ -1,4 +1,4 @@
-"""Vectors compared by the database where it can, and here where it cannot."""
+"""Vectors compared by the database where it can, and by the store otherwise."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_signs_are_one_bit_for_each_dimension(values: list[float]) -> None:
 
 
 @pytest.mark.anyio
-async def test_another_process_writes_and_the_next_search_knows(store: Store, tmp_path: Path) -> None:
+async def test_a_search_finds_vectors_that_another_process_wrote(store: Store, tmp_path: Path) -> None:
     other = await open_store(f"sqlite:///{tmp_path}/store.db", clock=SystemClock())
     async with store.work() as work:
         await work.vectors.put([row("a", 1, 0), row("b", 0, 1)])
@@ -65,7 +65,7 @@ async def test_another_process_writes_and_the_next_search_knows(store: Store, tm
 
 
 @pytest.mark.anyio
-async def test_what_is_rolled_back_was_never_there(store: Store) -> None:
+async def test_a_vector_that_was_rolled_back_is_not_found(store: Store) -> None:
     async with store.work() as work:
         await work.vectors.put([row("a", 1, 0)])
     with suppress(RuntimeError):
@@ -80,7 +80,7 @@ async def test_what_is_rolled_back_was_never_there(store: Store) -> None:
 
 
 @pytest.mark.anyio
-async def test_signs_of_what_is_gone_are_dropped_in_time(store: Store) -> None:
+async def test_the_signs_of_removed_vectors_are_dropped_in_time(store: Store) -> None:
     async with store.work() as work:
         await work.vectors.put([row(str(n), 1, n) for n in range(50)])
     assert len(await keys(store, 1, 0)) == 3
@@ -95,7 +95,7 @@ async def test_signs_of_what_is_gone_are_dropped_in_time(store: Store) -> None:
 @pytest.mark.proves("V5-search")
 @pytest.mark.xdist_group("postgres")
 @pytest.mark.anyio
-async def test_pgvector_compares_where_the_server_has_it(postgres_url: str) -> None:
+async def test_pgvector_compares_vectors_when_the_server_has_it(postgres_url: str) -> None:
     store = await open_store(postgres_url, clock=SystemClock())
     async with store.work() as work:
         await work.vectors.put([row("a", 1, 0), row("b", 1, 1)])
@@ -123,11 +123,11 @@ async def test_a_server_that_gets_pgvector_later_uses_it_from_the_next_start(pos
 
 
 @pytest.mark.xdist_group("postgres")
-def test_without_pgvector_vectors_are_looked_at_one_by_one(postgres_url: str) -> None:
-    nearness, engine = PgvectorIndex(), PostgresDialect(sa.make_url(postgres_url)).engine
+def test_without_pgvector_vectors_are_compared_one_by_one(postgres_url: str) -> None:
+    index, engine = PgvectorIndex(), PostgresDialect(sa.make_url(postgres_url)).engine
     wanted = VectorQuery(
         collection="docs", model="m", namespaces=frozenset(NAMESPACES), query=pack([1, 0]), limit=3, bounds={}
     )
     with engine.connect() as connection:
-        nearness.learn(connection, [{"data": b"12"}])
-        assert nearness.find(connection, wanted) is None
+        index.learn(connection, [{"data": b"12"}])
+        assert index.find(connection, wanted) is None

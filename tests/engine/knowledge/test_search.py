@@ -15,7 +15,7 @@ from denizen.engine.knowledge.indexing import FILES_AT_ONCE, Indexing
 from denizen.engine.knowledge.search import PER_DOCUMENT, DocumentSearch
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import IndexSize
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 from denizen.ports.source import ReadingProgress
 from tests.engine.knowledge.house import House, write
 
@@ -40,11 +40,11 @@ class Concepts:
     async def estimate_cost_usd(self, tokens: int) -> Decimal | None:
         return tokens * Decimal(0)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         if self.is_away:
             raise Unavailable("It is away.", code="embed_unavailable")
         self.texts += texts if kind is EmbedKind.DOCUMENT else []
-        return Embedded(
+        return EmbeddingResult(
             [[float(sum(word in text.lower() for word in theme)) for theme in self.themes] for text in texts]
         )
 

@@ -19,7 +19,7 @@ import anyio
 from denizen.adapters.embed.weights import EmbedEntry, EmbedPlaces, load_weights
 from denizen.domain.errors import NeedsAttention, Unavailable
 from denizen.domain.usage import Usage
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -47,12 +47,12 @@ class LocalEmbedder:
         del tokens
         return Decimal(0)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         """Raises NeedsAttention when the extra is not installed, or the weights are not here."""
         del kind  # this model reads both alike
         async with self._lock:
             vectors = await anyio.to_thread.run_sync(partial(self._run, list(texts)), abandon_on_cancel=True)
-        return Embedded(vectors, Usage(cost_usd=Decimal(0), requests=1))
+        return EmbeddingResult(vectors, Usage(cost_usd=Decimal(0), requests=1))
 
     async def aclose(self) -> None:
         """The model goes with the last reference to it."""

@@ -12,7 +12,7 @@ from anyio import to_thread
 from denizen.domain.errors import DenizenError, NeedsAttention, Unavailable
 from denizen.domain.prompt import estimate_tokens
 from denizen.domain.usage import Usage
-from denizen.ports.embed import Embedded, EmbedKind
+from denizen.ports.embed import EmbeddingResult, EmbedKind
 
 if TYPE_CHECKING:
     import httpx2
@@ -62,7 +62,7 @@ class ServedEmbedder:
         """In a thread: reading the list of prices takes a moment the first time."""
         return await to_thread.run_sync(self._server.price, tokens)
 
-    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> Embedded:
+    async def embed(self, texts: Sequence[str], kind: EmbedKind) -> EmbeddingResult:
         """Raises NeedsAttention when the server refuses what is asked or how, Unavailable when it does not answer."""
         del kind  # the protocol does not tell
         found: list[Sequence[float]] = []
@@ -73,14 +73,14 @@ class ServedEmbedder:
             found += answer.vectors
             tokens = answer.usage.input_tokens or sum(map(estimate_tokens, batch))
             usage += Usage(tokens, cost_usd=await self.estimate_cost_usd(tokens), requests=1)
-        return Embedded(found, usage)
+        return EmbeddingResult(found, usage)
 
     async def aclose(self) -> None:
         if self._client is not None:
             await self._client.aclose()
             self._client = None
 
-    async def _ask(self, texts: Sequence[str]) -> Embedded:
+    async def _ask(self, texts: Sequence[str]) -> EmbeddingResult:
         import httpx2
 
         server = self._server
@@ -101,7 +101,7 @@ class ServedEmbedder:
             raise self._refused(answer)
         try:
             body = answer.json()
-            return Embedded(_vectors(body, len(texts)), Usage(_tokens(body)))
+            return EmbeddingResult(_vectors(body, len(texts)), Usage(_tokens(body)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._silent("it answered something else than vectors") from error
 

@@ -15,13 +15,13 @@ class OwnKind(Exhausted):
     """A kind that a later version no longer has."""
 
 
-def test_an_error_comes_back_as_its_family() -> None:
+def test_an_error_is_restored_with_its_family() -> None:
     again = decode_error(encode_error(OwnKind("No.", code="budget", why="w", fix="f", amount=3)))
     assert type(again) is Exhausted
     assert (again.message, again.code, again.why, again.fix) == ("No.", "budget", "w", "f")
 
 
-def test_when_to_try_again_comes_back() -> None:
+def test_the_time_to_try_again_is_restored() -> None:
     again = decode_error(encode_error(Unavailable("No.", retry_after_s=1.5)))
     assert isinstance(again, Unavailable)
     assert again.retry_after_s == 1.5
@@ -30,7 +30,7 @@ def test_when_to_try_again_comes_back() -> None:
     assert never.retry_after_s is None
 
 
-def test_the_root_comes_back_as_the_root() -> None:
+def test_an_error_of_no_family_is_restored_as_the_base_class() -> None:
     assert type(decode_error(encode_error(DenizenError("No.")))) is DenizenError
 
 
