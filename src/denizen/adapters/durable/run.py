@@ -147,7 +147,7 @@ class ActiveRun:
 
     @property
     def ended(self) -> bool:
-        """Whether `result` has an answer; otherwise ask the log."""
+        """True when `result` has an answer; otherwise ask the log."""
         return self.value is not None or self.error is not None
 
     def result(self) -> Json:

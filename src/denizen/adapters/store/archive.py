@@ -226,7 +226,7 @@ def list_room_posts(
 
 def forget_room(connection: sa.Connection, dialect: SqlDialect, platform: str, room_id: str) -> int:
     """Removes the posts of a room and its threads."""
-    if not room_id:  # which would be the parent of every channel
+    if not room_id:  # an empty parent belongs to every channel
         return 0
     found = _room_posts(connection, dialect, platform, room_id)
     return sum(_forget_all(connection, dialect, some, which) for some, which in found)

@@ -149,7 +149,7 @@ def _dump(value: object) -> str:
 
 
 def _load(value: str) -> object:
-    return {} if value == "{}" else json.loads(value)  # the usual one
+    return {} if value == "{}" else json.loads(value)  # the most common value, without the cost of parsing
 
 
 def _check_time(value: datetime | None) -> datetime | None:
@@ -176,7 +176,7 @@ def _to_units(value: Decimal | None) -> int | None:
 
 
 def _to_usd(value: int | Decimal | None) -> Decimal | None:
-    """Without trailing zeros. Postgres gives the sum of integers as a decimal."""
+    """Returns dollars without trailing zeros. Postgres returns the sum of integers as a decimal."""
     if value is None:
         return None
     usd = Decimal(int(value)).scaleb(-USD_DIGITS).normalize()

@@ -103,7 +103,7 @@ def _tell(
     answer: asyncio.Future[Any],
     what: object,
 ) -> None:
-    if not loop.is_closed():  # else nobody is left to hear it
+    if not loop.is_closed():  # otherwise nobody waits for the answer
         loop.call_soon_threadsafe(how, answer, what)
 
 
@@ -139,7 +139,7 @@ class ConnectionPool:
             return self._idle.pop()
         try:
             worker = ConnectionWorker(f"{self._name}-{self._opened + 1}", self._engine)
-        except RuntimeError:  # no thread more
+        except RuntimeError:  # the system starts no more threads
             self._limit.release()
             raise
         self._opened += 1

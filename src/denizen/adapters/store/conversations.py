@@ -55,7 +55,7 @@ sa.Index(
     postgresql_where=OPEN_SESSION,
 )
 
-# By name and only the columns that are needed here: the module of messages imports this one.
+# Declared by name with the columns needed here: importing `messages` would be circular, since it imports this module.
 _messages = sa.table(
     "messages",
     sa.column("conversation_id", sa.Text()),
@@ -85,7 +85,7 @@ _RENAME_CONVERSATION = (
 
 @cache
 def _add_conversation(insert: InsertInto) -> sa.Executable:
-    # Two who put it at once may meet at either unique key.
+    # Two processes that add it at once may collide on either unique key.
     return insert(conversations).on_conflict_do_nothing().returning(conversations.c.position)
 
 
@@ -192,7 +192,7 @@ def _recent_sessions(*, of_platform: bool, of_agent: bool) -> sa.Select[Any]:
         found = found.where(conversations.c.platform == sa.bindparam("where"))
     if of_agent:
         found = found.where(sessions.c.agent == sa.bindparam("whose"))
-    # Counted only in those that are told.
+    # Messages are counted only in the sessions that are returned.
     few = found.subquery("few")
     count = sa.select(sa.func.count()).where(_messages.c.session_id == few.c.id).scalar_subquery()
     return sa.select(few, count.label("messages")).order_by(few.c.last_at.desc(), few.c.position.desc())
@@ -200,7 +200,7 @@ def _recent_sessions(*, of_platform: bool, of_agent: bool) -> sa.Select[Any]:
 
 @cache
 def _add_session(insert: InsertInto) -> sa.Executable:
-    # Whichever of the unique keys it is, the row that is there stays.
+    # The existing row stays, whichever unique key it collides with.
     return insert(sessions).on_conflict_do_nothing().returning(sessions.c.position)
 
 
@@ -223,7 +223,7 @@ class SqlSessions:
         dialect = self._transaction.dialect
 
         def job(connection: sa.Connection) -> Session:
-            if dialect.locks_rows:  # two that renew at once: the second closes what the first has opened
+            if dialect.locks_rows:  # of two renewals at once, the second closes the session of the first
                 connection.execute(_LOCK_CONVERSATION, {"conversation": conversation_id})
             connection.execute(_CLOSE_SESSION, {"conversation": conversation_id, "whose": agent, "now": now})
             return _open_session(connection, dialect, conversation_id, agent, now)

@@ -72,7 +72,7 @@ class SqlDialect(Protocol):
 
     @property
     def locks_rows(self) -> bool:
-        """Whether writers run side by side, so that a row must be locked before a decision about it."""
+        """True when writers run side by side, so that a row must be locked before a decision about it."""
         ...
 
     @property

@@ -63,8 +63,8 @@ PASSAGES_AT_ONCE = 100
 _INDEXED = sa.select(index_progress.c.state).where(index_progress.c.collection == PASSAGE_VECTORS)
 _DIGESTS = sa.select(documents.c.path, documents.c.digest)
 _SIZE = (sa.select(sa.func.count()).select_from(documents), sa.select(sa.func.count()).select_from(passages))
-# Many rows become one statement where something is returned. SQLite writes what it has learned of words to the disk
-# behind each statement: one for each passage took twice the time.
+# RETURNING makes SQLAlchemy insert many rows with one statement. SQLite writes its word index to the disk after each
+# statement: one statement for each passage took twice the time.
 _ADD_DOCUMENTS = sa.insert(documents).returning(documents.c.path, documents.c.position)
 _ADD_PASSAGES = (
     sa.insert(passages).returning(passages.c.position).execution_options(insertmanyvalues_page_size=PASSAGES_AT_ONCE)
@@ -226,9 +226,9 @@ def _choose_words(shares: Mapping[str, float], total: int) -> list[str]:
 
 
 def _remove(connection: sa.Connection, dialect: SqlDialect, paths: Collection[str]) -> int:
-    connection.execute(_take_turns(dialect.insert))  # two that index at once would add the same documents twice
+    connection.execute(_take_turns(dialect.insert))  # two processes that index at once would add a document twice
     given = {"paths": dialect.bind_list([escape(path) for path in sorted(paths)])}
-    # Not left to the database, so that what it does with the index of words is the same everywhere.
+    # Deleted here, not by a cascade, so that the word index is updated the same way in every database.
     connection.execute(_remove_passages(dialect), given)
     return connection.execute(_remove_documents(dialect), given).rowcount
 

@@ -84,7 +84,7 @@ _GIVE_BACK = (
 _RESET = sa.delete(bot_reply_counts).where(*_HERE)
 _COUNT = sa.select(bot_reply_counts.c.replies).where(*_HERE)
 
-_NO_LIMIT = 2**31 - 1  # as many as the column holds
+_NO_LIMIT = 2**31 - 1  # the most that the column holds
 
 
 @cache
@@ -137,7 +137,7 @@ class SqlInbox:
         first: dict[tuple[str, str, str], MessageClaim] = {}
         for each in claims:
             first.setdefault((each.agent, each.platform, each.post_id), each)
-        # In one order, so that two who claim the same messages wait for each other one way round only.
+        # Sorted, so that two processes that claim the same messages cannot deadlock.
         rows = [_claim_row(first[key], now) for key in sorted(first)]
 
         def job(connection: sa.Connection) -> list[MessageClaim]:

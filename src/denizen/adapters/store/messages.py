@@ -107,7 +107,7 @@ class SqlSummaries:
         }
 
         def job(connection: sa.Connection) -> bool:
-            if dialect.locks_rows:  # whoever forgets something of the session has done it, or does it after this
+            if dialect.locks_rows:  # forgetting in this session has finished, or starts after this
                 connection.execute(_LOCK_SESSION, {"session": summary.session_id})
             if _list_summaries(connection, summary.session_id) != list(known):
                 return False
@@ -223,7 +223,7 @@ class SqlMessages:
         add, row = _add_message(dialect.insert), _message_row(message)
 
         def job(connection: sa.Connection) -> Message:
-            if dialect.locks_rows and message.session_id is not None:  # the next sequence is for one writer only
+            if dialect.locks_rows and message.session_id is not None:  # only one writer may take the next sequence
                 connection.execute(_LOCK_SESSION, {"session": message.session_id})
             sequence = connection.execute(add, row).scalar()
             if sequence is None:

@@ -97,7 +97,7 @@ class SqlPostEmbeddings:
         def job(connection: sa.Connection) -> list[StoredVector]:
             same = _find_same(connection, dialect, missing.posts)
             write_progress(connection, dialect, missing.reached, escape(missing.model))
-            lower_progress(connection, dialect)  # some may have been forgotten meanwhile
+            lower_progress(connection, dialect)  # posts may have been forgotten meanwhile
             return [
                 StoredVector(POST_VECTORS, room_namespace(*same[key]), key, missing.model, data)
                 for post, data in zip(missing.posts, vectors, strict=True)

@@ -78,12 +78,12 @@ _HAS_ANY = sa.literal_column("passages.lexemes").op("@@")(_ANY)
 _FIND_PASSAGES = (
     sa.select(passages.c.key)
     .where(_HAS_ANY)
-    # 1 + 32: by the logarithm of the length, and between 0 and 1; as bm25 has it, more or less.
+    # 33 = 1 + 32: divides by the logarithm of the length and scales to 0..1, which comes close to bm25.
     .order_by(sa.func.ts_rank(sa.literal_column("passages.lexemes"), _ANY, 33).desc(), passages.c.position)
     .limit(sa.bindparam("limit"))
 )
 _FIND_PASSAGES_OF = _FIND_PASSAGES.where(_among(passages.c.source_id, "sources"))
-# Counting takes 20 ms a word here; the statistics of the planner know the common ones, by their stems.
+# Counting takes 20 ms for each word; the planner's statistics know the common ones, by their stems.
 _SHARES = sa.text(
     """
     SELECT asked.word, coalesce(max(common.share), 0)
@@ -237,7 +237,7 @@ def _make_engine(url: sa.URL) -> sa.Engine:
     )
 
     def prepare(connection: psycopg.Connection, _record: object) -> None:
-        # Not among the arguments: poolers between here and the server refuse them there.
+        # Not among the connection's arguments: poolers such as PgBouncer refuse them there.
         connection.execute(_DEADLINES)
         connection.commit()
 

@@ -53,7 +53,7 @@ class PgvectorIndex:
                 except DBAPIError as error:
                     connection.rollback()
                     _log.warning("pgvector cannot be used", extra={"why": str(error.orig).strip()})
-                self.is_there = bool(connection.execute(_THERE).scalar_one())  # perhaps another process made it
+                self.is_there = bool(connection.execute(_THERE).scalar_one())  # another process may have made it
 
     def learn(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         if not self.is_there:
@@ -79,7 +79,7 @@ class PgvectorIndex:
 def _add_column(connection: Connection) -> None:
     connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS vector"))
     connection.execute(sa.text("ALTER TABLE vectors ADD COLUMN embedding vector"))
-    connection.execute(sa.text("DELETE FROM vectors"))  # they are made anew in the background, with it
+    connection.execute(sa.text("DELETE FROM vectors"))  # indexing makes them anew in the background, with the column
     connection.commit()
 
 

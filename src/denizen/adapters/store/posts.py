@@ -211,7 +211,7 @@ _KEEP = (
 @cache
 def _known(dialect: SqlDialect) -> sa.Select[Any]:
     statement = sa.select(posts.c.position, *POST_COLUMNS).where(_ON, dialect.among(posts.c.id, "chosen"))
-    # In one order, so that two who renew the same posts wait for each other one way round only.
+    # Sorted, so that two processes that renew the same posts cannot deadlock.
     return statement.order_by(posts.c.id).with_for_update() if dialect.locks_rows else statement
 
 
@@ -248,7 +248,7 @@ def put_posts(connection: sa.Connection, dialect: SqlDialect, given: Sequence[Po
     """Adds and updates posts in a few statements and returns how many were new."""
     new, left = 0, list(given)
     while left:
-        # Each post once at a time; what is said of it again, or was added by another writer meanwhile, comes next.
+        # A batch holds each post once. Repeated posts, and posts that another writer added meanwhile, go into the next.
         batch: dict[str, Post] = {}
         later: list[Post] = []
         for post in left:
@@ -412,7 +412,7 @@ _TOTAL = sa.select(sa.func.count()).select_from(posts).where(_ON, NOT_DELETED)
 def _count(dialect: SqlDialect, by: CountBy) -> sa.Executable:
     key = {
         CountBy.ROOM: posts.c.room,
-        # An expression, so that SQLite does not take the index of authors for grouping, and read every post there is.
+        # An expression, so that SQLite does not group by the index of authors, which would read every post.
         CountBy.AUTHOR: sa.func.coalesce(posts.c.author_id, sa.literal_column("''"), type_=EscapedText()),
         CountBy.DAY: dialect.utc_day_text(posts.c.created_at),
     }[by].label("key")

@@ -45,7 +45,7 @@ def migrate(dialect: SqlDialect, history: MigrationHistory = HISTORY) -> None:
         with dialect.engine.connect() as connection:
             dialect.begin_upgrade(connection)
             stored = dialect.find_revision(connection)
-            if stored == history.head:  # another process was faster
+            if stored == history.head:  # another process has upgraded it meanwhile
                 return
             if stored is not None:
                 _check_known(stored, history)

@@ -187,7 +187,7 @@ class SqlGenerations:
         add = _add_generation(self._transaction.dialect.insert)
 
         def job(connection: sa.Connection) -> ConfigGeneration:
-            while True:  # again only when another process has taken the number meanwhile
+            while True:  # repeats only when another process has taken the number meanwhile
                 last = connection.execute(_NEWEST_GENERATIONS, {"limit": 1}).first()
                 if last is not None and last.digest == digest:
                     return _generation(last)

@@ -156,7 +156,7 @@ class SqlSpending:
 
     async def lock(self, scopes: Collection[Scope]) -> None:
         dialect = self._transaction.dialect
-        # In one order, so that two who want the same scopes wait for each other one way round only.
+        # Sorted, so that two processes that lock the same scopes cannot deadlock.
         ordered = sorted(scopes)
         rows = [{"kind": scope.kind.value, "key": scope.key, "warned_on": ""} for scope in ordered]
 

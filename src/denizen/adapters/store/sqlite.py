@@ -51,12 +51,12 @@ _found = (
     .order_by(*_newest)
     .limit(sa.bindparam("limit"))
 )
-# The messages themselves are read when it is known which: sorting would carry all of them along.
+# The messages are read after the positions are known: sorting whole rows would carry every text along.
 _SEARCH = sa.select(*MESSAGE_COLUMNS).where(messages.c.position.in_(_found)).order_by(*_newest)
 
-# In plain SQL for its CROSS JOIN, which SQLite takes in the order given. Left to itself it walks through the posts from
-# the newest and looks for the words in each: seconds for a rare word among 100,000 posts, where this takes less than a
-# millisecond, and 50 for a word that all of them have.
+# Plain SQL for its CROSS JOIN, which SQLite executes in the order given. Without it, SQLite walks through the posts from
+# the newest and looks for the words in each. A rare word among 100,000 posts then takes seconds instead of less than a
+# millisecond; a word that all posts contain takes 50 ms this way.
 _found_posts = (
     sa.text(
         """
@@ -78,7 +78,7 @@ _found_posts = (
 )
 _SEARCH_POSTS = sa.select(*POST_COLUMNS).where(posts.c.position.in_(_found_posts)).order_by(posts.c.id.desc())
 
-# The rank is asked of the index alone, which gives the best without ranking the rest one by one in SQL.
+# The inner query asks the index alone, which returns the best passages without ranking the rest in SQL.
 _FIND_PASSAGES = sa.text(
     """
     SELECT passages.key FROM (
@@ -259,10 +259,10 @@ def _enter_wal(connection: sqlite3.Connection, patience_s: float) -> None:
 
 def _make_engine(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> sa.Engine:
     def connect() -> sqlite3.Connection:
-        # For its owner only. Where this fails, SQLite fails next, and says why.
+        # Readable by its owner only. If this fails, SQLite fails next and says why.
         with suppress(OSError):
             path.touch(mode=0o600)
-        # The driver begins nothing by itself (`begin` does), and a worker's thread is the only one to use a connection.
+        # `begin` starts transactions, not the driver. Only the worker's thread uses the connection.
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
             connection.execute(f"PRAGMA busy_timeout={busy_timeout_ms}")

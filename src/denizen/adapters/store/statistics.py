@@ -191,7 +191,7 @@ def _sum_kind(dialect: SqlDialect, wanted: UsageQuery, kind: _Kind, is_open: sa.
     )
     if wanted.of_user:
         found = found.where(cells.principal == sa.bindparam("user"))
-    # An expression, so that no database takes the index of places, and looks at every turn that there ever was.
+    # An expression, so that no database starts from the index of places and reads every turn.
     return _narrowed(found, wanted, sa.func.coalesce(kind.source, sa.literal_column("''")), cells.model)
 
 
@@ -315,7 +315,7 @@ class SqlStatistics:
         marked = {"day": day.isoformat(), "computed_at": now}
 
         def job(connection: sa.Connection) -> int:
-            # First of all, so that of two who compute the same day the second sees what the first has written.
+            # First, since it locks the day: of two processes that compute it, the second sees what the first wrote.
             connection.execute(_mark(dialect.insert), marked)
             for clear in _CLEAR:
                 connection.execute(clear, bounds)

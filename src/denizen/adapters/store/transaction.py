@@ -90,14 +90,14 @@ class Transaction:
             if self._cancelled is not None:
                 raise self._cancelled
         duration_s = self._clock.monotonic_s() - self._started_s
-        if duration_s > SLOW_S and self._failure is None:  # one that failed has waited, and its error says for what
+        if duration_s > SLOW_S and self._failure is None:  # a failed one has its own error
             _log.warning("a unit of work took %.1f s", duration_s, stack_info=_log.isEnabledFor(logging.DEBUG))
 
     async def _finish(self, error: BaseException | None) -> None:
         if not self._write or error is not None or self._failure is not None:
             self._worker.roll_back()
             if error is None and self._failure is not None:
-                # The block went on after a statement had failed: nothing of it counts.
+                # The block went on after a failed statement, so nothing of it may be committed.
                 raise self._failure
             return
         try:

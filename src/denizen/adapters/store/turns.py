@@ -189,7 +189,7 @@ def _add_step(insert: InsertInto) -> sa.Executable:
         .scalar_subquery()
     )
     given: dict[str, Any] = {column.name: sa.bindparam(column.name) for column in steps.c}
-    # Empty where there is no such turn, so that the reference is what fails.
+    # Empty when the turn is missing, so that the foreign key fails and not a NULL.
     found = {"turn_id": turn, "agent": sa.func.coalesce(agent, ""), "principal": sa.func.coalesce(principal, "")}
     return insert(steps).values(given | found).on_conflict_do_nothing().returning(steps.c.number)
 
@@ -293,7 +293,7 @@ class SqlTurns:
 
         def job(connection: sa.Connection) -> None:
             if connection.execute(_CLOSE, values).rowcount == 0:
-                _get_turn(connection, turn.id)  # which has a final state, or is not there
+                _get_turn(connection, turn.id)  # raises NotFound; a final turn stays as it is
 
         await self._transaction.write(job)
 
@@ -392,7 +392,7 @@ class SqlTurns:
     async def add_prompt(self, prompt: PromptUse) -> None:
         insert = self._transaction.dialect.insert
         texts = {s.sha256: s.text for s in prompt.segments if s.text is not None}
-        # In one order, so that two writers of the same texts wait for each other one way round only.
+        # Sorted, so that two writers of the same texts cannot deadlock.
         text_rows = [{"sha256": sha256, "text": text} for sha256, text in sorted(texts.items())]
         row = {
             "turn_id": prompt.turn_id,

@@ -78,13 +78,13 @@ class SqlVectors:
     async def put(self, vectors: Sequence[StoredVector]) -> None:
         if not vectors:
             return
-        # Of two with the same key the last one counts. In one order, so that two writers wait for each other one way.
+        # The last of several with the same key wins. Sorted, so that two writers cannot deadlock.
         latest = {(each.collection, each.key, each.model): each for each in vectors}
         rows = [_row(latest[key]) for key in sorted(latest)]
         dialect = self._transaction.dialect
 
         def job(connection: sa.Connection) -> None:
-            # Removed and added, not changed: what is new has a new position.
+            # Removed and added instead of updated, because the index in memory finds new rows by their new positions.
             old = [{f"old_{name}": row[name] for name in ("collection", "key", "model")} for row in rows]
             connection.execute(_REMOVE, old)
             connection.execute(_ADD, rows)
@@ -105,7 +105,7 @@ class SqlVectors:
         )
 
         def job(connection: sa.Connection) -> list[Near]:
-            # What this unit has written itself may never be committed.
+            # The index must not learn vectors of this transaction, which may never be committed.
             found = None if writes else dialect.vector_index.find(connection, wanted)
             return scan_vectors(connection, _in_namespaces(dialect), wanted) if found is None else found
 
