@@ -54,7 +54,7 @@ _found = (
 # The messages are read after the positions are known: sorting whole rows would carry every text along.
 _SEARCH = sa.select(*MESSAGE_COLUMNS).where(messages.c.position.in_(_found)).order_by(*_newest)
 
-# Plain SQL for its CROSS JOIN, which SQLite executes in the order given. Without it, SQLite walks through the posts from
+# Plain SQL for its CROSS JOIN, which SQLite executes in the given order. Otherwise SQLite walks through the posts from
 # the newest and looks for the words in each. A rare word among 100,000 posts then takes seconds instead of less than a
 # millisecond; a word that all posts contain takes 50 ms this way.
 _found_posts = (
