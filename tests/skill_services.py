@@ -13,9 +13,9 @@ from denizen.domain.ids import AgentName, CallId, SessionId, TurnId
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
-from denizen.ports.fetch import NO_HEADERS, Fetched, Fetcher
+from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
 from denizen.ports.toolset import CallScope
-from denizen.skill import Found, SkillServices, SkillToolset
+from denizen.skill import HistoryMessage, SkillServices, SkillToolset
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PLACE = Place("discord", "42")
@@ -42,7 +42,7 @@ class NoWeb:
         timeout_s: float = 15.0,
         max_bytes: int = 2_000_000,
         headers: Mapping[str, str] = NO_HEADERS,
-    ) -> Fetched:
+    ) -> FetchedPage:
         raise NotAllowed(f"{url} may not be fetched: there is no web here")
 
     async def aclose(self) -> None:
@@ -56,7 +56,7 @@ class Surroundings:
     root: Path
     clock: StandingClock = field(default_factory=StandingClock)
     fetcher: Fetcher = field(default_factory=NoWeb)
-    messages: list[Found] = field(default_factory=list[Found])
+    messages: list[HistoryMessage] = field(default_factory=list[HistoryMessage])
     searched: list[CallScope] = field(default_factory=list[CallScope])
     inner_calls: list[tuple[CallScope, str, JsonObject]] = field(
         default_factory=list[tuple[CallScope, str, JsonObject]]
@@ -72,13 +72,13 @@ class Surroundings:
             call_tool=self._call,
         )
 
-    async def _search(self, scope: CallScope, words: str, limit: int) -> Sequence[Found]:
+    async def _search(self, scope: CallScope, words: str, limit: int) -> Sequence[HistoryMessage]:
         self.searched.append(scope)
         wanted = words.casefold().split()
         hits = [message for message in self.messages if all(word in message.text.casefold() for word in wanted)]
         return sorted(hits, key=lambda message: message.at, reverse=True)[:limit]
 
-    async def _read(self, scope: CallScope, first: int, last: int) -> Sequence[Found]:
+    async def _read(self, scope: CallScope, first: int, last: int) -> Sequence[HistoryMessage]:
         self.searched.append(scope)
         return [message for message in self.messages if first <= message.number <= last]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _TRANSPARENT = (0, 0, 0, 0)
 
 
-def fitted(picture: bytes, side: int) -> bytes:
+def resize_square(picture: bytes, side: int) -> bytes:
     """A PNG with both sides of that many pixels; hard edges stay hard. Raises ToolError for what is no picture."""
     from PIL import Image
 
@@ -22,13 +22,13 @@ def fitted(picture: bytes, side: int) -> bytes:
         return _png(image.convert("RGBA").resize((side, side), Image.Resampling.NEAREST))
 
 
-def size_of(picture: bytes) -> tuple[int, int]:
+def get_size(picture: bytes) -> tuple[int, int]:
     """Width and height in pixels. Raises ToolError for what is no picture."""
     with _opened(picture) as image:
         return image.size
 
 
-def sheet(pictures: Sequence[bytes]) -> bytes:
+def build_sheet(pictures: Sequence[bytes]) -> bytes:
     """A PNG with the pictures in one row. Raises ToolError for what is no picture."""
     from PIL import Image
 
@@ -41,7 +41,7 @@ def sheet(pictures: Sequence[bytes]) -> bytes:
     return _png(whole)
 
 
-def animation(pictures: Sequence[bytes], *, fps: int, loop: bool) -> bytes:
+def build_gif(pictures: Sequence[bytes], *, fps: int, loop: bool) -> bytes:
     """A GIF. Its times are counted in hundredths of a second, so that more than 50 frames a second are shown as 50.
 
     Raises ToolError for what is no picture.

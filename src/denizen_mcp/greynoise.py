@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from denizen.skill import Param, Skill, Taint, Tier, ToolContext, ToolError
-from denizen_mcp.remote import Remote, Service
+from denizen_mcp.remote import VendorClient, VendorService
 
-_TEXTS = {
+_GREYNOISE_ERRORS = {
     400: "does not take this address.",
     401: "does not know the key. Check GREYNOISE_API_KEY.",
     403: "does not allow this with the key. Check GREYNOISE_API_KEY and the plan.",
@@ -31,10 +31,10 @@ class GreyNoiseSettings:
     timeout_s: float = 10.0
 
 
-skill = Skill("greynoise", description="The reputation of IP addresses.", settings=GreyNoiseSettings)
+greynoise_skill = Skill("greynoise", description="The reputation of IP addresses.", settings=GreyNoiseSettings)
 
 
-@skill.tool(tier=Tier.LIMITED, read_only=True, timeout_s=60, reads={Taint.WEB})
+@greynoise_skill.tool(tier=Tier.LIMITED, read_only=True, timeout_s=60, reads={Taint.WEB})
 async def greynoise_ip_address(
     context: ToolContext, ip_address: Annotated[str, Param("dotted IPv4 address", min_length=7, max_length=15)]
 ) -> dict[str, Any]:
@@ -42,8 +42,8 @@ async def greynoise_ip_address(
     settings = context.settings(GreyNoiseSettings)
     address = _public(ip_address)
     headers = {"key": settings.api_key} if settings.api_key else {}
-    service = Service("GreyNoise", settings.base_url, headers, _TEXTS, settings.timeout_s)
-    async with Remote(service) as remote:
+    service = VendorService("GreyNoise", settings.base_url, headers, _GREYNOISE_ERRORS, settings.timeout_s)
+    async with VendorClient(service) as remote:
         if settings.api_key:
             answer = await remote.get(f"v3/ip/{address}", accept=_NOT_SEEN)
             return _full(address, answer.body)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
 from denizen.skill import Json, Param, Skill, Tier, ToolContext, ToolError, ToolOutput
-from denizen_mcp.remote import Remote, Service
+from denizen_mcp.remote import VendorClient, VendorService
 
-_TEXTS = {
+_IMAGE_ERRORS = {
     400: "does not take this request.",
     401: "does not know the key. Check IMAGE_API_KEY.",
     403: "does not allow this with the key. Check IMAGE_API_KEY.",
@@ -28,10 +28,10 @@ class PainterSettings:
     timeout_s: float = 120.0
 
 
-skill = Skill("painter", description="Pictures from a description.", settings=PainterSettings)
+painter_skill = Skill("painter", description="Pictures from a description.", settings=PainterSettings)
 
 
-@skill.tool(tier=Tier.SENSITIVE, timeout_s=360)
+@painter_skill.tool(tier=Tier.SENSITIVE, timeout_s=360)
 async def generate_image(
     context: ToolContext,
     prompt: Annotated[str, Param("what to paint", min_length=1, max_length=4000)],
@@ -43,12 +43,12 @@ async def generate_image(
     if not settings.api_key:
         raise ToolError("No key for the service that paints is configured: set IMAGE_API_KEY.")
     headers = {"Authorization": f"Bearer {settings.api_key}"}
-    service = Service("The service that paints", settings.base_url, headers, _TEXTS, settings.timeout_s)
+    service = VendorService("The service that paints", settings.base_url, headers, _IMAGE_ERRORS, settings.timeout_s)
     wanted = {
         "model": settings.model, "prompt": prompt, "n": n, "response_format": response_format,
         "user": context.principal.key,
     }  # fmt: skip
-    async with Remote(service) as remote:
+    async with VendorClient(service) as remote:
         answer = await remote.post("images/generations", wanted)
     images = [shown for row in _rows(answer.body) if (shown := _shown(row))]
     if not images:

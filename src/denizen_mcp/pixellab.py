@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from denizen.skill import JsonObject, Param, Skill, Tier, ToolContext, ToolError, ToolOutput
-from denizen_mcp.frames import animation, sheet
-from denizen_mcp.remote import Remote, Service
-from denizen_mcp.serve import Variable, run
-from denizen_mcp.sprites import POLL_S, TEXTS, PixelLab
+from denizen_mcp.frames import build_gif, build_sheet
+from denizen_mcp.remote import VendorClient, VendorService
+from denizen_mcp.serve import EnvVariable, run
+from denizen_mcp.sprites import PIXELLAB_ERRORS, POLL_S, PixelLab
 
 LONGEST_S = 360.0
 """As long as a call may take (inventory L6)."""
@@ -108,7 +108,7 @@ async def rotate_sprite(
         turned = await pixels.rotate(await pixels.download(url), angles)
     named = ", ".join(f"{angle:g}°" for angle in angles)
     text = f"A sheet with {len(turned)} views of the sprite {sprite.id} is shown to the user, from left: {named}."
-    return ToolOutput(text, _shown(sheet(turned), "png", f"Turned by {named}"))
+    return ToolOutput(text, _shown(build_sheet(turned), "png", f"Turned by {named}"))
 
 
 @skill.tool(tier=Tier.SENSITIVE, timeout_s=LONGEST_S)
@@ -126,7 +126,7 @@ async def animate_sprite(
         picture = await pixels.download(url)
         frames = await pixels.animate(picture, description=sprite.prompt, action=action, direction=direction)
     text = f"An animation of the sprite {sprite.id} ({action}, {len(frames)} frames) is shown to the user."
-    return ToolOutput(text, _shown(animation(frames, fps=fps, loop=loop), "gif", action))
+    return ToolOutput(text, _shown(build_gif(frames, fps=fps, loop=loop), "gif", action))
 
 
 @asynccontextmanager
@@ -135,8 +135,10 @@ async def _pixellab(context: ToolContext) -> AsyncGenerator[PixelLab]:
     if not settings.api_key:
         raise ToolError("No key for PixelLab is configured: set PIXELLAB_API_KEY.")
     headers = {"Authorization": f"Bearer {settings.api_key}"}
-    service = Service("PixelLab", settings.base_url, headers, TEXTS, retry_pauses_s=settings.retry_pauses_s)
-    async with Remote(service) as remote:
+    service = VendorService(
+        "PixelLab", settings.base_url, headers, PIXELLAB_ERRORS, retry_pauses_s=settings.retry_pauses_s
+    )
+    async with VendorClient(service) as remote:
         yield PixelLab(remote, poll_s=settings.poll_s)
 
 
@@ -148,7 +150,7 @@ def _shown(picture: bytes, kind: str, title: str, links: Mapping[str, str] | Non
 def main() -> None:
     """Runs the server. Without a key it says what is missing and ends with 2."""
     variables = (
-        Variable("PIXELLAB_API_KEY", "pixellab", "api_key", is_required=True),
-        Variable("PIXELLAB_BASE_URL", "pixellab", "base_url"),
+        EnvVariable("PIXELLAB_API_KEY", "pixellab", "api_key", is_required=True),
+        EnvVariable("PIXELLAB_BASE_URL", "pixellab", "base_url"),
     )
     run("denizen-mcp-pixellab", (skill,), variables)

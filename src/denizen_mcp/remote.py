@@ -12,14 +12,14 @@ import httpx2
 
 from denizen.skill import ToolError
 
-Pause = Callable[[float], Awaitable[None]]
+SleepFor = Callable[[float], Awaitable[None]]
 
 _REASON_CHARS = 300
 _FIRST_SERVER_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class VendorService:
     """Where a vendor's API is and how it wants to be asked. `texts` say what a status means there, for people."""
 
     name: str
@@ -31,17 +31,17 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VendorResponse:
     """A status and the JSON object that came with it."""
 
     status: int
     body: Mapping[str, Any]
 
 
-class Remote:
+class VendorClient:
     """A client of one service, used as a context manager."""
 
-    def __init__(self, service: Service, *, pause: Pause = anyio.sleep) -> None:
+    def __init__(self, service: VendorService, *, pause: SleepFor = anyio.sleep) -> None:
         self._service = service
         self._pause = pause
         self._client = httpx2.AsyncClient(
@@ -57,17 +57,19 @@ class Remote:
     ) -> None:
         await self._client.__aexit__(kind, error, trace)
 
-    async def get(self, path: str, *, accept: frozenset[int] = frozenset()) -> Answer:
+    async def get(self, path: str, *, accept: frozenset[int] = frozenset()) -> VendorResponse:
         """The answer with status 2xx or one of `accept`. Raises ToolError for any other."""
         return await self._ask("GET", path, None, accept)
 
-    async def post(self, path: str, body: Mapping[str, object]) -> Answer:
+    async def post(self, path: str, body: Mapping[str, object]) -> VendorResponse:
         """As `get`. A request that may have arrived is made again only when the service says that it failed: it could
         be charged twice.
         """
         return await self._ask("POST", path, body, frozenset())
 
-    async def _ask(self, method: str, path: str, body: Mapping[str, object] | None, accept: frozenset[int]) -> Answer:
+    async def _ask(
+        self, method: str, path: str, body: Mapping[str, object] | None, accept: frozenset[int]
+    ) -> VendorResponse:
         for pause_s in (*self._service.retry_pauses_s, None):
             try:
                 response = await self._client.request(method, path.lstrip("/"), json=body)
@@ -81,7 +83,7 @@ class Remote:
                     raise self._error("cannot be reached. Check the connection and the address.") from error
             else:
                 if response.is_success or response.status_code in accept:
-                    return Answer(response.status_code, self._object(response))
+                    return VendorResponse(response.status_code, self._object(response))
                 if pause_s is None or response.status_code < _FIRST_SERVER_ERROR:
                     raise self._refusal(response)
             await self._pause(pause_s)

@@ -27,7 +27,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
-from denizen.skill import Found, Skill, SkillServices, SkillToolset
+from denizen.skill import HistoryMessage, Skill, SkillServices, SkillToolset
 from denizen_mcp.progress import progress_to
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _INVALID = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class EnvVariable:
     """An environment variable that fills one field of a skill's settings. Of several for one field the last counts."""
 
     name: str
@@ -48,7 +48,7 @@ class Variable:
     is_required: bool = False
 
 
-def run(name: str, skills: Sequence[Skill], variables: Sequence[Variable] = ()) -> None:
+def run(name: str, skills: Sequence[Skill], variables: Sequence[EnvVariable] = ()) -> None:
     """Serves until the input ends. With `--help` it says what it is; a missing variable ends it with 2."""
     if {"-h", "--help"} & set(sys.argv[1:]):
         sys.stdout.write(_usage(name, skills, variables))
@@ -65,7 +65,7 @@ Sections = Mapping[str, Mapping[str, Json]]
 """Settings by the name of the skill that they belong to."""
 
 
-def read_variables(variables: Sequence[Variable], environment: Mapping[str, str]) -> Sections:
+def read_variables(variables: Sequence[EnvVariable], environment: Mapping[str, str]) -> Sections:
     """What the environment sets. Raises InvalidInput for a required variable that it does not have."""
     missing = next((v.name for v in variables if v.is_required and not environment.get(v.name)), None)
     if missing:
@@ -183,7 +183,7 @@ def _services(section: Mapping[str, Json]) -> SkillServices:
     )
 
 
-async def _no_history(scope: CallScope, words: str, limit: int) -> Sequence[Found]:
+async def _no_history(scope: CallScope, words: str, limit: int) -> Sequence[HistoryMessage]:
     del scope, words, limit
     return ()
 
@@ -201,7 +201,7 @@ def _scope() -> CallScope:
     )
 
 
-def _usage(name: str, skills: Sequence[Skill], variables: Sequence[Variable]) -> str:
+def _usage(name: str, skills: Sequence[Skill], variables: Sequence[EnvVariable]) -> str:
     tools = "\n".join(f"  {tool.name}  {tool.description}" for skill in skills for tool in skill.tools)
     names = "\n".join(f"  {v.name}{'  (required)' if v.is_required else ''}" for v in variables)
     return (

@@ -12,9 +12,9 @@ import anyio
 import httpx2
 
 from denizen.skill import ToolError
-from denizen_mcp.frames import fitted, size_of
+from denizen_mcp.frames import get_size, resize_square
 from denizen_mcp.progress import report_progress
-from denizen_mcp.remote import Pause, Remote
+from denizen_mcp.remote import SleepFor, VendorClient
 
 POLL_S = 5.0
 POLLS = 60
@@ -27,7 +27,7 @@ FRAMES = 4
 DIRECTIONS = ("south", "east", "north", "west")
 """The views of a character, in the order in which one is taken for it."""
 
-TEXTS = {
+PIXELLAB_ERRORS = {
     400: "does not take this request.",
     401: "does not know the key. Check PIXELLAB_API_KEY.",
     402: "says that the credit is used up.",
@@ -39,7 +39,7 @@ TEXTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Character:
+class Sprite:
     """A sprite that was made: what it shows, and the addresses of its views by direction."""
 
     id: str
@@ -58,12 +58,12 @@ class Character:
 class PixelLab:
     """Requests that a tool needs. Every method raises ToolError, with a text for people."""
 
-    def __init__(self, remote: Remote, *, poll_s: float = POLL_S, pause: Pause = anyio.sleep) -> None:
+    def __init__(self, remote: VendorClient, *, poll_s: float = POLL_S, pause: SleepFor = anyio.sleep) -> None:
         self._remote = remote
         self._poll_s = poll_s
         self._pause = pause
 
-    async def make_character(self, description: str, side: int, *, isometric: bool, seed: int | None) -> Character:
+    async def make_character(self, description: str, side: int, *, isometric: bool, seed: int | None) -> Sprite:
         wanted = _given(description=description, image_size=_square(side), isometric=isometric or None, seed=seed)
         begun = (await self._remote.post("create-character-with-4-directions", wanted)).body
         character_id = _text(begun, "character_id")
@@ -72,18 +72,18 @@ class PixelLab:
         await self._result(begun)
         return await self.find_character(character_id)
 
-    async def find_character(self, sprite_id: str) -> Character:
+    async def find_character(self, sprite_id: str) -> Sprite:
         if not sprite_id.replace("-", "").replace("_", "").isalnum():
             raise ToolError(f"`{sprite_id[:60]}` is no id of a sprite.")
         body = (await self._remote.get(f"characters/{sprite_id}")).body
         urls = body.get("rotation_urls")
         views = cast("dict[str, Any]", urls) if isinstance(urls, dict) else {}
         kept = {direction: url for direction, url in views.items() if isinstance(url, str) and _is_web(url)}
-        return Character(sprite_id, _text(body, "prompt"), kept)
+        return Sprite(sprite_id, _text(body, "prompt"), kept)
 
     async def make_image(self, wanted: Mapping[str, object]) -> bytes:
         begun = (await self._remote.post("create-image-pixflux", wanted)).body
-        return _picture_of(await self._result(begun))
+        return _read_picture(await self._result(begun))
 
     async def rotate(self, picture: bytes, angles: Sequence[float]) -> list[bytes]:
         """The picture turned by each angle, in degrees, in the given order."""
@@ -93,7 +93,7 @@ class PixelLab:
         async def turn(place: int, angle: float) -> None:
             async with limiter:
                 begun = (await self._remote.post("rotate", _rotation(picture, angle))).body
-                turned[place] = _picture_of(await self._result(begun))
+                turned[place] = _read_picture(await self._result(begun))
                 await report_progress(f"{len(turned)} of {len(angles)} views are ready.")
 
         try:
@@ -106,7 +106,7 @@ class PixelLab:
 
     async def animate(self, picture: bytes, *, description: str, action: str, direction: str) -> list[bytes]:
         wanted = {
-            "reference_image": _packed(fitted(picture, ANIMATED_SIDE)), "image_size": _square(ANIMATED_SIDE),
+            "reference_image": _packed(resize_square(picture, ANIMATED_SIDE)), "image_size": _square(ANIMATED_SIDE),
             "description": description or "pixel art character", "action": action, "view": "side",
             "direction": direction, "n_frames": FRAMES,
         }  # fmt: skip
@@ -156,7 +156,7 @@ class PixelLab:
 
 
 def _rotation(picture: bytes, angle: float) -> dict[str, object]:
-    width, height = size_of(picture)
+    width, height = get_size(picture)
     return {
         "image_size": {"width": width, "height": height},
         "from_image": _packed(picture),
@@ -187,7 +187,7 @@ def _unpacked(row: Mapping[str, Any]) -> bytes:
     return picture
 
 
-def _picture_of(result: Mapping[str, Any]) -> bytes:
+def _read_picture(result: Mapping[str, Any]) -> bytes:
     row = result.get("image")
     if not isinstance(row, dict):
         raise ToolError("PixelLab gave no picture.")

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from denizen.skills import time, weather
 from denizen_mcp import greynoise, painter
-from denizen_mcp.serve import Variable, run
+from denizen_mcp.serve import EnvVariable, run
 
 VARIABLES = (
-    Variable("GREYNOISE_API_KEY", "greynoise", "api_key"),
-    Variable("GREYNOISE_BASE_URL", "greynoise", "base_url"),
-    Variable("XAI_API_KEY", "painter", "api_key"),
-    Variable("IMAGE_API_KEY", "painter", "api_key"),
-    Variable("IMAGE_BASE_URL", "painter", "base_url"),
-    Variable("IMAGE_MODEL", "painter", "model"),
-    Variable("WEATHER_GEOCODING_URL", "weather", "geocoding_url"),
-    Variable("WEATHER_FORECAST_URL", "weather", "forecast_url"),
-    Variable("TIMEZONE", "time", "timezone"),
+    EnvVariable("GREYNOISE_API_KEY", "greynoise", "api_key"),
+    EnvVariable("GREYNOISE_BASE_URL", "greynoise", "base_url"),
+    EnvVariable("XAI_API_KEY", "painter", "api_key"),
+    EnvVariable("IMAGE_API_KEY", "painter", "api_key"),
+    EnvVariable("IMAGE_BASE_URL", "painter", "base_url"),
+    EnvVariable("IMAGE_MODEL", "painter", "model"),
+    EnvVariable("WEATHER_GEOCODING_URL", "weather", "geocoding_url"),
+    EnvVariable("WEATHER_FORECAST_URL", "weather", "forecast_url"),
+    EnvVariable("TIMEZONE", "time", "timezone"),
 )
 
 
 def main() -> None:
     """Runs the server."""
-    run("denizen-mcp-toolbox", (time.skill, weather.skill, greynoise.skill, painter.skill), VARIABLES)
+    run("denizen-mcp-toolbox", (time.skill, weather.skill, greynoise.greynoise_skill, painter.painter_skill), VARIABLES)

@@ -10,7 +10,7 @@ import pytest
 from denizen.adapters.library import FileLibrary
 from denizen.app.knowledge import open_library
 from denizen.domain.errors import Unavailable
-from denizen.ports.source import File, Progress
+from denizen.ports.source import ReadingProgress, SourceFile
 from tests.adapters.discord.pdfs import encrypted_pdf, pdf_of
 from tests.skill_services import StandingClock
 
@@ -22,11 +22,11 @@ def library(tmp_path: Path) -> FileLibrary:
     return open_library(tmp_path, StandingClock())
 
 
-def files(given: dict[str, bytes]) -> Iterator[File]:
-    return (File(name, len(data), lambda data=data: data) for name, data in given.items())
+def files(given: dict[str, bytes]) -> Iterator[SourceFile]:
+    return (SourceFile(name, len(data), lambda data=data: data) for name, data in given.items())
 
 
-def ignore(progress: Progress) -> None:
+def ignore(progress: ReadingProgress) -> None:
     pass
 
 

@@ -23,7 +23,7 @@ BIN = Path(sys.executable).parent
 
 @pytest.mark.proves("L-config-greynoise", "L-tool-greynoise")
 async def test_without_a_key_the_community_is_asked_about_an_address(vendor: Vendor) -> None:
-    async with open_client(greynoise.skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
+    async with open_client(greynoise.greynoise_skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
         known = json.loads(text_of(await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.8.8"})))
         unknown = json.loads(text_of(await client.call_tool("greynoise_ip_address", {"ip_address": "9.9.9.9"})))
     assert vendor.paths == ["/v3/community/8.8.8.8", "/v3/community/9.9.9.9"]
@@ -35,7 +35,7 @@ async def test_without_a_key_the_community_is_asked_about_an_address(vendor: Ven
 @pytest.mark.proves("L-tool-greynoise")
 async def test_with_a_key_the_whole_record_is_told(vendor: Vendor) -> None:
     section = {"base_url": vendor.url, "api_key": KEY}
-    async with open_client(greynoise.skill, sections={"greynoise": section}) as client:
+    async with open_client(greynoise.greynoise_skill, sections={"greynoise": section}) as client:
         found = json.loads(text_of(await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.4.4"})))
     assert found == {
         "ip": "8.8.4.4", "seen": True, "classification": "malicious", "first_seen": "2024-01-01",
@@ -46,7 +46,7 @@ async def test_with_a_key_the_whole_record_is_told(vendor: Vendor) -> None:
 
 @pytest.mark.parametrize("address", ["1.2.3", "2001:db8::1", "evil.example", "10.0.0.1", "1.2.3.4/../x"])
 async def test_what_is_no_public_ipv4_address_is_asked_of_nobody(vendor: Vendor, address: str) -> None:
-    async with open_client(greynoise.skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
+    async with open_client(greynoise.greynoise_skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
         result = await client.call_tool("greynoise_ip_address", {"ip_address": address})
     assert result.is_error
     assert vendor.asked == []
@@ -55,7 +55,7 @@ async def test_what_is_no_public_ipv4_address_is_asked_of_nobody(vendor: Vendor,
 @pytest.mark.parametrize(("status", "said"), [(401, "Check GREYNOISE_API_KEY"), (429, "too often")])
 async def test_a_refusal_says_what_to_do(vendor: Vendor, status: int, said: str) -> None:
     vendor.failures = [(status, {"message": "no"})]
-    async with open_client(greynoise.skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
+    async with open_client(greynoise.greynoise_skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
         result = await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.8.8"})
     assert result.is_error
     assert said in text_of(result)
@@ -64,7 +64,7 @@ async def test_a_refusal_says_what_to_do(vendor: Vendor, status: int, said: str)
 @pytest.mark.proves("L-tool-generate-image")
 async def test_pictures_are_painted_as_links_or_as_files(vendor: Vendor) -> None:
     async with open_client(
-        painter.skill, sections={"painter": {"base_url": vendor.url, "api_key": KEY, "model": "brush-1"}}
+        painter.painter_skill, sections={"painter": {"base_url": vendor.url, "api_key": KEY, "model": "brush-1"}}
     ) as client:
         links = await client.call_tool("generate_image", {"prompt": "a fox", "n": 2})
         files = await client.call_tool("generate_image", {"prompt": "a fox", "response_format": "b64_json"})
@@ -83,13 +83,13 @@ async def test_pictures_are_painted_as_links_or_as_files(vendor: Vendor) -> None
 )
 async def test_an_order_out_of_range_is_refused(vendor: Vendor, args: dict[str, object]) -> None:
     section = {"base_url": vendor.url, "api_key": KEY}
-    async with open_client(painter.skill, sections={"painter": section}) as client:
+    async with open_client(painter.painter_skill, sections={"painter": section}) as client:
         assert (await client.call_tool("generate_image", args)).is_error
     assert vendor.asked == []
 
 
 async def test_without_a_key_the_painter_says_what_is_missing() -> None:
-    async with open_client(painter.skill, sections={}) as client:
+    async with open_client(painter.painter_skill, sections={}) as client:
         result = await client.call_tool("generate_image", {"prompt": "a fox"})
     assert result.is_error
     assert "IMAGE_API_KEY" in text_of(result)
@@ -112,7 +112,7 @@ def test_a_setting_that_does_not_exist_is_refused() -> None:
     from denizen_mcp.serve import open_toolsets
 
     with pytest.raises(InvalidInput, match="no setting"):
-        open_toolsets([painter.skill], {"painter": {"colour": "red"}})
+        open_toolsets([painter.painter_skill], {"painter": {"colour": "red"}})
 
 
 async def test_the_programs_speak_mcp_over_their_standard_streams() -> None:

@@ -68,7 +68,7 @@ class WordEmbedder:
 
 def skill_of(keeper: MemoryKeeper, root: Path) -> SkillToolset:
     """The skill over that keeper."""
-    services = replace(Surroundings(root).services(), open_memory=keeper.open, open_deeds=keeper.open_deeds)
+    services = replace(Surroundings(root).services(), open_memory=keeper.open, open_call_log=keeper.open_call_log)
     return SkillToolset(load_builtin("memory"), services)
 
 

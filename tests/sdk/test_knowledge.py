@@ -14,7 +14,7 @@ import pytest
 
 from denizen.domain.source import SourceKind
 from denizen.engine.knowledge.indexing import INDEX
-from denizen.ports.source import Progress as Reached
+from denizen.ports.source import ReadingProgress as Reached
 from denizen_sdk import ApiError, ClientError, DenizenClient, NetworkError
 from denizen_sdk.calls.knowledge import TRIES
 from denizen_sdk.knowledge import (

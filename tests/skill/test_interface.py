@@ -9,7 +9,7 @@ import pytest
 
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import Skill, SkillToolset, ToolContext
-from denizen.skill.permission import Permission, restrict
+from denizen.skill.permission import SkillPermission, restrict_services
 from tests.skill_services import PLACE, Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio
@@ -41,11 +41,11 @@ async def test_tiers_are_raised_to_the_floor_and_what_is_read_is_added(tmp_path:
 
 
 async def test_without_permissions_a_context_holds_no_way_out(tmp_path: Path) -> None:
-    services = restrict(Surroundings(tmp_path).services(), "sample", frozenset())
-    assert (services.download, services.run_program, services.ask_model, services.workshop, services.upkeep) == (
+    services = restrict_services(Surroundings(tmp_path).services(), "sample", frozenset())
+    assert (services.download, services.run_program, services.ask_model, services.skill_editor, services.instance) == (
         (None,) * 5
     )
     result = await run(SkillToolset(skill, services), "tell", {})
     assert "needs `tools` under permissions" in result.text
-    allowed = restrict(Surroundings(tmp_path).services(), "sample", {Permission.TOOLS})
+    allowed = restrict_services(Surroundings(tmp_path).services(), "sample", {SkillPermission.TOOLS})
     assert "other ran" in (await run(SkillToolset(skill, allowed), "tell", {})).text

@@ -15,7 +15,17 @@ from pydantic import BaseModel
 from denizen.domain.errors import InvalidInput, NeedsApproval, NeedsAttention, NotAllowed, Unavailable
 from denizen.domain.json import JsonObject
 from denizen.ports.toolset import Toolset
-from denizen.skill import Found, Param, Skill, SkillToolset, Tier, ToolContext, ToolError, ToolOutput, quote_untrusted
+from denizen.skill import (
+    HistoryMessage,
+    Param,
+    Skill,
+    SkillToolset,
+    Tier,
+    ToolContext,
+    ToolError,
+    ToolOutput,
+    quote_untrusted,
+)
 from tests.skill_services import NOON, PLACE, Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio
@@ -197,7 +207,7 @@ async def test_a_tool_knows_for_whom_and_where_it_runs(around: Surroundings, tmp
 
 
 async def test_history_and_inner_calls_are_bound_to_the_scope_of_the_call(around: Surroundings) -> None:
-    around.messages.append(Found("Kim", NOON, "the blue door"))
+    around.messages.append(HistoryMessage("Kim", NOON, "the blue door"))
 
     async def look(context: ToolContext) -> str:
         """Looks."""

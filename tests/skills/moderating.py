@@ -17,7 +17,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolResult, ToolSpec
 from denizen.engine.acting import Acting
 from denizen.engine.channels import Channels
-from denizen.ports.fetch import Downloaded
+from denizen.ports.fetch import DownloadedFile
 from denizen.skill import SkillServices, SkillToolset
 from denizen.skills import load_builtin
 from denizen.testing.discord import Permission, User, open_discord
@@ -60,12 +60,12 @@ class Bridge:
         assert result.is_error, result.text
         return result.text
 
-    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
+    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
         del timeout_s
         data = self.files.get(url)
         if data is None:
-            return Downloaded(url, 404, "text/plain", b"", truncated=False)
-        return Downloaded(url, 200, "image/png", data[:max_bytes], truncated=len(data) > max_bytes)
+            return DownloadedFile(url, 404, "text/plain", b"", truncated=False)
+        return DownloadedFile(url, 200, "image/png", data[:max_bytes], truncated=len(data) > max_bytes)
 
 
 @asynccontextmanager
@@ -96,7 +96,7 @@ def _services(built: Bridge, channels: Channels) -> SkillServices:
         around.services(),
         clock=SystemClock(),
         open_platform=Acting(channels).open,
-        shared_of={"moderation": built.folder / "shared"}.get,
+        find_shared_folder={"moderation": built.folder / "shared"}.get,
         download=built.download,
     )
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.skill import SkillToolset
-from denizen.skills.arithmetic import MAX_BITS, CannotCalculate, calculate, format_number
+from denizen.skills.arithmetic import MAX_BITS, CalculationError, calculate, format_number
 from denizen.skills.calculator import skill
 from tests.skill_services import Surroundings, run
 
@@ -39,7 +39,7 @@ def test_small_expressions_have_the_value_that_python_gives_them(expression: str
     try:
         expected = eval(expression)
     except ZeroDivisionError:
-        with pytest.raises(CannotCalculate):
+        with pytest.raises(CalculationError):
             calculate(expression)
         return
     value = calculate(expression)
@@ -51,7 +51,7 @@ def test_small_expressions_have_the_value_that_python_gives_them(expression: str
 def test_any_text_has_a_finite_value_or_is_refused(text: str) -> None:
     try:
         value = calculate(text)
-    except CannotCalculate as error:
+    except CalculationError as error:
         assert str(error)
     else:
         assert math.isfinite(value)
@@ -60,7 +60,7 @@ def test_any_text_has_a_finite_value_or_is_refused(text: str) -> None:
 
 @given(st.text(max_size=60))
 def test_no_text_is_a_fault_of_the_program(text: str) -> None:
-    with suppress(CannotCalculate):
+    with suppress(CalculationError):
         calculate(text)
 
 
@@ -152,7 +152,7 @@ def test_what_people_ask_comes_out_right(expression: str, text: str) -> None:
     ],
 )
 def test_what_cannot_be_calculated_is_refused_with_the_reason(expression: str, word: str) -> None:
-    with pytest.raises(CannotCalculate, match=r".") as caught:
+    with pytest.raises(CalculationError, match=r".") as caught:
         calculate(expression)
     assert word in str(caught.value)
 

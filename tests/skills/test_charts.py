@@ -12,7 +12,7 @@ from PIL import Image
 
 from denizen.skill import Json, JsonObject, SkillToolset, ToolResult
 from denizen.skills.chart_kinds import KINDS
-from denizen.skills.charts import Kind, skill
+from denizen.skills.charts import KindName, skill
 from tests.skill_services import Surroundings, run
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ def picture_of(result: ToolResult) -> Image.Image:
 
 
 @pytest.mark.proves("V-skill-graph-renderer")
-@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("kind", get_args(KindName))
 async def test_every_kind_draws_a_picture(tmp_path: Path, kind: str) -> None:
     series: list[Json] = [{"name": "2025 \U0001f680", "values": [3, 1.5, 4]}]
     if not KINDS[kind].is_single:
@@ -51,7 +51,7 @@ async def test_every_kind_draws_a_picture(tmp_path: Path, kind: str) -> None:
 
 
 def test_there_are_twenty_kinds() -> None:
-    assert len(get_args(Kind)) == len(KINDS) == 20
+    assert len(get_args(KindName)) == len(KINDS) == 20
 
 
 @pytest.mark.parametrize(

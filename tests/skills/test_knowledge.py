@@ -12,7 +12,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import IndexedPassage, SkillToolset, ToolResult, split_passages
 from denizen.skills.knowledge import MAX_LISTED, skill
-from denizen.skills.shelf import Shelf
+from denizen.skills.shelf import TextFolder
 from tests.skill_services import Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.anyio
 class Library:
     def __init__(self, root: Path) -> None:
         self.shared, self.own = root / "shared", root / "ada/knowledge"
-        self.services = replace(Surroundings(root).services(), shared_of=self.shared_of)
+        self.services = replace(Surroundings(root).services(), find_shared_folder=self.find_shared_folder)
         self.toolset = SkillToolset(skill, self.services)
 
-    def shared_of(self, skill: str) -> Path:
+    def find_shared_folder(self, skill: str) -> Path:
         assert skill == "knowledge"
         return self.shared
 
@@ -134,8 +134,8 @@ def test_all_tools_only_read_documents_and_are_harmless() -> None:
 
 def test_a_binary_file_is_no_sheet(tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG")
-    assert Shelf(tmp_path).list_sheets() == []
-    assert Shelf(tmp_path).find_text("photo.png") is None
+    assert TextFolder(tmp_path).list_sheets() == []
+    assert TextFolder(tmp_path).find_text("photo.png") is None
 
 
 async def test_what_was_read_of_the_sources_is_listed_and_read_beside_the_folders(tmp_path: Path):
@@ -143,7 +143,7 @@ async def test_what_was_read_of_the_sources_is_listed_and_read_beside_the_folder
     library.add(library.own, "docs/guide.md", "My own words about roses.")
     library.add(tmp_path / "snapshot", "docs/site/guide.mdx", "# Guide\nRoses want sun.")
     services = Surroundings(tmp_path).services()
-    services = replace(services, shared_of=library.shared_of, snapshot=lambda: tmp_path / "snapshot")
+    services = replace(services, find_shared_folder=library.find_shared_folder, snapshot=lambda: tmp_path / "snapshot")
     library.toolset = SkillToolset(skill, services)
     listed = (await library.ask("list_knowledge")).text
     assert [line.split(" ")[0] for line in listed.splitlines()[1:-1]] == ["own/docs/guide.md", "docs/site/guide.mdx"]

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.skills.html_tokens import Tag, read_html
-from denizen.skills.page_text import to_page_text
+from denizen.skills.html_tokens import HtmlTag, parse_html
+from denizen.skills.page_text import extract_page_text
 
 URL = "https://example.org/docs/page.html"
 
 
 def text_of(html: str) -> str:
-    return to_page_text(html, URL).text
+    return extract_page_text(html, URL).text
 
 
 def test_a_page_reads_like_markdown() -> None:
-    page = to_page_text(
+    page = extract_page_text(
         """<!DOCTYPE html><html lang=en><head><title>Tea &amp; Cake</title><style>p{color:red}</style></head>
         <body><nav><ul><li><a href="/">Home</a></ul></nav>
         <h1>Tea <em>time</em></h1>
@@ -68,7 +68,7 @@ def test_a_page_reads_like_markdown() -> None:
     ],
 )
 def test_what_nobody_sees_on_the_page_is_not_read(html: str) -> None:
-    page = to_page_text(f"<title>t</title><p>before {html} after", URL)
+    page = extract_page_text(f"<title>t</title><p>before {html} after", URL)
     assert "SMUGGLED" not in page.text + page.title
     assert "before" in page.text
     assert "after" in page.text
@@ -90,7 +90,7 @@ def test_a_base_that_is_too_long_costs_nothing_and_links_begin_at_its_root() -> 
     for base in (f"https://other.example/{'a/' * 1000}", f"https://{'x' * 2000}/"):
         text = text_of(f"<base href='{base}'>{links}")
         assert text == ("[c](https://other.example/b)" if "other" in base else "c")
-    assert to_page_text(links, f"https://other.example/{'a/' * 1000}").text == "[c](https://other.example/b)"
+    assert extract_page_text(links, f"https://other.example/{'a/' * 1000}").text == "[c](https://other.example/b)"
 
 
 def test_an_entity_of_thousands_of_digits_is_one_strange_character() -> None:
@@ -148,10 +148,10 @@ def test_broken_pages_are_read_as_far_as_they_go(html: str, text: str) -> None:
 
 
 def test_tags_have_lower_case_names_and_the_first_of_equal_attributes() -> None:
-    assert list(read_html("<A HREF='x' href=y Checked data-a=\"1&amp;2\">t</A>")) == [
-        Tag("a", attributes={"href": "x", "checked": "", "data-a": "1&2"}),
+    assert list(parse_html("<A HREF='x' href=y Checked data-a=\"1&amp;2\">t</A>")) == [
+        HtmlTag("a", attributes={"href": "x", "checked": "", "data-a": "1&2"}),
         "t",
-        Tag("a", closes=True),
+        HtmlTag("a", closes=True),
     ]
 
 
@@ -164,7 +164,7 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join) | st.text(max_size=60))
 def test_any_page_has_a_text(html: str) -> None:
-    page = to_page_text(html, URL)
+    page = extract_page_text(html, URL)
     assert "\n\n\n" not in page.text
 
 
@@ -201,7 +201,7 @@ def count_calls(html: str) -> int:
 
     sys.setprofile(count)
     try:
-        to_page_text(html, URL)
+        extract_page_text(html, URL)
     finally:
         sys.setprofile(None)
     return calls

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from denizen.adapters.commands import Programs
+from denizen.adapters.commands import ProgramRunner
 from denizen.app.upkeep import HomeUpkeep, Restart
 from denizen.domain.budget import SERVER
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolResult
 from denizen.domain.usage import Usage
-from denizen.ports.fetch import Downloaded
+from denizen.ports.fetch import DownloadedFile
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
 from denizen.testing.memory_store import MemoryStore
@@ -28,7 +28,7 @@ OWNER = replace(scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "1", "
 
 
 def system(root: Path, *allow: str, **services: object) -> SkillToolset:
-    programs = Programs(home=root, environ={"PATH": os.environ["PATH"], "SECRET_KEY": "sk-1"})
+    programs = ProgramRunner(home=root, environ={"PATH": os.environ["PATH"], "SECRET_KEY": "sk-1"})
     given = replace(Surroundings(root).services(), **{"run_program": programs, **services})
     return SkillToolset(load_builtin("system"), given, {"allow": list(allow)})
 
@@ -81,8 +81,8 @@ async def test_a_program_that_fails_says_how(tmp_path: Path) -> None:
 
 @pytest.mark.proves("V-skill-system")
 async def test_a_file_is_downloaded_into_the_agents_folder_once(tmp_path: Path) -> None:
-    async def download(url: str, *, timeout_s: float = 60.0, max_bytes: int = 1) -> Downloaded:
-        return Downloaded(url, 200, "image/png", b"\x89PNG", truncated="large" in url)
+    async def download(url: str, *, timeout_s: float = 60.0, max_bytes: int = 1) -> DownloadedFile:
+        return DownloadedFile(url, 200, "image/png", b"\x89PNG", truncated="large" in url)
 
     tools = system(tmp_path, download=download)
     done = await run(tools, "download_file", {"url": "https://example.org/a/picture.png?x=1"})
@@ -99,7 +99,7 @@ async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) ->
     around, store = Surroundings(tmp_path), MemoryStore()
     async with store.work() as work:
         await work.spending.add([SERVER], Usage(10, 5, cost_usd=Decimal("0.25"), requests=1), at=around.clock.now())
-    tools = system(tmp_path, upkeep=HomeUpkeep(store, around.clock, Restart()))
+    tools = system(tmp_path, instance=HomeUpkeep(store, around.clock, Restart()))
     assert (await run(tools, "credits", {}, OWNER)).text.startswith("Today: $0.2500 in 1 requests.")
     assert (await run(tools, "cache_statistics", {}, OWNER)).text.startswith("Last 7 days: 0 tokens in")
     for tool in ("credits", "cache_statistics"):
@@ -109,7 +109,7 @@ async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) ->
 @pytest.mark.proves("V-skill-system", "TW8")
 async def test_a_restart_is_for_owners_and_where_a_server_runs(tmp_path: Path) -> None:
     around, restart = Surroundings(tmp_path), Restart()
-    tools = system(tmp_path, upkeep=HomeUpkeep(MemoryStore(), around.clock, restart))
+    tools = system(tmp_path, instance=HomeUpkeep(MemoryStore(), around.clock, restart))
     assert "nothing to restart" in (await run(tools, "restart_denizen", {}, OWNER)).text
     restart.is_possible = True
     assert "only an owner" in (await run(tools, "restart_denizen", {})).text

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from denizen.skill import Json, SkillToolset, ToolResult
-from denizen.skills.lettering import Letters, split_emoji, without_emoji
+from denizen.skills.lettering import TextRenderer, remove_emoji, split_emoji
 from denizen.skills.tables import MAX_COLUMN_PX, skill
 from tests.skill_services import Surroundings, run
 
@@ -90,13 +90,13 @@ def test_emoji_are_told_from_text(text: str, pieces: list[str]) -> None:
 
 
 def test_text_without_emoji_has_no_holes() -> None:
-    assert without_emoji("Tue \U0001f680 late") == "Tue late"
+    assert remove_emoji("Tue \U0001f680 late") == "Tue late"
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=60), st.integers(60, 300))
 def test_wrapped_lines_fit_and_hold_every_letter(text: str, most: int) -> None:
-    letters = Letters(20)
+    letters = TextRenderer(20)
     lines = letters.wrap(text, most)
     assert "".join("".join(lines).split()) == "".join(text.split())
     assert all(letters.width(line) <= most or len(split_emoji(line)) == 1 for line in lines)

@@ -8,16 +8,16 @@ import pytest
 
 from denizen.skill import ToolError
 from denizen.skills.tries import KEPT
-from denizen.skills.warnings_book import MAX_OF_ONE, Warned, WarningsBook
+from denizen.skills.warnings_book import MAX_WARNINGS_PER_MEMBER, MemberWarning, WarningLog
 from tests.skills.moderating import bridge
 
 
-def warned(member: str = "7", key: str = "") -> Warned:
-    return Warned(0, member, "8", "2026-11-21T12:00+00:00", "spam", key)
+def warned(member: str = "7", key: str = "") -> MemberWarning:
+    return MemberWarning(0, member, "8", "2026-11-21T12:00+00:00", "spam", key)
 
 
 def test_numbers_are_not_given_again_while_later_ones_are_there(tmp_path: Path) -> None:
-    book = WarningsBook(tmp_path / "new", "42")
+    book = WarningLog(tmp_path / "new", "42")
     assert [book.add(warned()).number for _ in range(3)] == [1, 2, 3]
     assert book.remove(1)
     assert book.add(warned()).number == 4
@@ -25,22 +25,22 @@ def test_numbers_are_not_given_again_while_later_ones_are_there(tmp_path: Path) 
 
 
 def test_each_guild_has_its_own_book(tmp_path: Path) -> None:
-    WarningsBook(tmp_path, "42").add(warned())
-    assert WarningsBook(tmp_path, "43").list_of() == []
+    WarningLog(tmp_path, "42").add(warned())
+    assert WarningLog(tmp_path, "43").list_of() == []
     for wrong in ("", "..", "../42", "a"):
         with pytest.raises(ToolError):
-            WarningsBook(tmp_path, wrong)
+            WarningLog(tmp_path, wrong)
 
 
 def test_the_same_call_warns_once(tmp_path: Path) -> None:
-    book = WarningsBook(tmp_path, "42")
+    book = WarningLog(tmp_path, "42")
     assert book.add(warned(key="call")) == book.add(warned(key="call"))
     assert len(book.list_of()) == 1
 
 
 def test_nobody_collects_warnings_without_end(tmp_path: Path) -> None:
-    book = WarningsBook(tmp_path, "42")
-    for number in range(MAX_OF_ONE):
+    book = WarningLog(tmp_path, "42")
+    for number in range(MAX_WARNINGS_PER_MEMBER):
         book.add(warned(key=f"{number}"))
     with pytest.raises(ToolError, match="Remove some"):
         book.add(warned())
@@ -48,7 +48,7 @@ def test_nobody_collects_warnings_without_end(tmp_path: Path) -> None:
 
 
 def test_a_damaged_book_is_not_written_over(tmp_path: Path) -> None:
-    book = WarningsBook(tmp_path, "42")
+    book = WarningLog(tmp_path, "42")
     for text in ("[{", "[1]", '[{"number": 1, "who": 2}]', "{}x"):
         (tmp_path / "42.json").write_text(text)
         with pytest.raises(ToolError, match="damaged"):

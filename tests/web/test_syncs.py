@@ -15,7 +15,7 @@ import httpx2
 import pytest
 
 from denizen.domain.source import Source, SourceKind
-from denizen.ports.source import File, Progress, Report, Tree
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 from tests.engine.knowledge.house import PATIENCE_S, give_way, write
 from tests.site import LOCAL
 from tests.web.test_knowledge import SECRETS, Desk, open_desk
@@ -45,9 +45,9 @@ class Slow:
         return str(self.looked)
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
-        report(Progress("receiving objects", 5, 10))
-        yield Tree(str(self.looked), 1, iter([File("a.md", 1, lambda: b"A")]))
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
+        report(ReadingProgress("receiving objects", 5, 10))
+        yield SourceTree(str(self.looked), 1, iter([SourceFile("a.md", 1, lambda: b"A")]))
 
     async def forget(self, source_ids: Sequence[str]) -> None:
         """Nothing is kept."""

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from denizen.adapters.commands import CommandToolset, Programs
+from denizen.adapters.commands import CommandToolset, ProgramRunner
 from denizen.adapters.fetch import WebFetcher
-from denizen.adapters.mcp import McpPool, Offer
+from denizen.adapters.mcp import McpPool, McpToolPolicy
 from denizen.app.choice import ModelChoice
 from denizen.app.embeddings import EmbedderPool, build_recall
 from denizen.app.environment import read_environment
@@ -40,9 +40,9 @@ from denizen.engine.toolbox import allowed, list_all
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
-from denizen.skill.services import SearchDocuments, Upkeep
+from denizen.skill.services import InstanceControl, SearchDocuments
 from denizen.skill.toolset import (
-    AskForScope,
+    AskModelForScope,
     CallThroughGate,
     OpenArchive,
     OpenPlatform,
@@ -79,8 +79,8 @@ class Foundations:
     embedders: EmbedderPool
     memories: MemoryKeeper
     shelf: Shelf
-    upkeep: Upkeep
-    ask_model: AskForScope
+    instance: InstanceControl
+    ask_model: AskModelForScope
     library: Library
     search: SearchDocuments
     sandbox: Sandbox
@@ -156,16 +156,16 @@ def _services(settings: Settings, on: Foundations, options: Mapping[str, Json], 
         open_platform=on.open_platform,
         open_reminders=on.open_reminders,
         open_memory=on.memories.open,
-        open_deeds=on.memories.open_deeds,
-        shared_of={"knowledge": settings.folders.knowledge, "moderation": on.home / "moderation"}.get,
+        open_call_log=on.memories.open_call_log,
+        find_shared_folder={"knowledge": settings.folders.knowledge, "moderation": on.home / "moderation"}.get,
         snapshot=on.library.current_folder,
         search_documents=on.search,
         download=fetcher.download,
-        run_program=Programs(home=on.home, environ=read_environment()),
+        run_program=ProgramRunner(home=on.home, environ=read_environment()),
         ask_model=on.ask_model,
         open_shell=KnowledgeShells(on.sandbox, settings.folders, on.library.current_folder).open,
-        workshop=SkillWorkshop(on.home, settings.skills),
-        upkeep=on.upkeep,
+        skill_editor=SkillWorkshop(on.home, settings.skills),
+        instance=on.instance,
     )
 
 
@@ -248,7 +248,7 @@ def _server_of(url: str) -> str:
 
 
 async def _check_tools(
-    agents: Iterable[Agent], toolsets: Iterable[Toolset], offers: Iterable[Offer], *, may_miss: bool
+    agents: Iterable[Agent], toolsets: Iterable[Toolset], offers: Iterable[McpToolPolicy], *, may_miss: bool
 ) -> None:
     """An allow list that names a tool which does not exist is an error; a pattern without a match only a warning. What
     MCP servers have is not known before they have answered, and nobody waits for that here. With `may_miss` a skill of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
-from denizen.ports.hosting import HostedRepository, Receipt, webhook_unknown
+from denizen.ports.hosting import HostedRepository, WebhookReceipt, webhook_unknown
 
 if TYPE_CHECKING:
     from denizen.adapters.github.account import GitHubAccount
@@ -21,17 +21,17 @@ class AccountsHosting:
     def __init__(self, accounts: Callable[[], Sequence[GitHubAccount]]) -> None:
         self._accounts = accounts
 
-    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
         """Each account whose secret signed it is told. An App hears of its own webhooks only."""
         if platform != GITHUB:
             raise webhook_unknown(platform)
         signed = [each for each in self._signed_by(headers, body) if _is_target(each, headers)]
         event = headers.get("x-github-event", "")
         if event == "ping":
-            return Receipt.PONG
+            return WebhookReceipt.PONG
         payload = _read(headers, body)
         taken = [await account.take(event, payload) for account in signed]
-        return Receipt.TAKEN if any(taken) else Receipt.IGNORED
+        return WebhookReceipt.TAKEN if any(taken) else WebhookReceipt.IGNORED
 
     async def list_repositories(self, platform: str) -> Sequence[HostedRepository]:
         accounts = [each for each in self._accounts() if each.is_connected] if platform == GITHUB else []

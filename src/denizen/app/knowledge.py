@@ -16,7 +16,7 @@ from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.files import FolderReader, LearnedFolder
 from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
-from denizen.adapters.library import Converted, Converters, FileLibrary
+from denizen.adapters.library import ConvertedText, DocumentConverters, FileLibrary
 from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
 from denizen.app.community import Community
@@ -69,7 +69,7 @@ class Knowledge:
 
 def open_library(home: Path, clock: Clock) -> FileLibrary:
     """By itself, for commands that only look."""
-    return FileLibrary(home / LIBRARY_FOLDER, Converters(html=_html_text, pdf=_pdf_text), clock)
+    return FileLibrary(home / LIBRARY_FOLDER, DocumentConverters(html=_html_text, pdf=_pdf_text), clock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +169,15 @@ def _open_video_fetcher(access: VideoAccess) -> WebFetcher:
     return WebFetcher(allow_private=[host], trusted=[host])
 
 
-def _html_text(data: bytes) -> Converted:
-    from denizen.skills.page_text import to_page_text
+def _html_text(data: bytes) -> ConvertedText:
+    from denizen.skills.page_text import extract_page_text
 
-    page = to_page_text(data.decode("utf-8-sig", errors="replace"), "")
+    page = extract_page_text(data.decode("utf-8-sig", errors="replace"), "")
     title = f"# {page.title}\n\n" if page.title and not page.text.startswith("# ") else ""
-    return Converted(f"{title}{page.text}\n" if page.text else "")
+    return ConvertedText(f"{title}{page.text}\n" if page.text else "")
 
 
-def _pdf_text(data: bytes) -> Converted:
+def _pdf_text(data: bytes) -> ConvertedText:
     """In a process of its own; called in a worker thread. What is missing is said at the end of what is there. A PDF
     that takes too long is none to try again: it would keep its source from being read for ever.
     """
@@ -189,4 +189,4 @@ def _pdf_text(data: bytes) -> Converted:
             why=read.lacks,
             fix="Look at the memory and the limits of processes and open files on this machine, then sync again.",
         )
-    return Converted(f"{read.text}\n\n[{read.lacks}]\n" if read.text and read.lacks else read.text, read.lacks)
+    return ConvertedText(f"{read.text}\n\n[{read.lacks}]\n" if read.text and read.lacks else read.text, read.lacks)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from denizen.adapters.mcp import McpToolset, Offer, Phase, Program, ServerSpec, Site
+from denizen.adapters.mcp import HttpTransport, McpServerPhase, McpServerSpec, McpToolPolicy, McpToolset, StdioTransport
 from denizen.app.settings import Settings
 from denizen.app.settings.schema_mcp import McpServerSection, prefix_of
 from denizen.domain.errors import Unavailable
 from denizen.domain.tool import ToolSpec
 
 
-def read_servers(settings: Settings) -> Mapping[ServerSpec, Offer]:
+def read_servers(settings: Settings) -> Mapping[McpServerSpec, McpToolPolicy]:
     """The servers that are enabled, in the order of the file."""
     enabled = {name: section for name, section in settings.mcp.servers.items() if section.enabled}
     begins = {name: f"{prefix}_" for name, section in enabled.items() if (prefix := prefix_of(name, section))}
@@ -27,17 +27,17 @@ def read_servers(settings: Settings) -> Mapping[ServerSpec, Offer]:
     }
 
 
-def _spec(name: str, section: McpServerSection, home: Path) -> ServerSpec:
+def _spec(name: str, section: McpServerSection, home: Path) -> McpServerSpec:
     if section.url:
-        way = Site(str(section.url), _pairs(section.headers))
+        way = HttpTransport(str(section.url), _pairs(section.headers))
     else:
         args = tuple(str(argument) for argument in section.args)
-        way = Program(str(section.command), args, home / Path(section.cwd).expanduser(), _pairs(section.env))
-    return ServerSpec(name, way, section.start_timeout_s)
+        way = StdioTransport(str(section.command), args, home / Path(section.cwd).expanduser(), _pairs(section.env))
+    return McpServerSpec(name, way, section.start_timeout_s)
 
 
-def _offer(name: str, section: McpServerSection, reserved: tuple[str, ...]) -> Offer:
-    return Offer(
+def _offer(name: str, section: McpServerSection, reserved: tuple[str, ...]) -> McpToolPolicy:
+    return McpToolPolicy(
         prefix_of(name, section),
         tuple(str(pattern) for pattern in section.tools),
         tuple(section.tiers.items()),
@@ -65,19 +65,19 @@ async def examine_server(toolset: McpToolset, mask: Callable[[str], str]) -> Ser
     since a server may repeat its own secrets.
     """
     server = toolset.server
-    await server.wait_tried(server.spec.start_timeout_s + 5)
-    if server.state.phase is not Phase.UP:
+    await server.wait_first_attempt(server.spec.start_timeout_s + 5)
+    if server.state.phase is not McpServerPhase.UP:
         raise Unavailable(
             f"The MCP server '{server.spec.name}' cannot be reached.",
             code="mcp_down",
             why=mask(server.state.why) or "It did not answer.",
-            fix=_fix_of(server.spec.way),
+            fix=_fix_of(server.spec.transport),
         )
     about = server.state.about or server.spec.name
     return ServerReport(about, toolset.listing.specs, toolset.listing.left_out)
 
 
-def _fix_of(way: Program | Site) -> str:
-    if isinstance(way, Program):
+def _fix_of(way: StdioTransport | HttpTransport) -> str:
+    if isinstance(way, StdioTransport):
         return "Run its command by hand and read what it says; check command, args, env and cwd below mcp.servers."
     return "Check that it runs and that url and headers below mcp.servers are right."

@@ -20,7 +20,7 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.engine.selection import FIND_TOOLS
 from denizen.ports.toolset import Toolset
-from denizen.skill.permission import Permission, restrict
+from denizen.skill.permission import SkillPermission, restrict_services
 from denizen.skill.toolset import SkillServices
 from denizen.skills import BUILTIN, load_builtin
 
@@ -42,9 +42,9 @@ async def load_own_tools(
     programs = _programs(settings.home, settings.custom_tools, {*taken, READ_SKILL})
     taken |= {tool.name: "the custom tools" for tool in settings.custom_tools}
 
-    def services_of(permissions: frozenset[Permission], name: str) -> SkillServices:
+    def services_of(permissions: frozenset[SkillPermission], name: str) -> SkillServices:
         options = cast("Mapping[str, Json]", settings.skills[name].settings)
-        return restrict(services_for(options), name, permissions)
+        return restrict_services(services_for(options), name, permissions)
 
     return (*programs, *await shelf.load(settings.skills, taken, services_of))
 
@@ -77,6 +77,6 @@ def _programs(home: Path, tools: Sequence[CustomTool], taken: Iterable[str]) -> 
     return (CustomToolset(tools, cwd=home, environ=read_environment()),) if tools else ()
 
 
-def _nothing(permissions: frozenset[Permission], name: str) -> SkillServices:
+def _nothing(permissions: frozenset[SkillPermission], name: str) -> SkillServices:
     del permissions
     raise AssertionError(f"{name} is in no configuration")

@@ -15,7 +15,7 @@ from denizen.domain.budget import SERVER
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NotAllowed
 from denizen.ports.store import Store
-from denizen.skill.services import CacheUse, Spent
+from denizen.skill.services import CacheUsage, SpendingSummary
 
 CACHE_DAYS = 7
 
@@ -29,24 +29,24 @@ class Restart:
 
 
 class HomeUpkeep:
-    """Implements `denizen.skill.Upkeep`."""
+    """Implements `denizen.skill.InstanceControl`."""
 
     def __init__(self, store: Store, clock: Clock, restart: Restart) -> None:
         self._store = store
         self._clock = clock
         self._restart = restart
 
-    async def spent(self) -> Spent:
+    async def spent(self) -> SpendingSummary:
         async with self._store.work(write=False) as work:
             at = (await work.spending.read([SERVER], now=self._clock.now()))[SERVER]
-        return Spent(at.day_usd, at.month_usd, at.day_requests, at.month_requests)
+        return SpendingSummary(at.day_usd, at.month_usd, at.day_requests, at.month_requests)
 
-    async def cache_use(self) -> CacheUse:
+    async def cache_usage(self) -> CacheUsage:
         since = self._clock.now() - timedelta(days=CACHE_DAYS)
         async with self._store.work(write=False) as work:
             used = await work.ledger.list_usage(since=since)
         rows = [row for row in used if row.agent]  # vectors are nobody's, and have no cache
-        return CacheUse(
+        return CacheUsage(
             CACHE_DAYS,
             sum(row.usage.input_tokens for row in rows),
             sum(row.usage.cache_read_tokens for row in rows),

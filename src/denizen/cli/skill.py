@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from denizen.app.settings import Settings
     from denizen.app.skills.check import Report
     from denizen.app.skills.folder import SkillFolder
-    from denizen.skill.manifest import Manifest
+    from denizen.skill.manifest import SkillManifest
 
 
 @click.group()
@@ -157,15 +157,14 @@ async def _list(home: Path) -> None:
             say(f"    fix: {entry.fix}")
 
 
-def _show(folder: SkillFolder, manifest: Manifest) -> None:
-    from denizen.skill.permission import MEANINGS
+def _show(folder: SkillFolder, manifest: SkillManifest) -> None:
 
     kind = "a Markdown skill" if folder.is_markdown else "a Python skill; it runs inside Denizen"
     say(f"{manifest.name} {manifest.version}".rstrip() + f": {manifest.description}")
     say(f"  kind: {kind}")
     if not folder.is_markdown:
         say(f"  tier: no tool of it is below {int(manifest.tier)}")
-        granted = [f"{each} ({MEANINGS[each]})" for each in sorted(manifest.permissions)]
+        granted = [f"{each} ({PERMISSION_DESCRIPTIONS[each]})" for each in sorted(manifest.permissions)]
         say(f"  permissions: {', '.join(granted) or 'none'}")
     for file, data in sorted(folder.files.items()):
         say(f"  {len(data):>9,} bytes  {folder.path / file}")

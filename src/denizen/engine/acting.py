@@ -14,7 +14,7 @@ from denizen.domain.principal import PrincipalKind
 from denizen.engine.channels import Channels
 from denizen.ports.channel import Channel
 from denizen.ports.toolset import CallScope
-from denizen.skill import Platform
+from denizen.skill import PlatformActions
 
 PATIENCE_S = 20.0
 """How long an account may take to connect: a call that runs again after a restart is there before it."""
@@ -29,7 +29,7 @@ class Acting:
         self._waiting: set[anyio.Event] = set()
         channels.tell_of_added(self._wake)
 
-    def open(self, scope: CallScope) -> Platform:
+    def open(self, scope: CallScope) -> PlatformActions:
         """The platform for the call of this scope."""
         return _ScopedPlatform(self, scope)
 

@@ -39,7 +39,7 @@ from denizen.engine.meaning import Meaning
 from denizen.ports.memory import MEMORIES, Vector
 from denizen.ports.store import Store, Work
 from denizen.ports.toolset import CallScope
-from denizen.skill import Deed, Deeds, MemoryAccess, Remembered
+from denizen.skill import MemoryAccess, MemoryItem, PastToolCall, ToolCallLog
 
 SEARCHED_CALLS = 500
 
@@ -66,7 +66,7 @@ class MemoryKeeper:
         """The memory as this call may see and change it. Nothing is asked yet."""
         return _ScopedMemory(self, scope)
 
-    def open_deeds(self, scope: CallScope) -> Deeds:
+    def open_call_log(self, scope: CallScope) -> ToolCallLog:
         """What the agent did, as this call may see it: in rooms that all readers see, and in private all that was done
         for the same person.
         """
@@ -196,7 +196,7 @@ class _ScopedMemory:
     keeper: MemoryKeeper
     scope: CallScope
 
-    async def remember(self, text: str, *, core: bool = False) -> Remembered:
+    async def remember(self, text: str, *, core: bool = False) -> MemoryItem:
         keeper, scope = self.keeper, self.scope
         async with keeper.store.work(write=False) as work:
             hearing = await _find_hearing(work, scope)
@@ -208,13 +208,13 @@ class _ScopedMemory:
         memory = Memory(key, scope.agent, owner, text, hearing.told_at, told_by, now, now, scope.turn_id)
         return _shown(await keeper.add(memory))
 
-    async def recall(self, words: str, *, limit: int = 8) -> Sequence[Remembered]:
+    async def recall(self, words: str, *, limit: int = 8) -> Sequence[MemoryItem]:
         return [_shown(memory) for memory in await self.keeper.recall(self.scope, words, limit=limit)]
 
-    async def list(self, *, limit: int = 50) -> Sequence[Remembered]:
+    async def list(self, *, limit: int = 50) -> Sequence[MemoryItem]:
         return [_shown(memory) for memory in (await self.keeper.list_known(self.scope))[: max(limit, 0)]]
 
-    async def update(self, memory_id: str, text: str) -> Remembered:
+    async def update(self, memory_id: str, text: str) -> MemoryItem:
         keeper, scope = self.keeper, self.scope
         memory = await self._get(memory_id)
         async with keeper.store.work() as work:
@@ -233,7 +233,7 @@ class _ScopedMemory:
         await keeper.embed([new])
         return _shown(new)
 
-    async def forget(self, memory_id: str) -> Remembered:
+    async def forget(self, memory_id: str) -> MemoryItem:
         memory = await self._get(memory_id)
         if memory.is_core and not _is_admin(self.scope):
             raise _core_is_for_admins()
@@ -241,8 +241,8 @@ class _ScopedMemory:
             await work.memories.remove([memory.id])
         return _shown(memory)
 
-    async def search(self, words: str = "", *, limit: int = 20) -> Sequence[Deed]:
-        """`denizen.skill.Deeds`."""
+    async def search(self, words: str = "", *, limit: int = 20) -> Sequence[PastToolCall]:
+        """`denizen.skill.ToolCallLog`."""
         scope = self.scope
         rooms = await self.keeper.find_rooms(scope)
         async with self.keeper.store.work(write=False) as work:
@@ -251,7 +251,7 @@ class _ScopedMemory:
                 scope.agent, scope.place.platform, rooms, asker=asker, limit=SEARCHED_CALLS
             )
         deeds = [
-            Deed(call.tool, call.created_at, call.outcome, call.duration_ms, call.turn_id)
+            PastToolCall(call.tool, call.created_at, call.outcome, call.duration_ms, call.turn_id)
             for call in calls
             if call.turn_id != scope.turn_id
         ]
@@ -335,5 +335,5 @@ def _checked(text: str) -> str:
     return flat
 
 
-def _shown(memory: Memory) -> Remembered:
-    return Remembered(memory.id, memory.text, memory.updated_at, memory.is_core)
+def _shown(memory: Memory) -> MemoryItem:
+    return MemoryItem(memory.id, memory.text, memory.updated_at, memory.is_core)

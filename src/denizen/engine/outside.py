@@ -16,7 +16,7 @@ from denizen.domain.turn import Inbound, TurnStatus
 from denizen.engine.direct import DirectCalls, Wanted
 from denizen.engine.runtime import Runtime
 from denizen.engine.turn import Turns
-from denizen.ports.outside import Caller, Tell
+from denizen.ports.outside import ExternalCaller, ReportLine
 
 PLATFORM = "mcp"
 OFFERED = ("bash", "bash_batch", "search_docs", "search_archive")
@@ -25,7 +25,7 @@ MAX_QUESTION_CHARS = 100_000
 
 
 class OutsideDesk:
-    """`denizen.ports.outside.Outside`. One for a process."""
+    """`denizen.ports.outside.ExternalAccess`. One for a process."""
 
     def __init__(self, runtime: Runtime, turns: Turns, calls: DirectCalls) -> None:
         self._runtime = runtime
@@ -36,14 +36,14 @@ class OutsideDesk:
         found = {spec.name: spec for spec in await self._calls.list_tools(agent)}
         return [found[name] for name in OFFERED if name in found]
 
-    async def use(self, caller: Caller, tool: str, args: JsonObject, tell: Tell) -> ToolResult:
+    async def use(self, caller: ExternalCaller, tool: str, args: JsonObject, tell: ReportLine) -> ToolResult:
         if tool not in OFFERED:
             fix = "Ask the agent to use it in a turn, with the tool ask."
             raise NotFound(f"There is no tool '{tool}' here.", code="tool_unknown", fix=fix)
         done = await self._calls.make(Wanted(caller.principal, tool, args, caller.agent, report=tell))
         return done.result
 
-    async def ask(self, caller: Caller, question: str, session: str, tell: Tell) -> ToolResult:
+    async def ask(self, caller: ExternalCaller, question: str, session: str, tell: ReportLine) -> ToolResult:
         if not question.strip() or len(question) > MAX_QUESTION_CHARS:
             raise InvalidInput(f"A question has 1 to {MAX_QUESTION_CHARS} characters.", code="question_invalid")
         who = caller.principal
@@ -73,7 +73,7 @@ class OutsideDesk:
         return ToolResult(f"{why}\nfix: {end.failure_fix}" if end.failure_fix else why, is_error=True)
 
 
-def _tell(event: TurnEvent, tell: Tell) -> None:
+def _tell(event: TurnEvent, tell: ReportLine) -> None:
     match event:
         case ToolStarted():
             tell(f"{event.tool} is running")

@@ -19,7 +19,7 @@ from denizen.domain.usage import Usage, usage_to_json
 from denizen.domain.verdict import Decision, Verdict
 from denizen.engine.gate.door import Outcome
 from denizen.ports.model import FinishReason, ModelReply
-from denizen.ports.toolset import InnerCall, Trail
+from denizen.ports.toolset import CallTrail, NestedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def refusal(text: str) -> Answer:
     return Answer(text, is_error=True, verdict=verdict, duration_ms=0)
 
 
-def outcome_to_json(outcome: Outcome, reads: frozenset[Taint], trail: Trail) -> JsonObject:
+def outcome_to_json(outcome: Outcome, reads: frozenset[Taint], trail: CallTrail) -> JsonObject:
     """`reads` is what the tool's own results hold; the trail has what its inner calls have read, cost and done."""
     result = outcome.result
     return {
@@ -94,7 +94,7 @@ def _verdict_to_json(verdict: Verdict) -> JsonObject:
     }
 
 
-def _inner_to_json(inner: InnerCall) -> JsonObject:
+def _inner_to_json(inner: NestedCall) -> JsonObject:
     return {
         **_verdict_to_json(inner.verdict),
         "id": inner.call.id,

@@ -57,7 +57,7 @@ from denizen.engine.toolbox import Toolbox
 from denizen.ports.durable import Stepping
 from denizen.ports.model import ModelNotice, ModelReply, ModelRequest, TextDelta, ThinkingDelta
 from denizen.ports.store import Work
-from denizen.ports.toolset import Trail
+from denizen.ports.toolset import CallTrail
 
 
 class Steps:
@@ -256,7 +256,7 @@ class Steps:
             scope = replace(
                 self._context.scope,
                 taint=self.taint,
-                trail=Trail(inner=[]),
+                trail=CallTrail(inner=[]),
                 idempotency_key=derive("call", turn.id, f"{self.number}.{position}"),
                 report=tell,
             )

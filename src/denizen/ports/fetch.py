@@ -14,7 +14,7 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedPage:
     """`url` is the last one after redirects; `text` is decoded and cut at the limit, `truncated` says so."""
 
     url: str
@@ -26,8 +26,8 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class Downloaded:
-    """As `Fetched`, with the bytes as they are, of whatever kind; cut at the limit, `truncated` says so."""
+class DownloadedFile:
+    """As `FetchedPage`, with the bytes as they are, of whatever kind; cut at the limit, `truncated` says so."""
 
     url: str
     status: int
@@ -39,7 +39,7 @@ class Downloaded:
 class Downloader(Protocol):
     """The other use of what fetches: files instead of texts."""
 
-    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
+    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
         """As `Fetcher.fetch`: the same checks, the same errors."""
         ...
 
@@ -52,7 +52,7 @@ class Fetcher(Protocol):
         timeout_s: float = 15.0,
         max_bytes: int = 2_000_000,
         headers: Mapping[str, str] = NO_HEADERS,
-    ) -> Fetched:
+    ) -> FetchedPage:
         """GET over http or https. Every address that a name resolves to is checked and the checked one is used; each
         redirect is checked again (VW5). `headers`, which may hold a secret, go to servers that the operator named and
         to no other: a redirect to another scheme, host or port goes on without them, and no error repeats them.

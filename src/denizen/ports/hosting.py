@@ -13,7 +13,7 @@ from typing import Protocol
 from denizen.domain.errors import NotFound
 
 
-class Receipt(StrEnum):
+class WebhookReceipt(StrEnum):
     """What became of a webhook."""
 
     PONG = "pong"
@@ -36,7 +36,7 @@ class HostedRepository:
 
 
 class Hosting(Protocol):
-    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
         """`headers` in lower case. Raises NotFound for a platform that sends none or whose webhooks are off, NotAllowed
         (`signature_missing`, `signature_wrong`), InvalidInput, and Unavailable while the account is not connected.
         """
@@ -50,7 +50,7 @@ class Hosting(Protocol):
 class NoHosting:
     """Where there are no such accounts."""
 
-    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> Receipt:
+    async def take_webhook(self, platform: str, headers: Mapping[str, str], body: bytes) -> WebhookReceipt:
         raise webhook_unknown(platform)
 
     async def list_repositories(self, platform: str) -> Sequence[HostedRepository]:

@@ -18,7 +18,7 @@ from denizen.domain.source import Source, SourceState, SyncRun, Taken
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReadingProgress:
     """Of one source: what is being done, and how much of how much (`total` 0 when that is not known)."""
 
     stage: str
@@ -26,12 +26,12 @@ class Progress:
     total: int = 0
 
 
-Report = Callable[[Progress], None]
+ReportProgress = Callable[[ReadingProgress], None]
 """May be called from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class SourceFile:
     """One file of a source. `read` gives its bytes, blocks, and may be called until the next file is asked for."""
 
     path: str
@@ -40,7 +40,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class SourceTree:
     """A source as it is at `revision`: only regular files of a kept kind, with paths below the content path.
     Whether such a name can be kept is the library's to say.
 
@@ -49,11 +49,11 @@ class Tree:
 
     revision: str
     count: int
-    files: Iterator[File]
+    files: Iterator[SourceFile]
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
+class LibraryFile:
     """A file as the library keeps it. `digest` is the SHA-256 of its content."""
 
     path: str
@@ -78,7 +78,7 @@ class SourceReader(Protocol):
         """The revision that is there now, found cheaply."""
         ...
 
-    def open(self, source: Source, report: Report) -> AbstractAsyncContextManager[Tree]:
+    def open(self, source: Source, report: ReportProgress) -> AbstractAsyncContextManager[SourceTree]:
         """Fetches it and gives its files until the block ends."""
         ...
 
@@ -90,7 +90,7 @@ class SourceReader(Protocol):
 class Library(Protocol):
     """What was read, on disk: files by their content, and snapshots that are made of them."""
 
-    async def take(self, files: Iterator[File], report: Report) -> Taken:
+    async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> Taken:
         """Keeps all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
         ...
 
@@ -98,7 +98,7 @@ class Library(Protocol):
         """Whether everything that the manifest lists is there."""
         ...
 
-    async def list_files(self, manifest: str) -> Sequence[KeptFile]:
+    async def list_files(self, manifest: str) -> Sequence[LibraryFile]:
         """Raises NotFound when it is gone."""
         ...
 

@@ -37,7 +37,7 @@ from denizen.ports.source import Sources
 from denizen.ports.spending import Spending
 from denizen.ports.statistics import Statistics
 from denizen.ports.summaries import Summaries
-from denizen.ports.transcripts import Transcripts
+from denizen.ports.transcripts import TranscriptBlocks
 
 
 class Conversations(Protocol):
@@ -256,7 +256,7 @@ class Work(Protocol):
     @property
     def summaries(self) -> Summaries: ...
     @property
-    def transcripts(self) -> Transcripts: ...
+    def transcripts(self) -> TranscriptBlocks: ...
     @property
     def spending(self) -> Spending: ...
     @property

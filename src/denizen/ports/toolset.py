@@ -19,7 +19,7 @@ from denizen.ports.sandbox import ShellReply
 
 
 @dataclass(slots=True)
-class Trail:
+class CallTrail:
     """What came about on the way of one call, added to as it happens; calls from within it share it. `taint` is what
     the inner calls have read, `usage` what judging all of them cost. `inner` are the calls from within it, where
     somebody records them. `shell` is what the shell answered last, stream by stream: results tell it in words only.
@@ -27,12 +27,12 @@ class Trail:
 
     taint: frozenset[Taint] = frozenset()
     usage: Usage = field(default_factory=Usage)
-    inner: list[InnerCall] | None = None
+    inner: list[NestedCall] | None = None
     shell: ShellReply | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class InnerCall:
+class NestedCall:
     """A call that a skill made from within another call."""
 
     call: ToolCall
@@ -71,7 +71,7 @@ class CallScope:
     guild: str = ""
     question: str = field(default="", compare=False)
     shell_session: str = ""
-    trail: Trail = field(default_factory=Trail, compare=False)
+    trail: CallTrail = field(default_factory=CallTrail, compare=False)
     report: Callable[[str], None] = field(default=_tell_nobody, compare=False)
     """Takes one line on how far the call is, which people see when it takes long (inventory L6)."""
 

@@ -16,7 +16,7 @@ from denizen.domain.transcript import Archived, Block
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class PostRange:
     """The posts of a room from one id to another, both of them included."""
 
     platform: str
@@ -25,7 +25,7 @@ class Stretch:
     last: str
 
 
-class Transcripts(Protocol):
+class TranscriptBlocks(Protocol):
     async def list_blocks(self, place: Place) -> Sequence[Block]:
         """Oldest first."""
         ...
@@ -42,11 +42,11 @@ class Transcripts(Protocol):
 
     async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None: ...
 
-    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[Archived]:
+    async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[Archived]:
         """Its posts in order, deleted ones too; with `changed` only those that were edited or deleted."""
         ...
 
-    async def count_stretch(self, stretch: Stretch) -> int:
+    async def count_range(self, stretch: PostRange) -> int:
         """How many posts lie in it, deleted ones too. Cheap."""
         ...
 

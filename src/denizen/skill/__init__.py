@@ -23,16 +23,16 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.ranking import rank_by_words
 from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.ports.documents import IndexedPassage
-from denizen.ports.fetch import Downloaded, Fetched
+from denizen.ports.fetch import DownloadedFile, FetchedPage
 from denizen.ports.sandbox import ShellResult
 from denizen.skill.archived import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
-from denizen.skill.context import Found, History, ToolContext
+from denizen.skill.context import ConversationHistory, HistoryMessage, ToolContext
 from denizen.skill.outcome import ToolError, ToolOutput
 from denizen.skill.param import Param
-from denizen.skill.platform import Platform
-from denizen.skill.remembered import Deed, Deeds, MemoryAccess, Remembered
+from denizen.skill.platform import PlatformActions
+from denizen.skill.remembered import MemoryAccess, MemoryItem, PastToolCall, ToolCallLog
 from denizen.skill.reminders import PlannedReminder, ReminderAccess
-from denizen.skill.services import CacheUse, Ran, SkillState, Spent, Upkeep, Workshop
+from denizen.skill.services import CacheUsage, InstanceControl, ProgramResult, SkillEditor, SkillInfo, SpendingSummary
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.thread import run_in_thread
 from denizen.skill.toolset import SkillServices, SkillToolset
@@ -44,45 +44,45 @@ __all__ = [
     "ArchiveLookup",
     "ArchivedEdits",
     "ArchivedPost",
-    "CacheUse",
-    "Deed",
-    "Deeds",
-    "Downloaded",
+    "CacheUsage",
+    "ConversationHistory",
+    "DownloadedFile",
     "Effect",
-    "Fetched",
-    "Found",
-    "History",
+    "FetchedPage",
+    "HistoryMessage",
     "IndexedPassage",
+    "InstanceControl",
     "Json",
     "JsonObject",
     "MemoryAccess",
+    "MemoryItem",
     "NotAllowed",
     "NotFound",
     "Param",
     "Passage",
+    "PastToolCall",
     "PlannedReminder",
-    "Platform",
+    "PlatformActions",
     "Principal",
     "PrincipalKind",
-    "Ran",
-    "Remembered",
+    "ProgramResult",
     "ReminderAccess",
     "ShellResult",
     "Skill",
+    "SkillEditor",
+    "SkillInfo",
     "SkillServices",
-    "SkillState",
     "SkillToolset",
-    "Spent",
+    "SpendingSummary",
     "Taint",
     "Tier",
     "Tool",
+    "ToolCallLog",
     "ToolContext",
     "ToolError",
     "ToolOutput",
     "ToolResult",
     "Unavailable",
-    "Upkeep",
-    "Workshop",
     "quote_untrusted",
     "rank_by_words",
     "run_in_thread",

@@ -15,18 +15,26 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult
 from denizen.ports.documents import IndexedPassage
-from denizen.ports.fetch import NO_HEADERS, Fetched
+from denizen.ports.fetch import NO_HEADERS, FetchedPage
 from denizen.skill.archived import ArchiveLookup
-from denizen.skill.platform import Platform
-from denizen.skill.remembered import Deeds, MemoryAccess
+from denizen.skill.platform import PlatformActions
+from denizen.skill.remembered import MemoryAccess, ToolCallLog
 from denizen.skill.reminders import ReminderAccess
-from denizen.skill.services import AskModel, Download, RunProgram, SearchDocuments, Shell, Upkeep, Workshop
+from denizen.skill.services import (
+    AskModel,
+    Download,
+    InstanceControl,
+    RunProgram,
+    RunShell,
+    SearchDocuments,
+    SkillEditor,
+)
 
 K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HistoryMessage:
     """One earlier message. `at` is an aware UTC time, `number` its place in the session, where that is told."""
 
     author: str
@@ -35,14 +43,14 @@ class Found:
     number: int = 0
 
 
-class History(Protocol):
+class ConversationHistory(Protocol):
     """What was said earlier in the conversation that the call belongs to, as far as this agent may see it."""
 
-    async def search(self, words: str, *, limit: int = 5) -> Sequence[Found]:
+    async def search(self, words: str, *, limit: int = 5) -> Sequence[HistoryMessage]:
         """Messages that contain all the words, in any case, newest first."""
         ...
 
-    async def read(self, first: int, last: int) -> Sequence[Found]:
+    async def read(self, first: int, last: int) -> Sequence[HistoryMessage]:
         """The messages of this session with these numbers, word for word and in order: not more than 200."""
         ...
 
@@ -57,7 +65,7 @@ class Fetch(Protocol):
         timeout_s: float = 15.0,
         max_bytes: int = 2_000_000,
         headers: Mapping[str, str] = NO_HEADERS,
-    ) -> Fetched:
+    ) -> FetchedPage:
         """`headers` go only to servers whose address stands in the skill's settings. Raises NotAllowed, InvalidInput or
         Unavailable; left alone, they become the tool's error result.
         """
@@ -97,13 +105,13 @@ class ToolContext:
     clock: Clock
     folder: Path
     fetch: Fetch
-    history: History
+    history: ConversationHistory
     call_tool: CallTool
     documents: SearchDocuments = no_documents
     archive: ArchiveLookup | None = None
     memory: MemoryAccess | None = None
-    deeds: Deeds | None = None
-    platform: Platform | None = None
+    call_log: ToolCallLog | None = None
+    platform: PlatformActions | None = None
     reminders: ReminderAccess | None = None
     shared: Path | None = None
     snapshot: Path | None = None
@@ -111,9 +119,9 @@ class ToolContext:
     download: Download | None = None
     run_program: RunProgram | None = None
     ask_model: AskModel | None = None
-    workshop: Workshop | None = None
-    upkeep: Upkeep | None = None
-    shell: Shell | None = None
+    skill_editor: SkillEditor | None = None
+    instance: InstanceControl | None = None
+    shell: RunShell | None = None
     shows_cards: bool = False
     options: object = None
 

@@ -23,7 +23,7 @@ from typing import cast
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.tool import Tier
-from denizen.skill.permission import Permission
+from denizen.skill.permission import SkillPermission
 
 MAX_DESCRIPTION_CHARS = 1024
 MAX_EXAMPLES = 50
@@ -36,7 +36,7 @@ _KEYS = ("name", "version", "description", "tier", "permissions", "entry", "exam
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class SkillExample:
     """One call of a tool, whose result must hold the text. With `is_error` the call must fail."""
 
     tool: str
@@ -46,7 +46,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class SkillManifest:
     """`tier` is the lowest that a tool of it may have. A Markdown skill has no tools, so nothing but name and
     description.
     """
@@ -55,12 +55,12 @@ class Manifest:
     description: str
     version: str = ""
     tier: Tier = Tier.DANGEROUS
-    permissions: frozenset[Permission] = frozenset()
+    permissions: frozenset[SkillPermission] = frozenset()
     entry: str = ENTRY
-    examples: tuple[Example, ...] = ()
+    examples: tuple[SkillExample, ...] = ()
 
 
-def read_manifest(tree: Json, *, folder: str) -> Manifest:
+def parse_manifest(tree: Json, *, folder: str) -> SkillManifest:
     """Raises InvalidInput (`bad_skill`) that says which key is wrong and how it is written. The skill's name must be
     that of its folder, so that the folder tells what is enabled.
     """
@@ -74,7 +74,7 @@ def read_manifest(tree: Json, *, folder: str) -> Manifest:
     entry = _text(known, "entry", default=ENTRY)
     if not _ENTRY.fullmatch(entry):
         raise _bad("`entry` is no Python file of the skill's folder", f"write `entry: {ENTRY}`, or leave it out")
-    return Manifest(
+    return SkillManifest(
         name=_name(known, folder, _NAME),
         description=_description(known),
         version=_text(known, "version"),
@@ -85,10 +85,10 @@ def read_manifest(tree: Json, *, folder: str) -> Manifest:
     )
 
 
-def read_front_matter(tree: Json, *, folder: str) -> Manifest:
+def parse_front_matter(tree: Json, *, folder: str) -> SkillManifest:
     """Of a SKILL.md. Other keys than name, description and version belong to other programs and are passed over."""
     known = _mapping(tree)
-    return Manifest(
+    return SkillManifest(
         _name(known, folder, _MARKDOWN_NAME), _description(known), _text(known, "version"), tier=Tier.HARMLESS
     )
 
@@ -155,22 +155,22 @@ def _tier(known: Mapping[str, Json]) -> Tier:
     return Tier(value)
 
 
-def _permission(value: Json) -> Permission:
+def _permission(value: Json) -> SkillPermission:
     try:
-        return Permission(str(value))
+        return SkillPermission(str(value))
     except ValueError:
-        known = ", ".join(Permission)
+        known = ", ".join(SkillPermission)
         raise _bad(f"there is no permission `{value}`", f"there are: {known}") from None
 
 
-def _example(value: Json) -> Example:
+def _example(value: Json) -> SkillExample:
     if not isinstance(value, Mapping) or set(value) - {"tool", "args", "expect", "error"}:
         raise _bad("an example has the keys tool, args, expect and error", _EXAMPLE)
     args: Json = value.get("args") or dict[str, Json]()
     tool, expect, error = value.get("tool"), value.get("expect", ""), value.get("error", False)
     if not isinstance(tool, str) or not isinstance(args, Mapping) or not isinstance(error, bool):
         raise _bad("an example names a tool and its arguments", _EXAMPLE)
-    return Example(tool, cast("Mapping[str, Json]", args), str(expect), is_error=error)
+    return SkillExample(tool, cast("Mapping[str, Json]", args), str(expect), is_error=error)
 
 
 _EXAMPLE = 'write - {tool: NAME, args: {}, expect: "part of the result"}'

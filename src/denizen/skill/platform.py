@@ -7,7 +7,7 @@ from typing import Protocol
 from denizen.domain.json import Json, JsonObject
 
 
-class Platform(Protocol):
+class PlatformActions(Protocol):
     """Actions of the agent's account, each within what the asker and the account may both do at that moment."""
 
     async def act(self, action: str, /, **details: Json) -> JsonObject:

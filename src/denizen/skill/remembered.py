@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class MemoryItem:
     """One memory. `core`: the agent's own, not the user's. Times are aware and UTC."""
 
     id: str
@@ -25,31 +25,31 @@ class Remembered:
 class MemoryAccess(Protocol):
     """The memory of one agent as one call may see and change it. Core memories are written by owners and admins."""
 
-    async def remember(self, text: str, *, core: bool = False) -> Remembered:
+    async def remember(self, text: str, *, core: bool = False) -> MemoryItem:
         """What is remembered already is given back. Raises InvalidInput for a text that is empty or too long, Exhausted
         when there is no room, NotAllowed for a core memory that may not be written by this user or in this place.
         """
         ...
 
-    async def recall(self, words: str, *, limit: int = 8) -> Sequence[Remembered]:
+    async def recall(self, words: str, *, limit: int = 8) -> Sequence[MemoryItem]:
         """What fits the words, by the words themselves and by meaning; the best first."""
         ...
 
-    async def list(self, *, limit: int = 50) -> Sequence[Remembered]:
+    async def list(self, *, limit: int = 50) -> Sequence[MemoryItem]:
         """Newest first."""
         ...
 
-    async def update(self, memory_id: str, text: str) -> Remembered:
+    async def update(self, memory_id: str, text: str) -> MemoryItem:
         """Raises NotFound, NotAllowed and InvalidInput."""
         ...
 
-    async def forget(self, memory_id: str) -> Remembered:
+    async def forget(self, memory_id: str) -> MemoryItem:
         """Gives what it was. Raises NotFound and NotAllowed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class PastToolCall:
     """One tool call of an earlier turn. `outcome` is one of done, failed, denied."""
 
     tool: str
@@ -59,9 +59,9 @@ class Deed:
     turn_id: str
 
 
-class Deeds(Protocol):
+class ToolCallLog(Protocol):
     """What the agent did, in rooms that everybody who reads the answer may see."""
 
-    async def search(self, words: str = "", *, limit: int = 20) -> Sequence[Deed]:
+    async def search(self, words: str = "", *, limit: int = 20) -> Sequence[PastToolCall]:
         """Newest first; with words, those of which the tool's name or the outcome has them all."""
         ...

@@ -10,7 +10,7 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 
 
-def read_section(skill: str, kind: type | None, section: Mapping[str, Json]) -> object:
+def parse_settings(skill: str, kind: type | None, section: Mapping[str, Json]) -> object:
     """None for a skill without settings. Raises InvalidInput (`bad_skill_settings`) that names the key and why."""
     if kind is None:
         if section:

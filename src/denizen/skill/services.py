@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Protocol
 
 from denizen.ports.documents import IndexedPassage
-from denizen.ports.fetch import Downloaded
+from denizen.ports.fetch import DownloadedFile
 from denizen.ports.sandbox import ShellResult
 
 
 class Download(Protocol):
     """The way to the web for files (`ports/fetch`): private addresses are out of reach."""
 
-    async def __call__(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
+    async def __call__(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
         """Raises NotAllowed, InvalidInput or Unavailable; left alone, they become the tool's error result."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ProgramResult:
     """What a program printed, both streams as they came. `exit_code` is None when it was stopped: its time was over, or
     with `is_cut` it printed too much.
     """
@@ -41,7 +41,7 @@ class RunProgram(Protocol):
     it started end with the call. What it prints is bounded to 1 MB.
     """
 
-    async def __call__(self, argv: Sequence[str], *, cwd: Path | None = None, timeout_s: float = 30.0) -> Ran:
+    async def __call__(self, argv: Sequence[str], *, cwd: Path | None = None, timeout_s: float = 30.0) -> ProgramResult:
         """`cwd` is the home folder unless given. Raises NotFound for a program that cannot be started."""
         ...
 
@@ -54,7 +54,7 @@ class AskModel(Protocol):
         ...
 
 
-class Shell(Protocol):
+class RunShell(Protocol):
     """The read-only shell over what this agent may look into (`ports/sandbox`)."""
 
     async def __call__(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
@@ -73,7 +73,7 @@ class SearchDocuments(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class SkillState:
+class SkillInfo:
     """One skill of the owner's folder. `state` is one of enabled, disabled, changed, failed, missing; `why` says what
     is wrong with it, if anything.
     """
@@ -85,12 +85,12 @@ class SkillState:
     why: str = ""
 
 
-class Workshop(Protocol):
+class SkillEditor(Protocol):
     """The skills in the home's `skills/` folder. Whatever is written is disabled until the owner enables it. Raises
     NotFound for a skill or file that is not there, InvalidInput for a name or content that cannot be.
     """
 
-    async def list_skills(self) -> Sequence[SkillState]: ...
+    async def list_skills(self) -> Sequence[SkillInfo]: ...
 
     async def read(self, name: str) -> Mapping[str, str]:
         """Its files by path; bytes that are no text are told by their size only."""
@@ -112,7 +112,7 @@ class Workshop(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class SpendingSummary:
     """Money of today and of this month (UTC), with the number of requests."""
 
     day_usd: Decimal
@@ -122,7 +122,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheUse:
+class CacheUsage:
     """Input tokens of the last so many days, and how many of them the provider read from or wrote to its cache."""
 
     days: int
@@ -131,12 +131,12 @@ class CacheUse:
     cache_write_tokens: int
 
 
-class Upkeep(Protocol):
+class InstanceControl(Protocol):
     """Denizen itself."""
 
-    async def spent(self) -> Spent: ...
+    async def spent(self) -> SpendingSummary: ...
 
-    async def cache_use(self) -> CacheUse: ...
+    async def cache_usage(self) -> CacheUsage: ...
 
     def restart(self) -> None:
         """Ends this process gracefully and begins it anew with the same command line. Raises NotAllowed where nothing

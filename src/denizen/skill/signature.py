@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NULL: JsonObject = {"type": "null"}
 
 
-class Signature:
+class ToolSignature:
     """The parameters of one tool: all of the function's but the first, which is the context."""
 
     def __init__(self, tool: str, function: Callable[..., object]) -> None:

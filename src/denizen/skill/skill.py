@@ -16,8 +16,8 @@ from typing import TypeVar
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
-from denizen.skill.section import read_section
-from denizen.skill.signature import Signature
+from denizen.skill.section import parse_settings
+from denizen.skill.signature import ToolSignature
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -42,8 +42,8 @@ class Tool:
     listed_only: bool = False
 
     @cached_property
-    def signature(self) -> Signature:
-        return Signature(self.name, self.function)
+    def signature(self) -> ToolSignature:
+        return ToolSignature(self.name, self.function)
 
 
 class Skill:
@@ -145,7 +145,7 @@ class Skill:
 
         Raises InvalidInput that names the key, the reason and, for an unknown key, the nearest known one.
         """
-        return read_section(self.name, self._settings, section)
+        return parse_settings(self.name, self._settings, section)
 
 
 def _describe(function: Callable[..., object]) -> str:

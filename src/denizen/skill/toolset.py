@@ -21,12 +21,12 @@ from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.fetch import Fetcher
 from denizen.ports.toolset import CallScope
 from denizen.skill.archived import ArchiveLookup
-from denizen.skill.context import Found, ToolContext, no_documents
+from denizen.skill.context import HistoryMessage, ToolContext, no_documents
 from denizen.skill.outcome import to_result
-from denizen.skill.platform import Platform
-from denizen.skill.remembered import Deeds, MemoryAccess
+from denizen.skill.platform import PlatformActions
+from denizen.skill.remembered import MemoryAccess, ToolCallLog
 from denizen.skill.reminders import ReminderAccess
-from denizen.skill.services import Download, RunProgram, SearchDocuments, Shell, Upkeep, Workshop
+from denizen.skill.services import Download, InstanceControl, RunProgram, RunShell, SearchDocuments, SkillEditor
 from denizen.skill.skill import Skill, Tool
 from denizen.skill.thread import run_in_thread
 
@@ -34,13 +34,13 @@ from denizen.skill.thread import run_in_thread
 class SearchHistory(Protocol):
     """Finds earlier messages that the agent of this scope may see in the conversation of this scope."""
 
-    async def __call__(self, scope: CallScope, words: str, limit: int) -> Sequence[Found]: ...
+    async def __call__(self, scope: CallScope, words: str, limit: int) -> Sequence[HistoryMessage]: ...
 
 
 class ReadHistory(Protocol):
     """Reads messages of the session of this scope by their sequence, as far as they belong to its conversation."""
 
-    async def __call__(self, scope: CallScope, first: int, last: int) -> Sequence[Found]: ...
+    async def __call__(self, scope: CallScope, first: int, last: int) -> Sequence[HistoryMessage]: ...
 
 
 class CallThroughGate(Protocol):
@@ -49,7 +49,7 @@ class CallThroughGate(Protocol):
     async def __call__(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult: ...
 
 
-class AskForScope(Protocol):
+class AskModelForScope(Protocol):
     """Asks the model of the scope's agent, at the expense of who asked (`engine/aside.py`)."""
 
     async def __call__(
@@ -69,13 +69,13 @@ class OpenMemory(Protocol):
     def __call__(self, scope: CallScope) -> MemoryAccess | None: ...
 
 
-class OpenDeeds(Protocol):
+class OpenToolCallLog(Protocol):
     """What the agent did, as the call of this scope may see it; None where nothing is recorded."""
 
-    def __call__(self, scope: CallScope) -> Deeds | None: ...
+    def __call__(self, scope: CallScope) -> ToolCallLog | None: ...
 
 
-async def _no_messages(scope: CallScope, first: int, last: int) -> Sequence[Found]:
+async def _no_messages(scope: CallScope, first: int, last: int) -> Sequence[HistoryMessage]:
     del scope, first, last
     return ()
 
@@ -83,7 +83,7 @@ async def _no_messages(scope: CallScope, first: int, last: int) -> Sequence[Foun
 class OpenPlatform(Protocol):
     """The platform as the call of this scope may act on it; None where there is none."""
 
-    def __call__(self, scope: CallScope) -> Platform | None: ...
+    def __call__(self, scope: CallScope) -> PlatformActions | None: ...
 
 
 class OpenReminders(Protocol):
@@ -95,7 +95,7 @@ class OpenReminders(Protocol):
 class OpenShell(Protocol):
     """The read-only shell for the agent and conversation of this scope; None where there is nothing to look into."""
 
-    def __call__(self, scope: CallScope) -> Shell | None: ...
+    def __call__(self, scope: CallScope) -> RunShell | None: ...
 
 
 def _no_archive(scope: CallScope) -> None:
@@ -112,7 +112,7 @@ def _no_snapshot() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillServices:
-    """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder, `shared_of` a
+    """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder, `find_shared_folder` a
     skill to the one that all agents share, for skills that have one; `snapshot` gives the folder of what was read of
     the sources of knowledge.
     """
@@ -125,18 +125,18 @@ class SkillServices:
     read_history: ReadHistory = _no_messages
     open_archive: OpenArchive = _no_archive
     open_memory: OpenMemory = _no_archive
-    open_deeds: OpenDeeds = _no_archive
+    open_call_log: OpenToolCallLog = _no_archive
     open_platform: OpenPlatform = _no_archive
     open_shell: OpenShell = _no_archive
     open_reminders: OpenReminders = _no_archive
-    shared_of: Callable[[str], Path | None] = _no_folder
+    find_shared_folder: Callable[[str], Path | None] = _no_folder
     snapshot: Callable[[], Path | None] = _no_snapshot
     search_documents: SearchDocuments = no_documents
     download: Download | None = None
     run_program: RunProgram | None = None
-    ask_model: AskForScope | None = None
-    workshop: Workshop | None = None
-    upkeep: Upkeep | None = None
+    ask_model: AskModelForScope | None = None
+    skill_editor: SkillEditor | None = None
+    instance: InstanceControl | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +144,10 @@ class _ScopedHistory:
     services: SkillServices
     scope: CallScope
 
-    async def search(self, words: str, *, limit: int = 5) -> Sequence[Found]:
+    async def search(self, words: str, *, limit: int = 5) -> Sequence[HistoryMessage]:
         return await self.services.search_history(self.scope, words, limit)
 
-    async def read(self, first: int, last: int) -> Sequence[Found]:
+    async def read(self, first: int, last: int) -> Sequence[HistoryMessage]:
         return await self.services.read_history(self.scope, first, last)
 
 
@@ -213,10 +213,10 @@ class SkillToolset:
             call_tool=partial(self._services.call_tool, scope),
             archive=self._services.open_archive(scope),
             memory=self._services.open_memory(scope),
-            deeds=self._services.open_deeds(scope),
+            call_log=self._services.open_call_log(scope),
             platform=self._services.open_platform(scope),
             reminders=self._services.open_reminders(scope),
-            shared=self._services.shared_of(self.name),
+            shared=self._services.find_shared_folder(self.name),
             snapshot=self._services.snapshot(),
             documents=self._services.search_documents,
             conversation=scope.conversation_id,
@@ -224,8 +224,8 @@ class SkillToolset:
             download=self._services.download,
             run_program=self._services.run_program,
             ask_model=partial(self._services.ask_model, scope) if self._services.ask_model else None,
-            workshop=self._services.workshop,
-            upkeep=self._services.upkeep,
+            skill_editor=self._services.skill_editor,
+            instance=self._services.instance,
             shell=self._services.open_shell(scope),
             shows_cards=scope.account is not None,
             options=self._options,

@@ -48,7 +48,7 @@ async def search_archive(
 ) -> str:
     """Finds messages in all channels, by words and by meaning, the best first."""
     posts = await _archive(context).search(
-        words, room=room, author=author, since=_start_of(since), until=_end_of(until), limit=MAX_HITS
+        words, room=room, author=author, since=_parse_start(since), until=_parse_end(until), limit=MAX_HITS
     )
     return _quote(posts, f"No message was found with: {words}")
 
@@ -142,7 +142,7 @@ def _id(text: str) -> str:
     return text.strip().rstrip("/").rsplit("/", 1)[-1]
 
 
-def _start_of(text: str) -> datetime | None:
+def _parse_start(text: str) -> datetime | None:
     """A day or a time, in UTC unless it says otherwise. None for no text."""
     if not text.strip():
         return None
@@ -153,7 +153,7 @@ def _start_of(text: str) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _end_of(text: str) -> datetime | None:
+def _parse_end(text: str) -> datetime | None:
     """A day counts to its end."""
-    time = _start_of(text)
+    time = _parse_start(text)
     return time + timedelta(days=1) if time is not None and len(text.strip()) <= len("2026-11-01") else time

@@ -28,7 +28,7 @@ _SUMS = frozenset({"+", "-"})
 _PRODUCTS = frozenset({"*", "/", "//", "%"})
 
 
-class CannotCalculate(ValueError):  # noqa: N818
+class CalculationError(ValueError):
     """The message says what is wrong with the expression."""
 
 
@@ -38,16 +38,16 @@ def calculate(expression: str) -> Number:
     Raises CannotCalculate for what is no arithmetic, has no value, or would be too large.
     """
     if len(expression) > MAX_LENGTH:
-        raise CannotCalculate(f"The expression is longer than {MAX_LENGTH} characters.")
+        raise CalculationError(f"The expression is longer than {MAX_LENGTH} characters.")
     reader = _Reader(_tokens(expression))
     try:
         value = _sum(reader, 0)
     except ZeroDivisionError as error:
-        raise CannotCalculate("That divides by zero.") from error
+        raise CalculationError("That divides by zero.") from error
     except OverflowError as error:
-        raise CannotCalculate("The result is too large.") from error
+        raise CalculationError("The result is too large.") from error
     if reader.next:
-        raise CannotCalculate(f"`{reader.next}` was not expected at character {reader.position + 1}.")
+        raise CalculationError(f"`{reader.next}` was not expected at character {reader.position + 1}.")
     return value
 
 
@@ -74,7 +74,7 @@ class _Reader:
     def expect(self, wanted: str) -> None:
         if self.next != wanted:
             found = f"`{self.next}`" if self.next else "the end"
-            raise CannotCalculate(f"`{wanted}` is missing before {found} at character {self.position + 1}.")
+            raise CalculationError(f"`{wanted}` is missing before {found} at character {self.position + 1}.")
         self.index += 1
 
 
@@ -86,7 +86,7 @@ def _tokens(expression: str) -> list[tuple[str, int]]:
         match = _TOKEN.match(text, at)
         if match is None:
             wrong = text[at:].lstrip()[:1]
-            raise CannotCalculate(f"`{wrong}` at character {text.index(wrong, at) + 1} is no arithmetic.")
+            raise CalculationError(f"`{wrong}` at character {text.index(wrong, at) + 1} is no arithmetic.")
         token = match[match.lastgroup or 0]
         tokens.append((_SAME.get(token, token), match.start(match.lastgroup or 0)))
         at = match.end()
@@ -136,7 +136,7 @@ def _signed(reader: _Reader, depth: int) -> Number:
 def _atom(reader: _Reader, depth: int) -> Number:
     word, position = reader.next, reader.position
     if not word:
-        raise CannotCalculate("The expression ends where a number was expected.")
+        raise CalculationError("The expression ends where a number was expected.")
     reader.take()
     if word == "(":
         value = _sum(reader, depth + 1)
@@ -150,8 +150,8 @@ def _atom(reader: _Reader, depth: int) -> Number:
         reader.expect("(")
         return _apply(word.lower(), _arguments(reader, depth + 1))
     if word[0].isalpha():
-        raise CannotCalculate(f"`{word}` is unknown. Known: {', '.join(sorted({*FUNCTIONS, *CONSTANTS, 'pow'}))}.")
-    raise CannotCalculate(f"`{word}` was not expected at character {position + 1}.")
+        raise CalculationError(f"`{word}` is unknown. Known: {', '.join(sorted({*FUNCTIONS, *CONSTANTS, 'pow'}))}.")
+    raise CalculationError(f"`{word}` was not expected at character {position + 1}.")
 
 
 def _arguments(reader: _Reader, depth: int) -> list[Number]:
@@ -167,7 +167,7 @@ def _arguments(reader: _Reader, depth: int) -> list[Number]:
 
 def _literal(token: str) -> Number:
     if re.search(r"__|_$|_[.eE]", token):
-        raise CannotCalculate(f"`{token}` is no number.")
+        raise CalculationError(f"`{token}` is no number.")
     digits = token.replace("_", "")
     return _bounded(int(digits) if digits.isdigit() else float(digits))
 
@@ -175,38 +175,38 @@ def _literal(token: str) -> Number:
 def _apply(name: str, values: list[Number]) -> Number:
     function, fewest, most = FUNCTIONS.get(name, (_power, 2, 2))
     if not fewest <= len(values) <= most:
-        raise CannotCalculate(f"`{name}` does not take {len(values)} values.")
+        raise CalculationError(f"`{name}` does not take {len(values)} values.")
     try:
         return _bounded(function(*values))
     except (ValueError, TypeError) as error:
         given = ", ".join(format_number(value) for value in values)
-        raise CannotCalculate(f"{name}({given}) has no value.") from error
+        raise CalculationError(f"{name}({given}) has no value.") from error
 
 
 def _power(base: Number, exponent: Number) -> Number:
     if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
         if base.bit_length() * exponent > MAX_BITS and abs(base) > 1:
-            raise CannotCalculate("The result is too large.")
+            raise CalculationError("The result is too large.")
         return base**exponent
     value: Number | complex = base**exponent
     if isinstance(value, complex):
-        raise CannotCalculate("A root of a negative number is no real number.")
+        raise CalculationError("A root of a negative number is no real number.")
     return _bounded(value)
 
 
 def _bounded(value: Number) -> Number:
     if isinstance(value, int):
         if value.bit_length() > MAX_BITS:
-            raise CannotCalculate("The result is too large.")
+            raise CalculationError("The result is too large.")
         return value
     if not math.isfinite(value):
-        raise CannotCalculate("The result is too large.")
+        raise CalculationError("The result is too large.")
     return value
 
 
 def _check_depth(depth: int) -> None:
     if depth > MAX_NESTING:
-        raise CannotCalculate(f"The expression is nested more than {MAX_NESTING} deep.")
+        raise CalculationError(f"The expression is nested more than {MAX_NESTING} deep.")
 
 
 def format_number(value: Number) -> str:

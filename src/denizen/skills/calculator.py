@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from denizen.skill import Skill, Tier, ToolContext, ToolError
-from denizen.skills.arithmetic import CannotCalculate, calculate, format_number
+from denizen.skills.arithmetic import CalculationError, calculate, format_number
 
 skill = Skill("calculator", description="Exact arithmetic.")
 
@@ -18,5 +18,5 @@ async def calculator(
     """Calculates: + - * / // % **, sqrt, log, sin (radians), round, min, max, factorial and more."""
     try:
         return format_number(calculate(expression))
-    except CannotCalculate as error:
+    except CalculationError as error:
         raise ToolError(str(error)) from error

@@ -34,7 +34,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ChartKind:
     """A kind of chart: how it is drawn, and what its data has to be. `is_labelled`: labels belong to values;
     `is_aligned`: series have equally many; `is_share`: values are parts of a whole; `is_single`: one series only.
     """
@@ -273,25 +273,25 @@ def _legend(axes: Axes, chart: Chart) -> None:
 
 _FREE = {"is_labelled": False, "is_aligned": False}
 
-KINDS: Mapping[str, Kind] = {
-    "line": Kind(_line, is_aligned=False),
-    "step": Kind(_step),
-    "area": Kind(_area),
-    "stacked_area": Kind(_stacked_area),
-    "bar": Kind(_bar),
-    "horizontal_bar": Kind(_horizontal_bar),
-    "stacked_bar": Kind(_stacked_bar),
-    "lollipop": Kind(_lollipop),
-    "scatter": Kind(_scatter, **_FREE),
-    "bubble": Kind(_bubble, **_FREE),
-    "histogram": Kind(_histogram, **_FREE),
-    "box": Kind(_box, **_FREE),
-    "violin": Kind(_violin, **_FREE),
-    "pie": Kind(_pie, is_share=True, is_single=True),
-    "donut": Kind(_donut, is_share=True, is_single=True),
-    "radar": Kind(_radar, is_polar=True),
-    "rose": Kind(_rose, is_share=True, is_single=True, is_polar=True),
-    "heatmap": Kind(_heatmap),
-    "waterfall": Kind(_waterfall, is_single=True),
-    "funnel": Kind(_funnel, is_share=True, is_single=True),
+KINDS: Mapping[str, ChartKind] = {
+    "line": ChartKind(_line, is_aligned=False),
+    "step": ChartKind(_step),
+    "area": ChartKind(_area),
+    "stacked_area": ChartKind(_stacked_area),
+    "bar": ChartKind(_bar),
+    "horizontal_bar": ChartKind(_horizontal_bar),
+    "stacked_bar": ChartKind(_stacked_bar),
+    "lollipop": ChartKind(_lollipop),
+    "scatter": ChartKind(_scatter, **_FREE),
+    "bubble": ChartKind(_bubble, **_FREE),
+    "histogram": ChartKind(_histogram, **_FREE),
+    "box": ChartKind(_box, **_FREE),
+    "violin": ChartKind(_violin, **_FREE),
+    "pie": ChartKind(_pie, is_share=True, is_single=True),
+    "donut": ChartKind(_donut, is_share=True, is_single=True),
+    "radar": ChartKind(_radar, is_polar=True),
+    "rose": ChartKind(_rose, is_share=True, is_single=True, is_polar=True),
+    "heatmap": ChartKind(_heatmap),
+    "waterfall": ChartKind(_waterfall, is_single=True),
+    "funnel": ChartKind(_funnel, is_share=True, is_single=True),
 }

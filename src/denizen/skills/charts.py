@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal, get_args
 
 from denizen.skill import JsonObject, Param, Skill, Tier, ToolContext, ToolError, ToolOutput
 from denizen.skills.chart_kinds import KINDS, Chart
-from denizen.skills.lettering import without_emoji
+from denizen.skills.lettering import remove_emoji
 
 skill = Skill("charts", description="Charts drawn as pictures.")
 
-Kind = Literal[
+KindName = Literal[
     "line", "step", "area", "stacked_area", "bar", "horizontal_bar", "stacked_bar", "lollipop", "scatter", "bubble",
     "histogram", "box", "violin", "pie", "donut", "radar", "rose", "heatmap", "waterfall", "funnel",
 ]  # fmt: skip
@@ -38,7 +38,7 @@ class Series:
 @skill.tool(tier=Tier.LIMITED, read_only=True)
 def draw_chart(
     context: ToolContext,
-    kind: Kind,
+    kind: KindName,
     series: Annotated[list[Series], Param("one for each line, group or ring", min_length=1, max_length=MAX_SERIES)],
     labels: Annotated[list[str], Param("of the values, in their order", max_length=MAX_VALUES)] = [],  # noqa: B006
     title: Annotated[str, Param(max_length=150)] = "",
@@ -61,7 +61,7 @@ def draw_chart(
     return ToolOutput(f"The {kind.replace('_', ' ')} chart is shown to the user.", {"images": [shown]})
 
 
-def _check(kind: Kind, series: Sequence[Series], labels: Sequence[str]) -> None:
+def _check(kind: KindName, series: Sequence[Series], labels: Sequence[str]) -> None:
     """Raises ToolError for what would draw something else than what was meant."""
     of = KINDS[kind]
     for number, each in enumerate(series, 1):
@@ -85,7 +85,7 @@ def _check(kind: Kind, series: Sequence[Series], labels: Sequence[str]) -> None:
         raise ToolError("A radar chart needs at least three values.")
 
 
-def _draw(kind: Kind, chart: Chart) -> bytes:
+def _draw(kind: KindName, chart: Chart) -> bytes:
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -107,7 +107,7 @@ def _draw(kind: Kind, chart: Chart) -> bytes:
 
 def _plain(text: str) -> str:
     """Without emoji, which Matplotlib cannot draw, and without its markup for formulas."""
-    return without_emoji(text)[:80].replace("$", r"\$")
+    return remove_emoji(text)[:80].replace("$", r"\$")
 
 
-assert set(get_args(Kind)) == set(KINDS)
+assert set(get_args(KindName)) == set(KINDS)

@@ -14,7 +14,7 @@ Style = Literal["buttons", "menu"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MenuChoice:
     label: str
     emoji: str = ""
     description: Annotated[str, "in menus"] = ""
@@ -24,7 +24,7 @@ class Choice:
 async def post_choices(
     context: ToolContext,
     text: str,
-    choices: Annotated[list[Choice], Param(min_length=1, max_length=25)],
+    choices: Annotated[list[MenuChoice], Param(min_length=1, max_length=25)],
     style: Style = "buttons",
     several: Annotated[bool, "of a menu"] = False,  # noqa: FBT002
     channel: Channel = "",

@@ -7,7 +7,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated
 
-from denizen.skill import Found, Param, Skill, Taint, Tier, ToolContext, quote_untrusted
+from denizen.skill import HistoryMessage, Param, Skill, Taint, Tier, ToolContext, quote_untrusted
 
 MAX_MESSAGE_CHARS = 400
 MAX_PAGE_CHARS = 6000
@@ -51,7 +51,7 @@ async def read_messages(
     return quote_untrusted("\n".join(page), source=_SOURCE) + more
 
 
-def _told(message: Found) -> str:
+def _told(message: HistoryMessage) -> str:
     return f"{message.number} {message.at:%Y-%m-%d %H:%M} {message.author}: {message.text}"
 
 

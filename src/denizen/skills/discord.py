@@ -29,7 +29,7 @@ MessageId = Annotated[str, "id or link"]
 
 
 @dataclass(frozen=True, slots=True)
-class Embed:
+class MessageEmbed:
     title: str = ""
     text: str = ""
     url: str = ""
@@ -42,7 +42,7 @@ async def send_message(
     context: ToolContext,
     text: str = "",
     channel: Channel = "",
-    embed: Embed | None = None,
+    embed: MessageEmbed | None = None,
     reply_to: Annotated[str, "message id"] = "",
 ) -> str:
     """Posts a message. @Name pings. Your answer needs no tool."""
@@ -53,7 +53,7 @@ async def send_message(
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True, effects={Effect.SEND}, destinations=("channel",))
 async def edit_message(
-    context: ToolContext, message: MessageId, text: str = "", channel: Channel = "", embed: Embed | None = None
+    context: ToolContext, message: MessageId, text: str = "", channel: Channel = "", embed: MessageEmbed | None = None
 ) -> str:
     """Changes a message of yours."""
     done = await act(context, "edit_message", message=message, text=text, channel=channel, embed=_card(embed))
@@ -203,5 +203,5 @@ def _posted(done: JsonObject) -> str:
     return f"Posted, message {done['message']}: {done['link']}"
 
 
-def _card(embed: Embed | None) -> JsonObject:
+def _card(embed: MessageEmbed | None) -> JsonObject:
     return {} if embed is None else {name: value for name, value in asdict(embed).items() if value}

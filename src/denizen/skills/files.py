@@ -8,11 +8,11 @@ from typing import Annotated
 
 from denizen.skill import Param, Skill, Taint, Tier, ToolContext
 from denizen.skills.paging import read_part
-from denizen.skills.places import Places
+from denizen.skills.places import AllowedFolders
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class FileSettings:
     """`allowed` are absolute paths of folders; nothing outside of them is reached, not through links either."""
 
     allowed: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Files:
                 raise ValueError("write each folder as an absolute path without `..`, such as /srv/shared")
 
 
-skill = Skill("files", description="Reads and writes files in allowed folders.", settings=Files)
+skill = Skill("files", description="Reads and writes files in allowed folders.", settings=FileSettings)
 
 FilePath = Annotated[str, Param("absolute, or below the first allowed folder", max_length=1000)]
 
@@ -49,5 +49,5 @@ def replace_file(context: ToolContext, path: FilePath, content: str) -> str:
     return f"Replaced {path}." if is_new else f"{path} has this content already."
 
 
-def _places(context: ToolContext) -> Places:
-    return Places(context.settings(Files).allowed)
+def _places(context: ToolContext) -> AllowedFolders:
+    return AllowedFolders(context.settings(FileSettings).allowed)

@@ -14,7 +14,7 @@ from html import unescape as resolve_entities
 
 
 @dataclass(frozen=True, slots=True)
-class Tag:
+class HtmlTag:
     """An opening or closing tag; `name` and the names of attributes are in lower case."""
 
     name: str
@@ -32,7 +32,7 @@ _RAW_TEXT = {
 }
 
 
-def read_html(page: str) -> Iterator[Tag | str]:
+def parse_html(page: str) -> Iterator[HtmlTag | str]:
     """Tags and the texts between them, entities resolved. What follows an unfinished tag or comment is dropped."""
     at = 0
     while at < len(page):
@@ -43,7 +43,7 @@ def read_html(page: str) -> Iterator[Tag | str]:
             yield unescape(page[at:start])
         opening = _TAG_START.match(page, start)
         if opening is None:
-            at = _end_of_other(page, start)
+            at = _skip_markup(page, start)
             if at == start:
                 yield "<"
                 at = start + 1
@@ -51,7 +51,7 @@ def read_html(page: str) -> Iterator[Tag | str]:
         attributes, at = _attributes(page, opening.end())
         if at < 0:
             return
-        tag = Tag(opening[2].lower(), closes=bool(opening[1]), attributes=attributes)
+        tag = HtmlTag(opening[2].lower(), closes=bool(opening[1]), attributes=attributes)
         yield tag
         if tag.name in _RAW_TEXT and not tag.closes:
             end = _RAW_TEXT[tag.name].search(page, at)
@@ -84,7 +84,7 @@ def _attributes(page: str, at: int) -> tuple[dict[str, str], int]:
         at = found.end()
 
 
-def _end_of_other(page: str, start: int) -> int:
+def _skip_markup(page: str, start: int) -> int:
     """Behind a comment, declaration or stray closing mark; the same place where `<` is only a character."""
     if page.startswith("<!--", start):
         end = page.find("-->", start + 2)

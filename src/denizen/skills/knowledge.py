@@ -27,7 +27,7 @@ from denizen.skill import (
     split_passages,
 )
 from denizen.skills.paging import read_part
-from denizen.skills.shelf import Sheet, Shelf
+from denizen.skills.shelf import TextFile, TextFolder
 
 OWN, SHARED = "own/", "shared/"
 MAX_LISTED = 200
@@ -107,21 +107,21 @@ def _numbered(found: IndexedPassage) -> str:
     return "\n".join(f"{number}: {line}" for number, line in enumerate(found.passage.text.split("\n"), start=first))
 
 
-def _folders(context: ToolContext) -> list[tuple[str, Shelf]]:
-    shelves = [(OWN, Shelf(context.folder))]
+def _folders(context: ToolContext) -> list[tuple[str, TextFolder]]:
+    shelves = [(OWN, TextFolder(context.folder))]
     if context.shared is not None:
-        shelves.append((SHARED, Shelf(context.shared)))
+        shelves.append((SHARED, TextFolder(context.shared)))
     return shelves
 
 
-def _shelves(context: ToolContext) -> list[tuple[str, Shelf]]:
+def _shelves(context: ToolContext) -> list[tuple[str, TextFolder]]:
     shelves = _folders(context)
     if context.snapshot is not None:
-        shelves.append(("", Shelf(context.snapshot, max_files=MAX_IN_SNAPSHOT)))
+        shelves.append(("", TextFolder(context.snapshot, max_files=MAX_IN_SNAPSHOT)))
     return shelves
 
 
-def _sheets(context: ToolContext) -> Iterator[tuple[str, Sheet, Shelf]]:
+def _sheets(context: ToolContext) -> Iterator[tuple[str, TextFile, TextFolder]]:
     for prefix, shelf in _shelves(context):
         for sheet in shelf.list_sheets():
             yield f"{prefix}{sheet.name}", sheet, shelf

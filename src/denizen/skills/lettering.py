@@ -32,7 +32,7 @@ _FALLBACKS = 8
 """Of the fonts of this computer, at most so many are looked through for letters that the first one lacks."""
 
 
-class Letters:
+class TextRenderer:
     """One size of letters, in pixels; `bold` for headings."""
 
     def __init__(self, size: int, *, bold: bool = False) -> None:
@@ -92,7 +92,7 @@ def split_emoji(text: str) -> list[str]:
     return [piece for piece in _EMOJI.split(text) if piece]
 
 
-def without_emoji(text: str) -> str:
+def remove_emoji(text: str) -> str:
     """For what cannot draw them."""
     return " ".join(_EMOJI.sub("", text).split())
 
@@ -102,7 +102,7 @@ def _by_font(text: str, *, bold: bool) -> Iterator[tuple[str, str]]:
     usual = _usual(bold=bold)
     path, run = usual, ""
     for char in text:
-        best = path if char.isspace() and run else _font_of(char, usual)
+        best = path if char.isspace() and run else _find_font(char, usual)
         if best != path and run:
             yield path, run
             run = ""
@@ -112,7 +112,7 @@ def _by_font(text: str, *, bold: bool) -> Iterator[tuple[str, str]]:
 
 
 @lru_cache(maxsize=4096)
-def _font_of(char: str, usual: str) -> str:
+def _find_font(char: str, usual: str) -> str:
     code = ord(char)
     if code < 0x250 or code in _coverage(usual):
         return usual

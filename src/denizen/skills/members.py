@@ -61,21 +61,21 @@ async def set_nickname(
     reason: Reason = "",
 ) -> str:
     """Changes a member's name in this server."""
-    return f"Renamed {who(await act(context, 'set_nickname', member=member, nickname=nickname, reason=reason))}."
+    return f"Renamed {mention_member(await act(context, 'set_nickname', member=member, nickname=nickname, reason=reason))}."
 
 
 @skill.tool(tier=Tier.DANGEROUS, idempotent=True)
 async def add_role(context: ToolContext, member: Member, role: str, reason: Reason = "") -> str:
     """Gives a member a role."""
     done = await act(context, "add_role", member=member, role=role, reason=reason)
-    return f"{who(done)} has the role <@&{done['role']}>."
+    return f"{mention_member(done)} has the role <@&{done['role']}>."
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
 async def remove_role(context: ToolContext, member: Member, role: str, reason: Reason = "") -> str:
     """Takes a role from a member."""
     done = await act(context, "remove_role", member=member, role=role, reason=reason)
-    return f"{who(done)} has the role <@&{done['role']}> no more."
+    return f"{mention_member(done)} has the role <@&{done['role']}> no more."
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True, effects={Effect.SEND}, destinations=("member",))
@@ -83,10 +83,10 @@ async def send_direct_message(
     context: ToolContext, member: Member, text: Annotated[str, Param(min_length=1, max_length=1800)]
 ) -> str:
     """Writes to the asker in private, or for moderators to any member."""
-    return f"Sent to {who(await act(context, 'send_direct_message', member=member, text=text))}."
+    return f"Sent to {mention_member(await act(context, 'send_direct_message', member=member, text=text))}."
 
 
-def who(done: JsonObject) -> str:
+def mention_member(done: JsonObject) -> str:
     """By mention; with the account name where that is plain, as people's are. Those of bots may say anything."""
     name = str(done.get("name", ""))
     return f"<@{done['id']}> ({name})" if _PLAIN.fullmatch(name) else f"<@{done['id']}>"

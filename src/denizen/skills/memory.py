@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from denizen.skill import Effect, MemoryAccess, Remembered, Skill, Tier, ToolContext, ToolError, quote_untrusted
+from denizen.skill import Effect, MemoryAccess, MemoryItem, Skill, Tier, ToolContext, ToolError, quote_untrusted
 
 LISTED = 50
 RECALLED = 8
@@ -50,9 +50,9 @@ async def forget(context: ToolContext, memory: Annotated[str, "its id"]) -> str:
 @skill.tool(tier=Tier.HARMLESS, read_only=True)
 async def search_log(context: ToolContext, words: Annotated[str, "tool, done, failed, denied"] = "") -> str:
     """Lists your earlier tool calls."""
-    if context.deeds is None:
+    if context.call_log is None:
         raise ToolError("There is no log here.")
-    found = await context.deeds.search(words, limit=LOGGED)
+    found = await context.call_log.search(words, limit=LOGGED)
     lines = [f"{deed.at:%Y-%m-%d %H:%M} {deed.tool}: {deed.outcome}, {deed.duration_ms} ms" for deed in found]
     return "\n".join(lines) or "No earlier call is in the log."
 
@@ -63,7 +63,7 @@ def _memory(context: ToolContext) -> MemoryAccess:
     return context.memory
 
 
-def _quote(found: Sequence[Remembered], otherwise: str) -> str:
+def _quote(found: Sequence[MemoryItem], otherwise: str) -> str:
     if not found:
         return otherwise
     lines = [f"{each.id} ({each.at:%Y-%m-%d}{', for all' if each.core else ''}): {each.text}" for each in found]

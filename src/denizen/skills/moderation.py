@@ -22,9 +22,8 @@ from denizen.skill import (
     run_in_thread,
 )
 from denizen.skills.discord import act
-from denizen.skills.members import who
-from denizen.skills.tries import act_away, keep, recall
-from denizen.skills.warnings_book import Warned, WarningsBook
+from denizen.skills.tries import act_removing, load_attempt, save_attempt
+from denizen.skills.warnings_book import MemberWarning, WarningLog
 
 skill = Skill("moderation", description="Warnings, time-outs, kicks, bans, purges and slow mode on Discord.")
 
@@ -45,12 +44,12 @@ async def warn_member(
     """Warns a member by direct message, and records it."""
     done = await act(context, "warn_member", member=member, reason=reason)
     at = context.clock.now().isoformat(timespec="minutes")
-    given = Warned(0, str(done["id"]), context.principal.id, at, reason, context.idempotency_key)
+    given = MemberWarning(0, str(done["id"]), context.principal.id, at, reason, context.idempotency_key)
     book = _book(context)
     written = await run_in_thread(lambda: book.add(given))
     count = len(await run_in_thread(lambda: book.list_of(given.member)))
     told = "" if done["told"] else " They take no direct messages, so tell them here."
-    return f"Warned {who(done)}; warning {written.number}, their {_ordinal(count)}.{told}"
+    return f"Warned {mention_member(done)}; warning {written.number}, their {_ordinal(count)}.{told}"
 
 
 @skill.tool(tier=Tier.LIMITED, read_only=True, reads={Taint.OTHERS}, effects={Effect.REVEAL})
@@ -84,22 +83,22 @@ async def timeout_member(
     """Keeps a member from writing and speaking for a time."""
     until = context.clock.now() + timedelta(minutes=minutes)
     done = await act(context, "timeout_member", member=member, until=until.isoformat(), reason=reason)
-    return f"{who(done)} is in time-out until {until:%Y-%m-%d %H:%M} UTC."
+    return f"{mention_member(done)} is in time-out until {until:%Y-%m-%d %H:%M} UTC."
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
 async def end_timeout(context: ToolContext, member: Member, reason: Reason = "") -> str:
     """Ends a member's time-out."""
-    return f"{who(await act(context, 'end_timeout', member=member, reason=reason))} may write again."
+    return f"{mention_member(await act(context, 'end_timeout', member=member, reason=reason))} may write again."
 
 
 @skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True)
 async def kick_member(context: ToolContext, member: Member, reason: Reason = "") -> str:
     """Removes a member, who may come back."""
-    done = await act_away(context, "kick_member", member=member, reason=reason)
+    done = await act_removing(context, "kick_member", member=member, reason=reason)
     if done is None or done.get("was_gone"):
         return f"{member} is no member of this server (any more)."
-    return f"Kicked {who(done)}."
+    return f"Kicked {mention_member(done)}."
 
 
 @skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True)
@@ -110,14 +109,14 @@ async def ban_member(
     reason: Reason = "",
 ) -> str:
     """Bans a member, or by id anybody."""
-    done = await act_away(context, "ban_member", member=member, delete_days=delete_days, reason=reason)
-    return f"Banned {who(done)}." if done is not None else f"{member} is banned already."
+    done = await act_removing(context, "ban_member", member=member, delete_days=delete_days, reason=reason)
+    return f"Banned {mention_member(done)}." if done is not None else f"{member} is banned already."
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
 async def unban_member(context: ToolContext, user: Annotated[str, "name or id"], reason: Reason = "") -> str:
     """Lifts a ban."""
-    done = await act_away(context, "unban_member", user=user, reason=reason)
+    done = await act_removing(context, "unban_member", user=user, reason=reason)
     if done is None or done.get("was_free"):
         return f"{user} is not banned."
     return f"<@{done['id']}> may come back."
@@ -143,14 +142,14 @@ async def purge_messages(
     channel: Channel = "",
 ) -> str:
     """Deletes the newest messages of the last 14 days; pinned ones and the request stay."""
-    kept = await recall(context)
+    kept = await load_attempt(context)
     if kept is None:
         since = (context.clock.now() - _BULK_AGE).isoformat()
         chosen = await act(
             context, "choose_messages", since=since, channel=channel, count=count, author=author, words=words
         )
         kept = json.dumps(chosen)
-        await keep(context, kept)
+        await save_attempt(context, kept)
     chosen = json.loads(kept)
     if not chosen["messages"]:
         return "No message of the last 14 days fits."
@@ -167,10 +166,10 @@ async def set_slow_mode(
     return f"Slow mode of <#{done['channel']}>: {f'{seconds} s' if seconds else 'off'}."
 
 
-def _book(context: ToolContext) -> WarningsBook:
+def _book(context: ToolContext) -> WarningLog:
     if context.shared is None:
         raise ToolError("There is no place for warnings here.")
-    return WarningsBook(context.shared, context.guild)
+    return WarningLog(context.shared, context.guild)
 
 
 def _by(principal_id: str) -> str:

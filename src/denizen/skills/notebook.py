@@ -33,7 +33,7 @@ _LOCK = ".lock"
 _NEXT = ".next"
 
 
-def note_name(text: str) -> str:
+def parse_note_name(text: str) -> str:
     """The name without `.md`. Raises ToolError for anything but letters, digits, `_` and `-` (inventory 4.8)."""
     name = text.removesuffix(".md")
     if not _NAME.fullmatch(name):
@@ -80,12 +80,12 @@ class Notebook:
         if not self._folder.is_dir():
             return None
         with _opened(self._folder) as folder:
-            data = _read(folder, f"{note_name(name)}.md")
+            data = _read(folder, f"{parse_note_name(name)}.md")
         return None if data is None else data.decode(errors="replace")
 
     def write(self, name: str, text: str, *, key: str) -> bool:
         """Replaces the note or makes it. False when this very change was made before."""
-        return self._change(note_name(name), key, lambda _: _line(text))
+        return self._change(parse_note_name(name), key, lambda _: _line(text))
 
     def append(self, name: str, text: str, *, key: str) -> bool:
         """Adds a paragraph at the end of the note or makes it. False when this very change was made before."""
@@ -93,7 +93,7 @@ class Notebook:
         def edit(before: bytes) -> bytes:
             return before + (b"" if not before or before.endswith(b"\n") else b"\n") + _line(text)
 
-        return self._change(note_name(name), key, edit)
+        return self._change(parse_note_name(name), key, edit)
 
     def _change(self, name: str, key: str, edit: Callable[[bytes], bytes]) -> bool:
         """Raises ToolError when the note or the folder would grow too large. Without a key each call is a change."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated
 
 from denizen.skill import Effect, Param, PrincipalKind, Skill, Taint, Tier, ToolContext, ToolError
-from denizen.skills.notebook import Notebook, note_name
+from denizen.skills.notebook import Notebook, parse_note_name
 from denizen.skills.paging import read_part
 
 HITS_PER_NOTE = 5
@@ -44,8 +44,10 @@ def read_note(context: ToolContext, name: Name, start: Annotated[int, Param("cha
     text = notebook.find_text(name)
     if text is None:
         names = ", ".join(note.name for note in notebook.list_notes()[:30])
-        raise ToolError(f"There is no note `{note_name(name)}`. " + (f"There are: {names}." if names else "None yet."))
-    part, more = read_part(text, start, what=f"The note `{note_name(name)}`")
+        raise ToolError(
+            f"There is no note `{parse_note_name(name)}`. " + (f"There are: {names}." if names else "None yet.")
+        )
+    part, more = read_part(text, start, what=f"The note `{parse_note_name(name)}`")
     return "\n".join(filter(None, (part.rstrip("\n"), more))) or "The note is empty."
 
 
@@ -53,14 +55,14 @@ def read_note(context: ToolContext, name: Name, start: Annotated[int, Param("cha
 def append_note(context: ToolContext, name: Name, text: Text) -> str:
     """Remembers something for later: adds it to a note, making the note if it is new."""
     added = Notebook(_folder(context)).append(name, text, key=context.idempotency_key)
-    return f"Added to `{note_name(name)}`." if added else f"This was added to `{note_name(name)}` already."
+    return f"Added to `{parse_note_name(name)}`." if added else f"This was added to `{parse_note_name(name)}` already."
 
 
 @skill.tool(tier=Tier.LIMITED, effects={Effect.MEMORY})
 def write_note(context: ToolContext, name: Name, text: Text) -> str:
     """Replaces a whole note, making it if it is new."""
     written = Notebook(_folder(context)).write(name, text, key=context.idempotency_key)
-    return f"Wrote `{note_name(name)}`." if written else f"This was written to `{note_name(name)}` already."
+    return f"Wrote `{parse_note_name(name)}`." if written else f"This was written to `{parse_note_name(name)}` already."
 
 
 @skill.tool(tier=Tier.HARMLESS, reads={Taint.OTHERS})

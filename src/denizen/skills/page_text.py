@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
-from denizen.skills.html_tokens import Tag, read_html
+from denizen.skills.html_tokens import HtmlTag, parse_html
 
 
 def _names(words: str) -> frozenset[str]:
@@ -48,10 +48,10 @@ class PageText:
     text: str
 
 
-def to_page_text(html: str, url: str) -> PageText:
+def extract_page_text(html: str, url: str) -> PageText:
     """The page's main part where it names one (`main`, `article`), else all of it. `url` completes relative links."""
     writer = _Writer(url)
-    for token in read_html(html.replace(_KEPT_SPACE, "")):
+    for token in parse_html(html.replace(_KEPT_SPACE, "")):
         if isinstance(token, str):
             writer.write(token)
         elif token.closes:
@@ -80,7 +80,7 @@ class _Writer:
     def __init__(self, url: str) -> None:
         self.title = ""
         self._base = _bounded_base(url)
-        self._open: list[Tag] = []
+        self._open: list[HtmlTag] = []
         self._counts: Counter[str] = Counter()
         self._hidden: list[int] = []
         self._link: _Link | None = None
@@ -95,7 +95,7 @@ class _Writer:
         spans = [*self._main_spans, (self._main_start, len(self._pieces))] if self._in_main() else self._main_spans
         return "\n\n".join("".join(self._pieces[start:end]) for start, end in spans)
 
-    def open(self, tag: Tag) -> None:
+    def open(self, tag: HtmlTag) -> None:
         if tag.name == "base" and tag.attributes.get("href"):
             self._base = _bounded_base(_absolute(self._base, tag.attributes["href"]))
         if tag.name in _CLOSED_BY_THE_NEXT and self._open and self._open[-1].name == tag.name:
@@ -138,7 +138,7 @@ class _Writer:
         elif not self._hidden:
             self._pieces.append(text.replace(" ", _KEPT_SPACE) if self._counts["pre"] else _SPACE.sub(" ", text))
 
-    def _begin(self, tag: Tag) -> None:
+    def _begin(self, tag: HtmlTag) -> None:
         """What stands before an element's text."""
         match tag.name:
             case "br":
@@ -170,7 +170,7 @@ class _Writer:
         return any(self._counts[name] for name in _MAIN)
 
 
-def _is_hidden(tag: Tag) -> bool:
+def _is_hidden(tag: HtmlTag) -> bool:
     attributes = tag.attributes
     return (
         "hidden" in attributes

@@ -30,7 +30,7 @@ class _Spot:
     name: str
 
 
-class Places:
+class AllowedFolders:
     """`allowed` are absolute paths of folders. A relative path is meant below the first one."""
 
     def __init__(self, allowed: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from denizen.skill import Json, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted
 from denizen.skills.discord import act
-from denizen.skills.tries import act_away, since_first_try
+from denizen.skills.tries import act_removing, find_first_attempt
 
 skill = Skill("server", description="Channels, roles, permissions, emojis, invites, events, webhooks of a server.")
 
@@ -80,7 +80,7 @@ async def create_channel(
     """Makes a channel or category."""
     made = await act(
         context, "create_channel", name=name, kind=kind, category=category, topic=topic,
-        private_to=_texts(private_to), since=await since_first_try(context),
+        private_to=_texts(private_to), since=await find_first_attempt(context),
     )  # fmt: skip
     return f"Made <#{made['id']}>."
 
@@ -104,7 +104,7 @@ async def edit_channel(
 @skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True)
 async def delete_channel(context: ToolContext, channel: Channel, reason: Reason = "") -> str:
     """Deletes a channel, category or thread with all messages."""
-    return _gone(await act_away(context, "delete_channel", channel=channel, reason=reason), channel)
+    return _gone(await act_removing(context, "delete_channel", channel=channel, reason=reason), channel)
 
 
 @skill.tool(tier=Tier.DANGEROUS, idempotent=True)
@@ -136,7 +136,7 @@ async def create_role(
     """Makes a role."""
     made = await act(
         context, "create_role", name=name, permissions=_texts(permissions), color=color, hoist=hoist,
-        mentionable=mentionable, since=await since_first_try(context),
+        mentionable=mentionable, since=await find_first_attempt(context),
     )  # fmt: skip
     return f"Made the role <@&{made['id']}>."
 
@@ -163,7 +163,7 @@ async def edit_role(  # noqa: PLR0913, PLR0917 - as Discord's own form
 @skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True)
 async def delete_role(context: ToolContext, role: str, reason: Reason = "") -> str:
     """Deletes a role."""
-    return _gone(await act_away(context, "delete_role", role=role, reason=reason), role)
+    return _gone(await act_removing(context, "delete_role", role=role, reason=reason), role)
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
@@ -180,14 +180,14 @@ async def create_emoji(
         what = "has more than 256 KB" if picture.truncated else f"could not be loaded: HTTP {picture.status}"
         raise ToolError(f"The picture {what}.")
     data = base64.b64encode(picture.data).decode()
-    made = await act(context, "create_emoji", name=name, picture=data, since=await since_first_try(context))
+    made = await act(context, "create_emoji", name=name, picture=data, since=await find_first_attempt(context))
     return f"Made the emoji :{made['name']}:."
 
 
 @skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True)
 async def delete_emoji(context: ToolContext, emoji: str, reason: Reason = "") -> str:
     """Deletes an emoji of this server."""
-    return _gone(await act_away(context, "delete_emoji", emoji=emoji, reason=reason), emoji)
+    return _gone(await act_removing(context, "delete_emoji", emoji=emoji, reason=reason), emoji)
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
@@ -219,7 +219,7 @@ async def list_invites(context: ToolContext) -> str:
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
 async def delete_invite(context: ToolContext, invite: Annotated[str, "code or link"], reason: Reason = "") -> str:
     """Makes an invitation invalid."""
-    return _gone(await act_away(context, "delete_invite", invite=invite, reason=reason), invite)
+    return _gone(await act_removing(context, "delete_invite", invite=invite, reason=reason), invite)
 
 
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
@@ -235,7 +235,7 @@ async def create_event(
     """Plans an event at a location or in a channel."""
     made = await act(
         context, "create_event", name=name, start=_time(start), end=_time(end) if end.strip() else "",
-        location=location, channel=channel, description=description, since=await since_first_try(context),
+        location=location, channel=channel, description=description, since=await find_first_attempt(context),
     )  # fmt: skip
     return f"Planned: {made['url']}"
 
@@ -255,7 +255,7 @@ async def list_events(context: ToolContext) -> str:
 @skill.tool(tier=Tier.SENSITIVE, idempotent=True)
 async def cancel_event(context: ToolContext, event: Annotated[str, "name or id"], reason: Reason = "") -> str:
     """Cancels a planned event, or ends one."""
-    return _gone(await act_away(context, "cancel_event", event=event, reason=reason), event, "called off")
+    return _gone(await act_removing(context, "cancel_event", event=event, reason=reason), event, "called off")
 
 
 @skill.tool(tier=Tier.DANGEROUS, idempotent=True)
@@ -264,7 +264,7 @@ async def create_webhook(
 ) -> str:
     """Makes a webhook, whose secret address the asker gets by direct message."""
     made = await act(
-        context, "create_webhook", name=name, channel=channel, since=await since_first_try(context)
+        context, "create_webhook", name=name, channel=channel, since=await find_first_attempt(context)
     )  # fmt: skip
     return f"Made the webhook {made['id']} of <#{made['channel']}>. Its address went to the asker by direct message."
 
@@ -283,7 +283,7 @@ async def list_webhooks(context: ToolContext) -> str:
 @skill.tool(tier=Tier.DANGEROUS, destructive=True, idempotent=True)
 async def delete_webhook(context: ToolContext, webhook: Annotated[str, "name or id"], reason: Reason = "") -> str:
     """Deletes a webhook."""
-    return _gone(await act_away(context, "delete_webhook", webhook=webhook, reason=reason), webhook)
+    return _gone(await act_removing(context, "delete_webhook", webhook=webhook, reason=reason), webhook)
 
 
 def _gone(done: object, what: str, how: str = "deleted") -> str:

@@ -28,23 +28,23 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe mus
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class TextFile:
     """`name` is the path below the shelf's folder, with slashes."""
 
     name: str
     size_bytes: int
 
 
-class Shelf:
+class TextFolder:
     """One folder, which need not exist. Names that begin with a dot are no part of it."""
 
     def __init__(self, folder: Path, *, max_files: int = MAX_FILES) -> None:
         self._folder = folder
         self._max_files = max_files
 
-    def list_sheets(self) -> list[Sheet]:
+    def list_sheets(self) -> list[TextFile]:
         """By name, at most `max_files`."""
-        sheets: list[Sheet] = []
+        sheets: list[TextFile] = []
         for sheet in _walk(self._folder, "", MAX_DEPTH):
             sheets.append(sheet)
             if len(sheets) == self._max_files:
@@ -75,7 +75,7 @@ class Shelf:
                 return stream.read(MAX_READ_BYTES).decode("utf-8-sig", errors="replace")
 
 
-def _walk(folder: Path, above: str, depth: int) -> Iterator[Sheet]:
+def _walk(folder: Path, above: str, depth: int) -> Iterator[TextFile]:
     if not folder.is_dir():
         return
     try:
@@ -90,7 +90,7 @@ def _walk(folder: Path, above: str, depth: int) -> Iterator[Sheet]:
         if entry.is_dir(follow_symlinks=False) and depth:
             yield from _walk(Path(entry.path), f"{name}/", depth - 1)
         elif entry.is_file(follow_symlinks=False) and _is_text(name):
-            yield Sheet(name, entry.stat(follow_symlinks=False).st_size)
+            yield TextFile(name, entry.stat(follow_symlinks=False).st_size)
 
 
 def _is_text(name: str) -> bool:

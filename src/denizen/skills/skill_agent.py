@@ -8,7 +8,7 @@ from typing import Annotated, cast
 
 from denizen.skill import NotAllowed, Param, Skill, Tier, ToolContext, ToolError
 from denizen.skills.ownership import require_owner
-from denizen.skills.skill_manager import told
+from denizen.skills.skill_manager import describe_check
 
 TRIES = 3
 
@@ -34,9 +34,9 @@ async def write_skill(
 ) -> str:
     """Writes a new skill from a description. It stays disabled until the owner enables it."""
     require_owner(context, "have skills written")
-    if context.workshop is None or context.ask_model is None:
+    if context.skill_editor is None or context.ask_model is None:
         raise NotAllowed("skills cannot be written from here")
-    shop, rules = context.workshop, _RULES.format(guide=context.workshop.guide())
+    shop, rules = context.skill_editor, _RULES.format(guide=context.skill_editor.guide())
     request = f"Name of the skill: {name}\nWhat it should do: {description}"
     text = request
     problems, is_there = ["the model wrote nothing that can be read as files"], False
@@ -56,7 +56,7 @@ async def write_skill(
         text = _AGAIN.format(request=request, answer=answer[:20_000], problems="\n".join(problems))
     if not is_there:
         raise ToolError("The model wrote no skill that can be read. Describe it in other words, or write it yourself.")
-    return told(name, problems)
+    return describe_check(name, problems)
 
 
 def read_files(answer: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from denizen.skill import NotAllowed, Param, Skill, Tier, ToolContext, Workshop
+from denizen.skill import NotAllowed, Param, Skill, SkillEditor, Tier, ToolContext
 from denizen.skills.ownership import require_owner
 
 skill = Skill("skill_manager", description="Writes and deletes the owner's skills.")
@@ -40,13 +40,13 @@ async def create_skill(
     files: Annotated[dict[str, str], Param("text by file name; skill.yaml and skill.py")],
 ) -> str:
     """Writes a new skill. It stays disabled until the owner enables it."""
-    return told(name, await _workshop(context).create(name, files))
+    return describe_check(name, await _workshop(context).create(name, files))
 
 
 @skill.tool(tier=Tier.DANGEROUS, listed_only=True)
 async def edit_skill(context: ToolContext, name: Name, file: File, text: str) -> str:
     """Replaces one file of a skill, which is disabled by that until the owner enables it again."""
-    return told(name, await _workshop(context).edit(name, file, text))
+    return describe_check(name, await _workshop(context).edit(name, file, text))
 
 
 @skill.tool(tier=Tier.DANGEROUS, destructive=True, listed_only=True)
@@ -56,7 +56,7 @@ async def delete_skill(context: ToolContext, name: Name) -> str:
     return f"The skill {name} is deleted."
 
 
-def told(name: str, problems: Sequence[str]) -> str:
+def describe_check(name: str, problems: Sequence[str]) -> str:
     """What came of writing a skill, for a model. `problems` are lines of the check."""
     state = f"It is disabled. Its owner can look at it and run: denizen skill enable {name}"
     if problems:
@@ -64,8 +64,8 @@ def told(name: str, problems: Sequence[str]) -> str:
     return f"The skill {name} is written and passes the check. {state}"
 
 
-def _workshop(context: ToolContext) -> Workshop:
+def _workshop(context: ToolContext) -> SkillEditor:
     require_owner(context, "write skills")
-    if context.workshop is None:
+    if context.skill_editor is None:
         raise NotAllowed("skills cannot be written from here")
-    return context.workshop
+    return context.skill_editor

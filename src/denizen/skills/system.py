@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from denizen.skill import Effect, NotAllowed, Param, Skill, Taint, Tier, ToolContext, ToolError, Upkeep
+from denizen.skill import Effect, InstanceControl, NotAllowed, Param, Skill, Taint, Tier, ToolContext, ToolError
 from denizen.skills.ownership import require_owner
 
 RUN_TIMEOUT_S = 30.0
@@ -24,7 +24,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class SystemSettings:
     """`allow` are programs that `exec` may run, by name or by whole path; empty: none. Mind what a program can start
     in turn: one that runs others by an option opens everything.
     """
@@ -32,7 +32,7 @@ class Machine:
     allow: tuple[str, ...] = ()
 
 
-skill = Skill("system", description="Runs allowed programs; looks after Denizen.", settings=Machine)
+skill = Skill("system", description="Runs allowed programs; looks after Denizen.", settings=SystemSettings)
 
 
 @skill.tool(name="exec", tier=Tier.DANGEROUS, timeout_s=RUN_TIMEOUT_S + 10, reads=[Taint.TOOL], listed_only=True)
@@ -40,7 +40,7 @@ async def run(
     context: ToolContext, command: Annotated[str, Param("a program and its arguments", max_length=4000)]
 ) -> str:
     """Runs one of the allowed programs; there is no shell."""
-    argv = split_command(command, context.settings(Machine).allow)
+    argv = split_command(command, context.settings(SystemSettings).allow)
     if context.run_program is None:
         raise NotAllowed("programs cannot be run from here")
     context.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -91,11 +91,11 @@ async def download_file(
         raise ToolError(f"{got.url} answered {got.status}.")
     if got.truncated:
         raise ToolError(f"The file is larger than {MAX_DOWNLOAD_BYTES // 1_000_000} MB.")
-    place = keep(context.folder / "downloads", chosen, got.data)
+    place = save_download(context.folder / "downloads", chosen, got.data)
     return f"Kept {got.url} as {place} ({len(got.data):,} bytes, {got.media_type or 'unknown type'})."
 
 
-def keep(folder: Path, name: str, data: bytes) -> Path:
+def save_download(folder: Path, name: str, data: bytes) -> Path:
     """Writes a file that was not there. Raises ToolError when it was, with another content, or the folder is full."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = folder / name
@@ -135,7 +135,7 @@ async def credits(context: ToolContext) -> str:  # noqa: A001 - a name for model
 async def cache_statistics(context: ToolContext) -> str:
     """Tells how much of the prompts the provider had in its cache."""
     _require_trust(context)
-    use = await _upkeep(context).cache_use()
+    use = await _upkeep(context).cache_usage()
     share = use.cache_read_tokens / use.input_tokens if use.input_tokens else 0.0
     return (
         f"Last {use.days} days: {use.input_tokens:,} tokens in, of which {use.cache_read_tokens:,} ({share:.0%}) were "
@@ -149,7 +149,7 @@ def _require_trust(context: ToolContext) -> None:
         raise NotAllowed("only owners and admins may see this")
 
 
-def _upkeep(context: ToolContext) -> Upkeep:
-    if context.upkeep is None:
+def _upkeep(context: ToolContext) -> InstanceControl:
+    if context.instance is None:
         raise NotAllowed("this cannot be asked from here")
-    return context.upkeep
+    return context.instance

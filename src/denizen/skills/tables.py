@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from denizen.skill import JsonObject, Param, Skill, Tier, ToolContext, ToolError, ToolOutput
-from denizen.skills.lettering import Colour, Letters
+from denizen.skills.lettering import Colour, TextRenderer
 
 skill = Skill("tables", description="Tables drawn as pictures.")
 
@@ -62,7 +62,7 @@ def draw_table(
 
 
 def _lay_out(rows: Sequence[Sequence[str]]) -> _Grid:
-    head, body = Letters(SIZE, bold=True), Letters(SIZE)
+    head, body = TextRenderer(SIZE, bold=True), TextRenderer(SIZE)
     cells: list[list[list[str]]] = []
     for number, row in enumerate(rows):
         letters = body if number else head
@@ -86,7 +86,7 @@ def _short(cell: str) -> str:
 def _draw(grid: _Grid, title: str) -> bytes:
     from PIL import Image, ImageDraw
 
-    heading = Letters(round(SIZE * 1.25), bold=True)
+    heading = TextRenderer(round(SIZE * 1.25), bold=True)
     width = max(sum(grid.widths), round(heading.width(title)) if title else 0) + 2 * MARGIN
     top = MARGIN + (heading.line_height + PAD if title else 0)
     height = top + sum(grid.heights) + MARGIN
@@ -101,7 +101,7 @@ def _draw(grid: _Grid, title: str) -> bytes:
     for number, (row, row_height) in enumerate(zip(grid.cells, grid.heights, strict=True)):
         ground = _HEAD if number == 0 else _STRIPE if number % 2 == 0 else _PAPER
         canvas.rectangle((MARGIN, y, right, y + row_height), fill=ground)
-        letters, colour = Letters(SIZE, bold=number == 0), _HEAD_TEXT if number == 0 else _TEXT
+        letters, colour = TextRenderer(SIZE, bold=number == 0), _HEAD_TEXT if number == 0 else _TEXT
         x = MARGIN
         for at, (lines, cell_width) in enumerate(zip(row, grid.widths, strict=True)):
             for place, line in enumerate(lines):

@@ -19,33 +19,33 @@ _SLACK = timedelta(minutes=2)
 """Clocks differ."""
 
 
-async def recall(context: ToolContext) -> str | None:
+async def load_attempt(context: ToolContext) -> str | None:
     """What an earlier try of this call kept; None in the first one, and for calls that nobody repeats."""
     path = _path(context)
     return None if path is None else await run_in_thread(lambda: _read(path))
 
 
-async def keep(context: ToolContext, text: str) -> None:
+async def save_attempt(context: ToolContext, text: str) -> None:
     """For later tries of this call. It is on the disk when this returns."""
     path = _path(context)
     if path is not None:
         await run_in_thread(lambda: _write(path, text))
 
 
-async def since_first_try(context: ToolContext) -> str:
+async def find_first_attempt(context: ToolContext) -> str:
     """An ISO time shortly before the first try of this call; empty in the first one, which is noted."""
-    first = await recall(context)
+    first = await load_attempt(context)
     if first is None:
-        await keep(context, context.clock.now().isoformat())
+        await save_attempt(context, context.clock.now().isoformat())
         return ""
     return (datetime.fromisoformat(first) - _SLACK).isoformat()
 
 
-async def act_away(context: ToolContext, action: str, **details: Json) -> JsonObject | None:
+async def act_removing(context: ToolContext, action: str, **details: Json) -> JsonObject | None:
     """Does what makes something go. None when an earlier try of this call has done it, as far as can be seen: it is
     not there any more.
     """
-    again = await since_first_try(context)
+    again = await find_first_attempt(context)
     try:
         return await act(context, action, **details)
     except NotFound:

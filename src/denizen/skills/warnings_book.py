@@ -15,11 +15,11 @@ from pathlib import Path
 
 from denizen.skill import ToolError
 
-MAX_OF_ONE = 200
+MAX_WARNINGS_PER_MEMBER = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class MemberWarning:
     """`member` and `by` are user ids; `at` is an ISO time in UTC; `key` is that of the call that gave it."""
 
     number: int
@@ -30,7 +30,7 @@ class Warned:
     key: str = ""
 
 
-class WarningsBook:
+class WarningLog:
     """The book of one guild in a folder, which need not exist."""
 
     def __init__(self, folder: Path, guild: str) -> None:
@@ -39,21 +39,21 @@ class WarningsBook:
         self._folder = folder
         self._file = folder / f"{guild}.json"
 
-    def add(self, given: Warned) -> Warned:
+    def add(self, given: MemberWarning) -> MemberWarning:
         """With the next number; once for each key."""
         with self._locked():
             rows = self._load()
             known = next((row for row in rows if given.key and row.key == given.key), None)
             if known is not None:
                 return known
-            if sum(row.member == given.member for row in rows) >= MAX_OF_ONE:
-                raise ToolError(f"They have {MAX_OF_ONE} warnings already. Remove some first.")
+            if sum(row.member == given.member for row in rows) >= MAX_WARNINGS_PER_MEMBER:
+                raise ToolError(f"They have {MAX_WARNINGS_PER_MEMBER} warnings already. Remove some first.")
             number = max((row.number for row in rows), default=0) + 1
-            added = Warned(number, given.member, given.by, given.at, given.reason, given.key)
+            added = MemberWarning(number, given.member, given.by, given.at, given.reason, given.key)
             self._save([*rows, added])
             return added
 
-    def list_of(self, member: str = "") -> list[Warned]:
+    def list_of(self, member: str = "") -> list[MemberWarning]:
         """Oldest first; of everybody for an empty text."""
         return [row for row in self._load() if member in ("", row.member)]
 
@@ -67,17 +67,17 @@ class WarningsBook:
             self._save(left)
             return True
 
-    def _load(self) -> list[Warned]:
+    def _load(self) -> list[MemberWarning]:
         try:
             text = self._file.read_text(encoding="utf-8")
         except FileNotFoundError:
             return []
         try:
-            return [Warned(**row) for row in json.loads(text)]
+            return [MemberWarning(**row) for row in json.loads(text)]
         except (ValueError, TypeError):
             raise ToolError(f"The warnings in {self._file} are damaged. An owner has to repair or remove it.") from None
 
-    def _save(self, rows: list[Warned]) -> None:
+    def _save(self, rows: list[MemberWarning]) -> None:
         following = self._file.with_suffix(".next")
         with following.open("w", encoding="utf-8") as file:
             json.dump([asdict(row) for row in rows], file, ensure_ascii=False, indent=1)

@@ -7,8 +7,8 @@ from functools import partial
 from http import HTTPStatus
 from typing import Annotated
 
-from denizen.skill import Fetched, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted, run_in_thread
-from denizen.skills.page_text import PageText, to_page_text
+from denizen.skill import FetchedPage, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted, run_in_thread
+from denizen.skills.page_text import PageText, extract_page_text
 from denizen.skills.paging import read_part
 
 TIMEOUT_S = 15.0
@@ -38,11 +38,11 @@ async def fetch_url(
     return "\n".join(filter(None, (quote_untrusted(f"{heading}{part}", source=page.url), more)))
 
 
-def _readable(page: Fetched) -> PageText:
+def _readable(page: FetchedPage) -> PageText:
     """HTML as text, JSON indented, other text as it is; no text for pictures and the like."""
     kind = page.media_type
     if kind in {"text/html", "application/xhtml+xml"} or (not kind and page.text.lstrip()[:1] == "<"):
-        return to_page_text(page.text, page.url)
+        return extract_page_text(page.text, page.url)
     if kind == "application/json" or kind.endswith("+json"):
         return PageText("", _indented(page.text))
     return PageText("", page.text.strip())

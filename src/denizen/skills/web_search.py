@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, cast
 from urllib.parse import urlencode
 
 from denizen.skill import (
-    Fetched,
+    FetchedPage,
     Param,
     Skill,
     Taint,
@@ -109,7 +109,7 @@ async def _ask_searxng(context: ToolContext, settings: SearchSettings, words: st
     return _hits(_read(page).get("results"), "content")
 
 
-def _read(page: Fetched) -> Mapping[str, Any]:
+def _read(page: FetchedPage) -> Mapping[str, Any]:
     """Raises ToolError for what is no JSON object."""
     if page.status == 429:
         raise ToolError("The search service is asked too often at the moment. Try again later.")

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 from denizen.domain.conversation import Place
 from denizen.domain.room import Post, is_newer
 from denizen.domain.transcript import Archived, Block
-from denizen.ports.transcripts import Stretch
+from denizen.ports.transcripts import PostRange
 from denizen.testing.memory_unit import Unit
 
 
 class MemoryTranscripts:
-    """`denizen.ports.transcripts.Transcripts`."""
+    """`denizen.ports.transcripts.TranscriptBlocks`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -42,11 +42,11 @@ class MemoryTranscripts:
         self._unit.check_writes()
         self._unit.remove(self._unit.tables.blocks, *((place, number) for number in numbers))
 
-    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[Archived]:
+    async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[Archived]:
         found = [self._archived(post) for post in self._within(stretch)]
         return [each for each in found if not changed or each.post.edited_at or each.post.deleted_at]
 
-    async def count_stretch(self, stretch: Stretch) -> int:
+    async def count_range(self, stretch: PostRange) -> int:
         return len(self._within(stretch))
 
     async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[Archived]:
@@ -54,7 +54,7 @@ class MemoryTranscripts:
         found = [rows[platform, key] for key in set(post_ids) if (platform, key) in rows]
         return [self._archived(post) for post in _in_order(found)]
 
-    def _within(self, stretch: Stretch) -> list[Post]:
+    def _within(self, stretch: PostRange) -> list[Post]:
         rows = self._unit.tables.posts.values()
         return _in_order(
             post

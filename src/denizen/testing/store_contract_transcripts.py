@@ -9,7 +9,7 @@ import pytest
 from denizen.domain.conversation import Place
 from denizen.domain.transcript import DELETED, Block, Event
 from denizen.ports.store import Store
-from denizen.ports.transcripts import Stretch
+from denizen.ports.transcripts import PostRange
 from denizen.testing.store_records import PLACE, PLATFORM, at, post_of
 
 THREAD = Place(PLACE.platform, PLACE.channel, "t1")
@@ -71,11 +71,11 @@ class TranscriptContract:
             await work.archive.put([edited])
             await work.archive.put([replace(edited, text="newest", edited_at=at(6))])
             await work.archive.mark_deleted(PLATFORM, ["101"], at=at(7))
-        stretch = Stretch(PLATFORM, "10", "99", "101")
+        stretch = PostRange(PLATFORM, "10", "99", "101")
         async with store.work(write=False) as work:
-            found = await work.transcripts.list_stretch(stretch)
-            changed = await work.transcripts.list_stretch(stretch, changed=True)
-            count = await work.transcripts.count_stretch(stretch)
+            found = await work.transcripts.list_range(stretch)
+            changed = await work.transcripts.list_range(stretch, changed=True)
+            count = await work.transcripts.count_range(stretch)
             chosen = await work.transcripts.find_archived(PLATFORM, ["101", "99", "gone"])
             none = await work.transcripts.find_archived(PLATFORM, [])
         told = [(each.post.id, each.earlier, each.post.text, each.post.deleted_at) for each in found]
@@ -94,6 +94,6 @@ class TranscriptContract:
         async with store.work() as work:
             await work.archive.put([post_of("1"), post_of("2", author="2"), post_of("3")])
             await work.archive.forget_author(PLATFORM, "2")
-            stretch = Stretch(PLATFORM, "10", "1", "3")
-            assert [each.post.id for each in await work.transcripts.list_stretch(stretch)] == ["1", "3"]
-            assert await work.transcripts.count_stretch(stretch) == 2
+            stretch = PostRange(PLATFORM, "10", "1", "3")
+            assert [each.post.id for each in await work.transcripts.list_range(stretch)] == ["1", "3"]
+            assert await work.transcripts.count_range(stretch) == 2

@@ -16,11 +16,11 @@ import anyio
 import pytest
 
 from denizen.adapters.git import GitReader
-from denizen.adapters.git.faults import explain
+from denizen.adapters.git.faults import explain_git_error
 from denizen.adapters.git.program import Git
 from denizen.domain.errors import DenizenError, Exhausted, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
-from denizen.ports.source import Progress
+from denizen.ports.source import ReadingProgress
 from tests.repository import ENVIRONMENT, Repository, create_repository
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ async def read(reader: GitReader, wanted: Source) -> tuple[str, Mapping[str, byt
         return tree.revision, {file.path: file.read() for file in tree.files}
 
 
-def ignore(progress: Progress) -> None:
+def ignore(progress: ReadingProgress) -> None:
     pass
 
 
@@ -218,7 +218,7 @@ async def test_a_command_that_people_are_told_has_the_address_as_one_word(reader
     ],
 )  # fmt: skip
 async def test_what_git_says_becomes_an_error_with_its_family(said: str, family: str, code: str) -> None:
-    error = explain(said)
+    error = explain_git_error(said)
     assert (error.family, error.code) == (family, code)
     assert error.why
 
@@ -281,7 +281,7 @@ async def test_of_a_file_that_is_not_wanted_only_the_size_is_looked_up(reader: G
 
 async def test_what_a_server_says_cannot_work_on_a_terminal() -> None:
     said = "remote: \x1b]0;owned\x07\x1b[2J\u202egone\x9b1m\nfatal: early EOF"
-    assert not set("\x1b\x07\u202e\x9b") & set(explain(said).why)
+    assert not set("\x1b\x07\u202e\x9b") & set(explain_git_error(said).why)
 
 
 async def test_what_a_killed_fetch_has_not_finished_is_removed_at_the_next_one(

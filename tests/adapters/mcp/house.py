@@ -10,7 +10,7 @@ from pathlib import Path
 
 import anyio
 
-from denizen.adapters.mcp import McpPool, McpToolset, Offer, Program, ServerSpec, Site
+from denizen.adapters.mcp import HttpTransport, McpPool, McpServerSpec, McpToolPolicy, McpToolset, StdioTransport
 from denizen.domain.clock import SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, CallId, ConversationId, SessionId, TurnId
@@ -22,30 +22,32 @@ from denizen.ports.toolset import CallScope
 HERE = Path(__file__).parent
 ANA = Principal(PrincipalKind.LOCAL, "ana", "Ana")
 SCOPE = CallScope(AgentName("ada"), ANA, Place("terminal", "t"), ConversationId("c"), SessionId("s"), TurnId("t"))
-TRUSTED = Offer("small", trusted=True)
+TRUSTED = McpToolPolicy("small", trusted=True)
 PATIENCE_S = 60.0
 """A test that waits longer has failed."""
 
 
-def small(home: Path, name: str = "small", script: str = "quick_server.py", **env: str) -> ServerSpec:
+def small(home: Path, name: str = "small", script: str = "quick_server.py", **env: str) -> McpServerSpec:
     """A small server, written by hand; it notes its starts in `starts.txt`."""
     (home / "starts.txt").touch()
     variables = {"STARTS": str(home / "starts.txt"), **env}
-    return ServerSpec(name, Program(sys.executable, (str(HERE / script),), home, tuple(sorted(variables.items()))))
+    return McpServerSpec(
+        name, StdioTransport(sys.executable, (str(HERE / script),), home, tuple(sorted(variables.items())))
+    )
 
 
-def made_with_sdk(home: Path) -> ServerSpec:
+def made_with_sdk(home: Path) -> McpServerSpec:
     """The same on the vendor's library, of the newest protocol."""
     return small(home, script="small_server.py")
 
 
-def old(home: Path) -> ServerSpec:
-    return ServerSpec("old", Program(sys.executable, (str(HERE / "old_server.py"),), home))
+def old(home: Path) -> McpServerSpec:
+    return McpServerSpec("old", StdioTransport(sys.executable, (str(HERE / "old_server.py"),), home))
 
 
-def module(home: Path, name: str, *args: str) -> ServerSpec:
+def module(home: Path, name: str, *args: str) -> McpServerSpec:
     """A server that is a module of this environment."""
-    return ServerSpec(name, Program(sys.executable, ("-m", f"mcp_server_{name}", *args), home))
+    return McpServerSpec(name, StdioTransport(sys.executable, ("-m", f"mcp_server_{name}", *args), home))
 
 
 def starts(home: Path) -> list[str]:
@@ -54,7 +56,7 @@ def starts(home: Path) -> list[str]:
 
 
 @asynccontextmanager
-async def open_toolset(spec: ServerSpec, offer: Offer = TRUSTED) -> AsyncGenerator[McpToolset]:
+async def open_toolset(spec: McpServerSpec, offer: McpToolPolicy = TRUSTED) -> AsyncGenerator[McpToolset]:
     """One server; what a test waits for comes within `PATIENCE_S`."""
     with anyio.fail_after(PATIENCE_S):
         async with McpPool(SystemClock()) as pool:
@@ -72,5 +74,5 @@ async def names(toolset: McpToolset) -> list[str]:
     return [spec.name for spec in await toolset.list_tools()]
 
 
-def site(url: str, **headers: str) -> ServerSpec:
-    return ServerSpec("small", Site(url, tuple(headers.items())))
+def site(url: str, **headers: str) -> McpServerSpec:
+    return McpServerSpec("small", HttpTransport(url, tuple(headers.items())))

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from denizen.adapters.mcp import McpPool, McpToolset, Phase
+from denizen.adapters.mcp import McpPool, McpServerPhase, McpToolset
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
 from tests.adapters.mcp.house import HERE, PATIENCE_S, TRUSTED, call, names, open_toolset, site, starts
@@ -92,7 +92,7 @@ async def test_an_http_server_that_is_away_fails_the_call_and_is_back_for_the_ne
                     await _fail(toolset, first)
                 with listening(port) as fresh, running(fresh, tmp_path):
                     assert (await call(toolset, "small_wipe")).text == "gone"
-                    assert toolset.server.state.phase is Phase.UP
+                    assert toolset.server.state.phase is McpServerPhase.UP
 
 
 async def _fail(toolset: McpToolset, pid: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from denizen.adapters.mcp import McpPool, Offer, Phase, Program, ServerSpec
+from denizen.adapters.mcp import McpPool, McpServerPhase, McpServerSpec, McpToolPolicy, StdioTransport
 from denizen.adapters.mcp.connection import find_reason
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, Unavailable
@@ -40,7 +40,7 @@ async def test_a_server_is_started_once_whatever_asks_for_it_and_ended_with_its_
         async with McpPool(SystemClock()) as pool:
             pool.start()
             (first,) = pool.open({spec: TRUSTED})
-            (second,) = pool.open({spec: Offer("other")})
+            (second,) = pool.open({spec: McpToolPolicy("other")})
             assert len(await names(first)) == len(await names(second)) > 0
             number = (await call(first, "small_pid")).text
             await first.aclose()
@@ -58,7 +58,7 @@ async def test_a_server_is_started_once_whatever_asks_for_it_and_ended_with_its_
 async def test_a_server_that_nobody_believes_has_dangerous_tools_and_a_trusted_one_says_how_dangerous_they_are(
     tmp_path: Path,
 ):
-    async with open_toolset(small(tmp_path), Offer("x", tiers=(("p*", Tier.HARMLESS),))) as toolset:
+    async with open_toolset(small(tmp_path), McpToolPolicy("x", tiers=(("p*", Tier.HARMLESS),))) as toolset:
         unbelieved = {spec.name: spec for spec in await toolset.list_tools()}
         toolset.offer = replace(TRUSTED, prefix="")
         toolset._version = -1
@@ -80,7 +80,7 @@ async def test_a_server_that_nobody_believes_has_dangerous_tools_and_a_trusted_o
 
 
 async def test_only_tools_of_the_allow_list_are_offered_or_called(tmp_path: Path):
-    async with open_toolset(small(tmp_path), Offer("s", allow=("pid", "roll*"))) as toolset:
+    async with open_toolset(small(tmp_path), McpToolPolicy("s", allow=("pid", "roll*"))) as toolset:
         assert await names(toolset) == ["s_pid", "s_roll"]
         assert (await call(toolset, "s_wipe")).is_error
     assert starts(tmp_path) == ["start"]
@@ -123,7 +123,7 @@ async def test_a_server_that_was_killed_between_calls_is_back_for_the_next_one(t
     async with open_toolset(small(tmp_path)) as toolset:
         number = int((await call(toolset, "small_pid")).text)
         os.kill(number, signal.SIGKILL)
-        while toolset.server.state.phase is Phase.UP:
+        while toolset.server.state.phase is McpServerPhase.UP:
             await anyio.lowlevel.checkpoint()
         assert (await call(toolset, "small_wipe")).text == "gone"
         assert toolset.server.state.starts == 2
@@ -149,7 +149,7 @@ async def test_a_call_that_is_lost_with_its_server_is_not_repeated_and_says_so(t
 
 @pytest.mark.parametrize("make", [small, made_with_sdk])
 async def test_a_call_that_may_be_repeated_is_repeated_once_when_its_server_is_killed(
-    tmp_path: Path, make: Callable[[Path], ServerSpec]
+    tmp_path: Path, make: Callable[[Path], McpServerSpec]
 ):
     async with open_toolset(make(tmp_path)) as toolset:
         number = int((await call(toolset, "small_pid")).text)
@@ -177,7 +177,7 @@ async def test_tools_that_a_server_adds_are_there_without_a_new_start(tmp_path: 
 
 
 async def test_a_server_of_an_earlier_protocol_is_understood_and_its_changes_too(tmp_path: Path):
-    async with open_toolset(old(tmp_path), Offer("old")) as toolset:
+    async with open_toolset(old(tmp_path), McpToolPolicy("old")) as toolset:
         assert "old_newer" not in await names(toolset)
         assert (await call(toolset, "old_plain")).text == "plain enough"
         while "old_newer" not in await names(toolset):
@@ -187,7 +187,7 @@ async def test_a_server_of_an_earlier_protocol_is_understood_and_its_changes_too
 
 @pytest.mark.proves("LW11")
 async def test_a_tool_with_a_schema_that_cannot_be_used_is_left_out_and_the_others_stay(tmp_path: Path):
-    async with open_toolset(old(tmp_path), Offer("old")) as toolset:
+    async with open_toolset(old(tmp_path), McpToolPolicy("old")) as toolset:
         listed = await names(toolset)
         assert list(toolset.listing.left_out) == ["broken"]
         assert "not valid" in toolset.listing.left_out["broken"]
@@ -200,28 +200,30 @@ async def test_a_tool_with_a_schema_that_cannot_be_used_is_left_out_and_the_othe
 
 def test_a_missing_program_is_named_also_where_the_event_loop_does_not_tell_it():
     untold = FileNotFoundError(2, "No such file or directory")
-    assert find_reason(untold, Program("lost", (), Path("/srv"))) == (
+    assert find_reason(untold, StdioTransport("lost", (), Path("/srv"))) == (
         "there is no program 'lost', or no folder '/srv' to run it in"
     )
 
 
 @pytest.mark.proves("LW5")
 async def test_one_server_that_fails_stops_neither_the_others_nor_the_start(tmp_path: Path):
-    broken = ServerSpec("broken", Program("no-such-program", (), tmp_path))
-    complains = ServerSpec("complains", Program(sys.executable, ("-c", "raise SystemExit('no key given')"), tmp_path))
-    silent = ServerSpec(
-        "silent", Program(sys.executable, ("-c", "import sys; sys.stdin.read()"), tmp_path), start_timeout_s=0.2
+    broken = McpServerSpec("broken", StdioTransport("no-such-program", (), tmp_path))
+    complains = McpServerSpec(
+        "complains", StdioTransport(sys.executable, ("-c", "raise SystemExit('no key given')"), tmp_path)
     )
-    chatty = ServerSpec("chatty", Program(sys.executable, ("-c", "print('hello')"), tmp_path))
+    silent = McpServerSpec(
+        "silent", StdioTransport(sys.executable, ("-c", "import sys; sys.stdin.read()"), tmp_path), start_timeout_s=0.2
+    )
+    chatty = McpServerSpec("chatty", StdioTransport(sys.executable, ("-c", "print('hello')"), tmp_path))
     with anyio.fail_after(PATIENCE_S):
         async with McpPool(SystemClock()) as pool:
-            toolsets = pool.open({spec: Offer(spec.name) for spec in (broken, complains, silent, chatty)})
+            toolsets = pool.open({spec: McpToolPolicy(spec.name) for spec in (broken, complains, silent, chatty)})
             (good,) = pool.open({small(tmp_path): TRUSTED})
             assert (await call(good, "small_wipe")).text == "gone"
             for toolset in toolsets:
                 assert await names(toolset) == []
-                assert toolset.server.state.phase in {Phase.DOWN, Phase.STARTING}
-            whys = [each.server.state.why for each in toolsets if each.server.state.phase is Phase.DOWN]
+                assert toolset.server.state.phase in {McpServerPhase.DOWN, McpServerPhase.STARTING}
+            whys = [each.server.state.why for each in toolsets if each.server.state.phase is McpServerPhase.DOWN]
             assert (await call(toolsets[0], "broken_thing")).is_error
             with pytest.raises(Unavailable, match="cannot be reached"):
                 await toolsets[0].server.ask("thing", {}, print)
@@ -232,7 +234,7 @@ async def test_one_server_that_fails_stops_neither_the_others_nor_the_start(tmp_
 
 
 async def test_what_a_server_refuses_is_told_in_its_own_words(tmp_path: Path):
-    async with open_toolset(old(tmp_path), Offer("old")) as toolset:
+    async with open_toolset(old(tmp_path), McpToolPolicy("old")) as toolset:
         await toolset.list_tools()
         with pytest.raises(InvalidInput) as refused:
             await toolset.server.ask("nothing", {}, print)

@@ -18,11 +18,11 @@ import pytest
 
 from denizen.adapters.sandbox.inside.policy import check_command
 from denizen.adapters.sandbox.inside.programs import NAMES
-from denizen.adapters.sandbox.inside.refusal import Refused
-from denizen.adapters.sandbox.machine import load_machine
+from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
+from denizen.adapters.sandbox.machine import find_host_programs
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.sandbox.process import SandboxLimits, start_worker
-from denizen.adapters.sandbox.sessions import MAX_OWN_SESSIONS, MAX_SESSIONS, SESSION_TTL_S, Sessions
+from denizen.adapters.sandbox.sessions import MAX_OWN_SESSIONS, MAX_SESSIONS, SESSION_TTL_S, SandboxSessions
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.ports.sandbox import (
@@ -67,7 +67,7 @@ async def test_every_installed_program_runs_and_a_missing_one_says_that_it_is_mi
         "realpath": "realpath --relative-to=. docs -q", "xargs": "echo a | xargs", "sed": "sed -n 1p README.md",
     }  # fmt: skip
     assert lines.keys() == NAMES
-    installed = load_machine().programs
+    installed = find_host_programs().programs
     async with opened(tier) as pool:
         for name, line in lines.items():
             result = await run(pool, ground, line)
@@ -180,7 +180,7 @@ async def test_folders_stand_side_by_side_under_their_names(tier: str, ground: G
         (ground.root / "docs").mkdir()
         (result,) = (await pool.run([f"ls {own}"], view, owner="a")).results
     assert result.stdout == "", "a folder that was replaced is looked at anew"
-    assert not list(Path(load_machine().scratch).glob(f"denizen-sandbox-*/view/{own}"))
+    assert not list(Path(find_host_programs().scratch).glob(f"denizen-sandbox-*/view/{own}"))
 
 
 async def test_a_folder_that_only_its_owner_may_see_is_seen(tier: str, ground: Ground) -> None:
@@ -235,7 +235,7 @@ async def test_a_warm_worker_serves_whoever_looks_at_the_same_folder(best_tier: 
 @pytest.mark.proves("S21", "S-kv-session")
 def test_a_session_lives_for_half_an_hour_after_its_last_use() -> None:
     now = [0.0]
-    sessions = Sessions(lambda: now[0])
+    sessions = SandboxSessions(lambda: now[0])
     view = ShellView((("", Path("/x")),))
     first = sessions.open("ann", view).id
     now[0] += SESSION_TTL_S - 1
@@ -249,7 +249,7 @@ def test_a_session_lives_for_half_an_hour_after_its_last_use() -> None:
 
 @pytest.mark.proves("S21")
 def test_nobody_loses_a_session_to_somebody_who_makes_up_ids() -> None:
-    sessions = Sessions(lambda: 0.0)
+    sessions = SandboxSessions(lambda: 0.0)
     view = ShellView((("", Path("/x")),))
     ann = sessions.open("ann", view).id
     made_up = [sessions.open("bob", view, f"sess_{number}").id for number in range(MAX_SESSIONS)]
@@ -260,7 +260,7 @@ def test_nobody_loses_a_session_to_somebody_who_makes_up_ids() -> None:
 
 
 def test_when_there_are_too_many_sessions_whoever_has_most_loses_one() -> None:
-    sessions = Sessions(lambda: 0.0)
+    sessions = SandboxSessions(lambda: 0.0)
     view = ShellView((("", Path("/x")),))
     ann = sessions.open("ann", view).id
     bob = [sessions.open("bob", view, f"sess_{number}").id for number in range(2)]
@@ -273,7 +273,7 @@ def test_when_there_are_too_many_sessions_whoever_has_most_loses_one() -> None:
 
 
 def test_of_owners_who_have_as_many_sessions_the_one_not_used_for_longest_goes() -> None:
-    sessions = Sessions(lambda: 0.0)
+    sessions = SandboxSessions(lambda: 0.0)
     view = ShellView((("", Path("/x")),))
     owners = [f"guest {number}" for number in range(MAX_SESSIONS // 2)]
     first, second = ([sessions.open(owner, view, f"sess_{turn}").id for owner in owners] for turn in range(2))
@@ -294,7 +294,7 @@ async def test_an_idle_worker_ends_and_the_next_call_starts_another(best_tier: s
 
 
 async def test_a_worker_that_was_killed_is_replaced(tier: str, ground: Ground) -> None:
-    machine = load_machine()
+    machine = find_host_programs()
     async with opened(tier) as pool:
         await run(pool, ground, "ls")
         for desk in pool._free:
@@ -337,13 +337,15 @@ def test_nothing_outlives_a_service_that_was_killed(tier: str, ground: Ground) -
 
 @pytest.mark.parametrize("line", ["-Po pwned", "-Io pwned", "-aPo pwned .", "-PR x", "-Pl x", "-L2"])
 def test_tree_gets_no_option_that_hides_behind_the_letter_of_another(line: str) -> None:
-    with pytest.raises(Refused, match="tree may not have the option"):  # tree takes the next word as the value of -P
+    with pytest.raises(
+        CommandRefusedError, match="tree may not have the option"
+    ):  # tree takes the next word as the value of -P
         check_command(["tree", *line.split()], 0)
     check_command(["tree", "-a", "-L", "2", "-I", "node_modules", "docs"], 0)
 
 
 def test_a_name_that_find_meets_is_no_format() -> None:
-    with pytest.raises(Refused, match="cannot have the value"):
+    with pytest.raises(CommandRefusedError, match="cannot have the value"):
         check_command(["find", ".", "-exec", "stat", "-c", "{}", "README.md", ";"], 0)
     check_command(["find", ".", "-exec", "stat", "-c", "%n %s", "{}", "+"], 0)
     check_command(["find", ".", "-exec", "grep", "-e", "x", "{}", ";"], 0)
@@ -466,7 +468,7 @@ async def test_a_program_inside_finds_no_way_out(tier: str) -> None:
 
 
 async def _run_inside(tier: str, ground: Ground, interpreter: str) -> ShellResult:
-    machine = load_machine(also=[interpreter])
+    machine = find_host_programs(also=[interpreter])
     inside = replace(
         machine, programs={"cat": os.path.realpath(interpreter)}, data=(*machine.data, _library_of(interpreter))
     )

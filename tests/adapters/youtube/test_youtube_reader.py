@@ -16,7 +16,7 @@ from denizen.adapters.youtube import YoutubeReader
 from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
 from denizen.domain.video import VideoAccess
-from denizen.ports.source import Progress
+from denizen.ports.source import ReadingProgress
 from tests.engine.knowledge.house import ToldClock
 from tests.youtube import CHANNEL, HANDLE, KEY, YouTube, open_youtube
 
@@ -31,7 +31,7 @@ class Desk:
     youtube: YouTube
     folder: Path
     clock: ToldClock = field(default_factory=ToldClock)
-    told: list[Progress] = field(default_factory=list[Progress])
+    told: list[ReadingProgress] = field(default_factory=list[ReadingProgress])
 
     def __post_init__(self) -> None:
         self.access: VideoAccess | None = VideoAccess(KEY, self.youtube.api_url, self.youtube.url)

@@ -18,7 +18,7 @@ from denizen.engine.gate.decide import Judge
 from denizen.engine.gate.observer import Observer
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
 from denizen.ports.model import FinishReason, ModelReply, ModelRequest
-from denizen.ports.toolset import CallScope, Trail
+from denizen.ports.toolset import CallScope, CallTrail
 from denizen.testing.memory_store import MemoryStore
 
 ANA = Principal(PrincipalKind.PLATFORM_USER, "discord:1", "Ana")
@@ -96,7 +96,7 @@ def call(name: str = "look", args: JsonObject | None = None, origin: Origin = Or
 def scope(who: Principal = ANA, *taint: Taint, **more: object) -> CallScope:
     base = CallScope(
         AgentName("ada"), who, PLACE, ConversationId("c"), SessionId("s"), TurnId("t"), taint=frozenset(taint),
-        trail=Trail(),
+        trail=CallTrail(),
     )  # fmt: skip
     return replace(base, **more)
 

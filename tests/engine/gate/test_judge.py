@@ -17,7 +17,7 @@ from denizen.engine.gate.decide import MAX_DEPTH, Case, Judge
 from denizen.engine.gate.door import BoundTool, Gate
 from denizen.engine.gate.policy import GatePolicy, Mode, RateLimit, Rule
 from denizen.engine.gate.verdicts import Opinion
-from denizen.ports.toolset import Trail
+from denizen.ports.toolset import CallTrail
 from tests.engine.gate.bench import ANA, OWNER, WATCHED, Court, HandClock, Recorder, call, scope, spec, verdict
 
 pytestmark = pytest.mark.anyio
@@ -292,7 +292,7 @@ async def test_after_foreign_text_a_human_decides_about_what_others_could_gain_f
     judged = await court.about(tool, at=scope(ANA, label))
     assert (judged.decision, judged.decided_by) == (Decision.ASK, "taint")
     assert court.asked == before
-    nested = await court.about(tool, at=scope(trail=Trail(frozenset({label}))))
+    nested = await court.about(tool, at=scope(trail=CallTrail(frozenset({label}))))
     assert nested.decided_by == "taint"
     trusting = replace(WATCHED, trusted=frozenset({label}))
     assert (await court.about(tool, trusting, at=scope(ANA, label))).decision is Decision.APPROVE

@@ -14,7 +14,7 @@ from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.files import FolderReader
 from denizen.adapters.git import GitReader, GitRemote
 from denizen.adapters.git.program import Git
-from denizen.adapters.library import Converted, Converters, FileLibrary
+from denizen.adapters.library import ConvertedText, DocumentConverters, FileLibrary
 from denizen.adapters.sitemap import SitemapReader
 from denizen.adapters.youtube import YoutubeReader
 from denizen.domain.archiving import ArchivePolicy
@@ -33,13 +33,15 @@ from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog, Change
 from denizen.engine.knowledge.sync import Sync, Work
 from denizen.engine.meaning import Meaning
-from denizen.ports.fetch import NO_HEADERS, Fetched
+from denizen.ports.fetch import NO_HEADERS, FetchedPage
 from denizen.ports.source import SnapshotRemote, SourceReader
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from tests.repository import ENVIRONMENT
 
-PLAIN = Converters(html=lambda data: Converted(data.decode().upper()), pdf=lambda data: Converted(data.decode()))
+PLAIN = DocumentConverters(
+    html=lambda data: ConvertedText(data.decode().upper()), pdf=lambda data: ConvertedText(data.decode())
+)
 
 PATIENCE_S = 60
 
@@ -66,12 +68,12 @@ class Web:
         timeout_s: float = 15.0,
         max_bytes: int = 2_000_000,
         headers: Mapping[str, str] = NO_HEADERS,
-    ) -> Fetched:
+    ) -> FetchedPage:
         self.asked.append(url)
         if url not in self.pages:
             raise Unavailable("There is no answer.", why="Connection refused")
         status, kind, text = self.pages[url]
-        return Fetched(url, status, kind, text, len(text), truncated=False)
+        return FetchedPage(url, status, kind, text, len(text), truncated=False)
 
     async def aclose(self) -> None:
         """Nothing is open."""

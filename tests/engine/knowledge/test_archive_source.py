@@ -25,7 +25,7 @@ from denizen.engine.knowledge.search import DocumentSearch
 from denizen.engine.knowledge.sources import Change
 from denizen.engine.meaning import Meaning
 from denizen.ports.archive import OptOutKind
-from denizen.ports.source import Report, Tree
+from denizen.ports.source import ReportProgress, SourceTree
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
 from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
@@ -252,7 +252,7 @@ async def test_what_is_taken_back_at_the_very_end_of_a_reading_is_not_published(
     open_talk, reads = square.talk.open, 0
 
     @asynccontextmanager
-    async def open_and_then(source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open_and_then(source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         nonlocal reads
         async with open_talk(source, report) as tree:
             yield tree
@@ -296,7 +296,7 @@ async def test_what_expires_while_a_channel_is_read_that_has_the_same_files_does
     open_talk, reads = square.talk.open, 0
 
     @asynccontextmanager
-    async def open_and_then(source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open_and_then(source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         nonlocal reads
         async with open_talk(source, report) as tree:
             yield tree

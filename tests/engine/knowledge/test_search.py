@@ -16,7 +16,7 @@ from denizen.engine.knowledge.search import PER_DOCUMENT, DocumentSearch
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import IndexSize
 from denizen.ports.embed import Embedded, EmbedKind
-from denizen.ports.source import Progress
+from denizen.ports.source import ReadingProgress
 from tests.engine.knowledge.house import House, write
 
 pytestmark = pytest.mark.anyio
@@ -109,14 +109,14 @@ async def test_what_is_indexed_when_indexing_breaks_off_is_found_and_not_indexed
     files = {f"part-{number:04}.md": f"# Berth {number}\n" for number in range(FILES_AT_ONCE + 9)}
     await desk.house.add(write(desk.folder, files), "guide")
     await desk.house.run()
-    told: list[Progress] = []
+    told: list[ReadingProgress] = []
     with anyio.CancelScope() as scope:
         await desk.indexing.catch_up(lambda progress: scope.cancel() if progress.done else None)
     assert scope.cancelled_caught
     assert await desk.find("7") == ["docs/guide/part-0007.md:1-1"]
     assert await desk.indexing.size() == IndexSize(FILES_AT_ONCE, FILES_AT_ONCE)
     await desk.indexing.catch_up(told.append)
-    assert told == [Progress("indexing", 0, 9), Progress("indexed", 9, 9)]
+    assert told == [ReadingProgress("indexing", 0, 9), ReadingProgress("indexed", 9, 9)]
     assert await desk.indexing.size() == IndexSize(len(files), len(files))
 
 
@@ -140,7 +140,7 @@ async def test_a_sync_is_followed_until_what_it_published_is_indexed(desk: Desk)
         group.start_soon(house.indexing.keep_indexed)
         await anyio.wait_all_tasks_blocked()
         house.indexing.hurry()
-        assert house.indexing.progress == Progress("indexing")
+        assert house.indexing.progress == ReadingProgress("indexing")
         run = await house.run()
         with anyio.fail_after(20):
             stands = follow(house.sync, run.id, lambda: house.indexing.progress, sleep=house.clock.sleep)
@@ -164,7 +164,7 @@ async def test_only_what_changed_is_indexed_and_given_meaning_again(desk: Desk) 
     await desk.publish(harbour=GUIDE, town="# Town\n\nA town.\n")
     await desk.indexing.embed_all()
     before = len(desk.embedder.texts)
-    told: list[Progress] = []
+    told: list[ReadingProgress] = []
     await desk.publish(harbour=GUIDE.replace("ten", "twelve"))
     assert await desk.indexing.catch_up(told.append) == (await desk.house.snapshots.status()).current
     assert told == []

@@ -17,7 +17,7 @@ from denizen.engine.knowledge.following import Stand, follow
 from denizen.engine.knowledge.indexing import INDEX
 from denizen.engine.knowledge.regular import RegularSync, TalkCare
 from denizen.engine.knowledge.sources import Change
-from denizen.ports.source import File, Progress, Report, Tree
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 from denizen.testing.memory_durable import MemoryDurable, MemoryLog
 from tests.engine.knowledge.house import PATIENCE_S, House, give_way, write
 from tests.repository import create_repository
@@ -49,12 +49,12 @@ class Moody:
         return self.text
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         self.opened += 1
         self.reached.set()
         if self.waits is not None:
             await self.waits.wait()
-        yield Tree(self.text, 1, iter([File("a.md", len(self.text), self.text.encode)]))
+        yield SourceTree(self.text, 1, iter([SourceFile("a.md", len(self.text), self.text.encode)]))
 
     async def forget(self, source_ids: Sequence[str]) -> None:
         """Nothing is kept."""
@@ -451,9 +451,9 @@ async def test_a_reader_of_a_sync_that_comes_late_sees_how_far_it_is_and_then_it
         async with aclosing(follow(house.sync, run.id, lambda: None, sleep=house.clock.sleep)) as told:
             async for stand in told:
                 stands.append(stand)
-                if stand.progress.get("notes") == Progress("read", 1, 1):
+                if stand.progress.get("notes") == ReadingProgress("read", 1, 1):
                     moody.waits.set()
-    assert stands[0].progress["docs"] == Progress("looking")
+    assert stands[0].progress["docs"] == ReadingProgress("looking")
     assert all(stand.run.ended_at is None for stand in stands[:-1])
     assert stands[-1].run.status is SyncStatus.DONE and stands[-1].run.changed == ("docs", "notes")
     with pytest.raises(NotFound):
@@ -475,9 +475,9 @@ async def test_a_sync_is_found_however_many_began_after_it(house: House) -> None
 async def test_the_reader_of_a_sync_sees_how_far_its_index_is_before_the_end(house: House) -> None:
     await house.add(write(house.root / "notes", {"a.md": "A"}))
     run = await house.run()
-    steps = iter([Progress("indexing", 0, 2), Progress("indexing", 1, 2), None])
+    steps = iter([ReadingProgress("indexing", 0, 2), ReadingProgress("indexing", 1, 2), None])
     stands = [stand async for stand in follow(house.sync, run.id, lambda: next(steps), sleep=house.clock.sleep)]
     assert [stand.progress.get(INDEX) for stand in stands] == [
-        Progress("indexing", 0, 2), Progress("indexing", 1, 2), None,
+        ReadingProgress("indexing", 0, 2), ReadingProgress("indexing", 1, 2), None,
     ]  # fmt: skip
     assert [stand.is_over for stand in stands] == [False, False, True]

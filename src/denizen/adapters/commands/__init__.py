@@ -5,8 +5,8 @@ those that skills run.
 generation.
 """
 
-from denizen.adapters.commands.custom import CustomToolset, Programs
+from denizen.adapters.commands.custom import CustomToolset, ProgramRunner
 from denizen.adapters.commands.process import run_program
 from denizen.adapters.commands.toolset import CommandToolset
 
-__all__ = ["CommandToolset", "CustomToolset", "Programs", "run_program"]
+__all__ = ["CommandToolset", "CustomToolset", "ProgramRunner", "run_program"]

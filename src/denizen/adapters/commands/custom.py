@@ -6,29 +6,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from denizen.adapters.commands.process import run_program
-from denizen.adapters.commands.toolset import GRACE_S, check_no_code, clean_environment, tell_end
+from denizen.adapters.commands.toolset import GRACE_S, clean_environment, refuse_input_in_code, to_tool_result
 from denizen.domain.custom_tool import CustomTool
 from denizen.domain.errors import NotFound
 from denizen.domain.json import Json
 from denizen.domain.tool import Taint, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
-from denizen.skill.services import Ran
+from denizen.skill.services import ProgramResult
 
 
-class Programs:
+class ProgramRunner:
     """Runs programs for skills (`denizen.skill.RunProgram`). `home` is where they run unless another is given."""
 
     def __init__(self, *, home: Path, environ: Mapping[str, str]) -> None:
         self._home = home
         self._environ = clean_environment(environ, home)
 
-    async def __call__(self, argv: Sequence[str], *, cwd: Path | None = None, timeout_s: float = 30.0) -> Ran:
+    async def __call__(self, argv: Sequence[str], *, cwd: Path | None = None, timeout_s: float = 30.0) -> ProgramResult:
         """Raises NotFound for a program that cannot be started."""
         try:
             ended = await run_program(argv, cwd=cwd or self._home, environ=self._environ, timeout_s=timeout_s)
         except OSError as error:
-            raise not_started(argv[0], error) from error
-        return Ran(ended.text, ended.exit_code, ended.is_cut)
+            raise program_missing(argv[0], error) from error
+        return ProgramResult(ended.text, ended.exit_code, ended.is_cut)
 
 
 class CustomToolset:
@@ -36,7 +36,7 @@ class CustomToolset:
 
     def __init__(self, tools: Sequence[CustomTool], *, cwd: Path, environ: Mapping[str, str]) -> None:
         for tool in tools:
-            check_no_code(f"The tool '{tool.name}'", tool.argv, "{{")
+            refuse_input_in_code(f"The tool '{tool.name}'", tool.argv, "{{")
         self._tools = {tool.name: tool for tool in tools}
         self._cwd = cwd
         self._environ = clean_environment(environ, cwd)
@@ -46,7 +46,7 @@ class CustomToolset:
         return "custom"
 
     async def list_tools(self) -> Sequence[ToolSpec]:
-        return [_spec(tool) for tool in self._tools.values()]
+        return [_custom_tool_spec(tool) for tool in self._tools.values()]
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
         """Runs the program. `data` has its `exit_code` when it ended by itself."""
@@ -55,19 +55,19 @@ class CustomToolset:
         try:
             ended = await run_program(argv, cwd=self._cwd, environ=self._environ, timeout_s=tool.timeout_s)
         except OSError as error:
-            return ToolResult(not_started(argv[0], error).explain(), is_error=True)
-        return tell_end(ended, tool.timeout_s)
+            return ToolResult(program_missing(argv[0], error).explain(), is_error=True)
+        return to_tool_result(ended, tool.timeout_s)
 
     async def aclose(self) -> None:
         """Nothing is open between calls."""
 
 
-def not_started(program: str, error: OSError) -> NotFound:
+def program_missing(program: str, error: OSError) -> NotFound:
     why = error.strerror or type(error).__name__
     return NotFound(f"The program `{program}` could not be started: {why}.", code="program_missing")
 
 
-def _spec(tool: CustomTool) -> ToolSpec:
+def _custom_tool_spec(tool: CustomTool) -> ToolSpec:
     required: list[Json] = list(tool.parameters)
     properties: dict[str, Json] = {name: dict(schema) for name, schema in tool.parameters.items()}
     return ToolSpec(

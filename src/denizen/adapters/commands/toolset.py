@@ -13,7 +13,7 @@ from denizen.domain.json import Json
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
 
-PASSED_ON = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "", "LANG": "C.UTF-8"}
+PASSED_VARIABLES = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "", "LANG": "C.UTF-8"}
 """All of the environment that a program sees, with what is taken when it is not set; HOME then is the home folder."""
 
 GRACE_S = 10.0
@@ -32,7 +32,7 @@ class CommandToolset:
     def __init__(self, commands: Sequence[CustomCommand], *, cwd: Path, environ: Mapping[str, str]) -> None:
         self._commands = {command.tool: command for command in commands if command.shell}
         for command in self._commands.values():
-            check_no_code(f"The command '{command.name}'", command.shell, INPUT)
+            refuse_input_in_code(f"The command '{command.name}'", command.shell, INPUT)
         self._cwd = cwd
         self._environ = clean_environment(environ, cwd)
 
@@ -41,7 +41,7 @@ class CommandToolset:
         return "commands"
 
     async def list_tools(self) -> Sequence[ToolSpec]:
-        return [_spec(command) for command in self._commands.values()]
+        return [_command_spec(command) for command in self._commands.values()]
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
         """Runs the program. `data` has its `exit_code` when it ended by itself."""
@@ -54,7 +54,7 @@ class CommandToolset:
         except OSError as error:
             why = error.strerror or type(error).__name__
             return ToolResult(f"The program `{command.shell[0]}` could not be started: {why}.", is_error=True)
-        return tell_end(ended, command.timeout_s)
+        return to_tool_result(ended, command.timeout_s)
 
     async def aclose(self) -> None:
         """Nothing is open between calls."""
@@ -62,10 +62,10 @@ class CommandToolset:
 
 def clean_environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
     """What a program sees of this one: nothing that could be a secret."""
-    return {name: environ.get(name) or usual or str(home) for name, usual in PASSED_ON.items()}
+    return {name: environ.get(name) or usual or str(home) for name, usual in PASSED_VARIABLES.items()}
 
 
-def tell_end(ended: Ended, timeout_s: float) -> ToolResult:
+def to_tool_result(ended: Ended, timeout_s: float) -> ToolResult:
     """What a program printed, and how it ended when that was not well."""
     text = ended.text.strip("\n")
     if ended.is_cut:
@@ -78,7 +78,7 @@ def tell_end(ended: Ended, timeout_s: float) -> ToolResult:
     return ToolResult(text, data=data)
 
 
-def _spec(command: CustomCommand) -> ToolSpec:
+def _command_spec(command: CustomCommand) -> ToolSpec:
     properties: dict[str, Json] = {}
     if command.shell_takes_input:
         properties["input"] = {"type": "string", "maxLength": MAX_INPUT_CHARS}
@@ -91,7 +91,7 @@ def _spec(command: CustomCommand) -> ToolSpec:
     )
 
 
-def check_no_code(whose: str, argv: Sequence[str], place: str) -> None:
+def refuse_input_in_code(whose: str, argv: Sequence[str], place: str) -> None:
     """An input inside of code is code. Only the plain case is seen here, to spare its author a surprise.
 
     Raises InvalidInput.

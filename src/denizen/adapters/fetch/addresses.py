@@ -78,15 +78,15 @@ _OTHER_SERVICES = frozenset(
 """Ports above 1023 that the fetch standard blocks, and those of databases and of Docker."""
 
 
-def why_refused(address: Address) -> str | None:
+def find_refusal(address: Address) -> str | None:
     """What is special about the address, so that no fetch may go there; None for one of the public internet.
 
     An IPv6 address that carries an IPv4 address within (mapped, 6to4, NAT64, ISATAP) is as good as that one.
     """
-    if is_metadata(address):
+    if is_cloud_metadata(address):
         return "for the metadata of a cloud"
     for inner in _embedded(address):
-        reason = why_refused(inner)
+        reason = find_refusal(inner)
         if reason is not None:
             return reason
     if isinstance(address, IPv4Address):
@@ -100,11 +100,11 @@ def why_refused(address: Address) -> str | None:
     return None if address in _GLOBAL_V6 else "reserved"
 
 
-def is_metadata(address: Address) -> bool:
+def is_cloud_metadata(address: Address) -> bool:
     return address in _METADATA or any(inner in _METADATA for inner in _embedded(address))
 
 
-def why_port_refused(port: int) -> str | None:
+def find_port_refusal(port: int) -> str | None:
     """80, 443 and from 1024 up, less the ports of well-known services that do not speak HTTP."""
     if port in {80, 443} or (1024 <= port <= 65_535 and port not in _OTHER_SERVICES):
         return None
@@ -136,12 +136,12 @@ class AllowList:
             self._add(entry.strip())
 
     def admits(self, host: str, port: int, address: Address) -> bool:
-        if is_metadata(address):
+        if is_cloud_metadata(address):
             return False
         return self.names(host, port) or any(address in network for network in self._networks)
 
     def names(self, host: str, port: int) -> bool:
-        return (_plain(host), port) in self._pairs
+        return (_normalise_host(host), port) in self._pairs
 
     def _add(self, entry: str) -> None:
         try:
@@ -154,10 +154,10 @@ class AllowList:
                     code="bad_allow_private",
                     fix="write a network such as 10.0.0.0/8 or a pair such as weather.lan:8080",
                 ) from None
-            self._pairs.add((_plain(host), int(port)))
+            self._pairs.add((_normalise_host(host), int(port)))
 
 
-def _plain(host: str) -> str:
+def _normalise_host(host: str) -> str:
     """One spelling for a name or a literal address: lower case, no brackets, no dot at the end."""
     text = host.lower().strip("[]").rstrip(".")
     try:

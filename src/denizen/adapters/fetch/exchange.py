@@ -15,9 +15,9 @@ import httpcore2
 import httpx2
 
 from denizen import __version__
-from denizen.adapters.fetch.text import decode_text, has_text, media_type_of
+from denizen.adapters.fetch.text import decode_text, has_text, parse_media_type
 from denizen.domain.errors import InvalidInput, Unavailable
-from denizen.ports.fetch import NO_HEADERS, Fetched
+from denizen.ports.fetch import NO_HEADERS, FetchedPage
 
 MAX_REDIRECTS = 5
 MAX_URL_CHARS = 4000
@@ -32,10 +32,10 @@ _HEADERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FetchResponse:
     """`retry_after_s` is what the server asked for, if it did so in seconds."""
 
-    fetched: Fetched
+    fetched: FetchedPage
     retry_after_s: float = 0.0
     data: bytes = b""
 
@@ -53,24 +53,24 @@ def parse_url(text: str, *, base: httpx2.URL | None = None) -> httpx2.URL:
         raise _bad_url("that is no URL") from error
     if url.scheme not in {"http", "https"}:
         raise _bad_url("only http and https can be fetched")
-    if not url.raw_host or b"%" in url.raw_host or not 0 < port_of(url) <= 65_535:
+    if not url.raw_host or b"%" in url.raw_host or not 0 < get_port(url) <= 65_535:
         raise _bad_url("the URL names no host that can be reached")
     if url.userinfo:
         raise _bad_url("a URL with a user name or password is not fetched")
     return url.copy_with(fragment=None)
 
 
-def port_of(url: httpx2.URL) -> int:
+def get_port(url: httpx2.URL) -> int:
     if url.port is not None:
         return url.port
     return 443 if url.scheme == "https" else 80
 
 
-def _origin_of(url: httpx2.URL) -> tuple[str, str, int]:
-    return url.scheme, url.host, port_of(url)
+def _get_origin(url: httpx2.URL) -> tuple[str, str, int]:
+    return url.scheme, url.host, get_port(url)
 
 
-async def follow(
+async def follow_redirects(
     url: httpx2.URL,
     network: httpcore2.AsyncNetworkBackend,
     ssl_context: ssl.SSLContext,
@@ -78,22 +78,22 @@ async def follow(
     max_bytes: int,
     raw: bool = False,
     headers: Mapping[str, str] = NO_HEADERS,
-) -> Answer:
+) -> FetchResponse:
     """The first answer that is no redirect. Each hop is checked like the first, by `parse_url` and by `network`. With
     `raw` bytes of every kind are read, and not only text. `headers` go to the first server only, not to another scheme,
     host or port that it leads to.
 
     Raises Unavailable (`network_fault`, `tls_failed`, `too_many_redirects`, `bad_answer`), and what `network` raises.
     """
-    first = _origin_of(url)
+    first = _get_origin(url)
     async with httpcore2.AsyncConnectionPool(ssl_context, network_backend=network) as pool:
         for _ in range(MAX_REDIRECTS + 1):
-            async with _requested(pool, url, max_bytes, headers) as response:
+            async with _open_response(pool, url, max_bytes, headers) as response:
                 location = response.headers.get("location")
                 if response.status_code not in _REDIRECTS or not location:
                     return await _read(url, response, max_bytes, raw=raw)
             url = parse_url(location, base=url)
-            headers = headers if _origin_of(url) == first else NO_HEADERS  # for good, also when it leads back
+            headers = headers if _get_origin(url) == first else NO_HEADERS  # for good, also when it leads back
     raise Unavailable(f"{url.host} redirects more than {MAX_REDIRECTS} times", code="too_many_redirects")
 
 
@@ -113,7 +113,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 @asynccontextmanager
-async def _requested(
+async def _open_response(
     pool: httpcore2.AsyncConnectionPool, url: httpx2.URL, max_bytes: int, headers: Mapping[str, str]
 ) -> AsyncGenerator[httpx2.Response]:
     """The answer to one GET, its body not read yet. Faults of the network become Unavailable, also while reading."""
@@ -130,10 +130,10 @@ async def _requested(
         raise _bad_answer(url, str(error)) from error
 
 
-async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int, *, raw: bool) -> Answer:
+async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int, *, raw: bool) -> FetchResponse:
     """Unpacks piece by piece and stops at the limit, so that a small answer cannot become a large one."""
     content_type = response.headers.get("content-type", "")
-    media_type = media_type_of(content_type)
+    media_type = parse_media_type(content_type)
     # One coding: a packed packing grows a thousandfold once more, and unpacking it is work that no deadline ends.
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding not in _CODINGS:
@@ -149,7 +149,7 @@ async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int, *, r
                     break
     truncated = truncated or response.num_bytes_downloaded > max_bytes
     wait = response.headers.get("retry-after", "")
-    fetched = Fetched(
+    fetched = FetchedPage(
         url=str(url),
         status=response.status_code,
         media_type=media_type,
@@ -158,7 +158,7 @@ async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int, *, r
         truncated=truncated,
     )
     wait_s = float(wait) if wait.isdecimal() and len(wait) < 6 else 0.0
-    return Answer(fetched, retry_after_s=wait_s, data=bytes(data) if raw else b"")
+    return FetchResponse(fetched, retry_after_s=wait_s, data=bytes(data) if raw else b"")
 
 
 def _is_tls_fault(error: BaseException) -> bool:

@@ -12,13 +12,13 @@ import anyio
 
 from denizen.adapters.fetch.addresses import AllowList
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
-from denizen.ports.fetch import NO_HEADERS, Downloaded, Fetched
+from denizen.ports.fetch import NO_HEADERS, DownloadedFile, FetchedPage
 
 if TYPE_CHECKING:
     import httpcore2
 
-    from denizen.adapters.fetch.exchange import Answer
-    from denizen.adapters.fetch.network import Resolve
+    from denizen.adapters.fetch.exchange import FetchResponse
+    from denizen.adapters.fetch.network import ResolveHost
 
 _HEADER_NAME = re.compile(r"(?!(?i:host|content-length|transfer-encoding|connection)$)[A-Za-z0-9-]{1,100}")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,4000}[\x21-\x7e])?")
@@ -40,7 +40,7 @@ class WebFetcher:
         *,
         allow_private: Sequence[str] = (),
         trusted: Sequence[str] = (),
-        resolve: Resolve | None = None,
+        resolve: ResolveHost | None = None,
         network: httpcore2.AsyncNetworkBackend | None = None,
         ssl_context: ssl.SSLContext | None = None,
         backoff_s: Sequence[float] = (0.5, 1.5),
@@ -59,18 +59,18 @@ class WebFetcher:
         timeout_s: float = 15.0,
         max_bytes: int = 2_000_000,
         headers: Mapping[str, str] = NO_HEADERS,
-    ) -> Fetched:
+    ) -> FetchedPage:
         """See the port. Faults that may pass (network, 408, 429, 5xx) are tried again while there is time."""
         with anyio.move_on_after(timeout_s):
             return (await self._fetch(url, max_bytes, headers=headers)).fetched
         raise Unavailable(f"there was no answer within {timeout_s:g} s", code="timed_out")
 
-    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> Downloaded:
+    async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
         """See the port."""
         with anyio.move_on_after(timeout_s):
             answer = await self._fetch(url, max_bytes, raw=True)
             got = answer.fetched
-            return Downloaded(got.url, got.status, got.media_type, answer.data, got.truncated)
+            return DownloadedFile(got.url, got.status, got.media_type, answer.data, got.truncated)
         raise Unavailable(f"the file was not there within {timeout_s:g} s", code="timed_out")
 
     async def aclose(self) -> None:
@@ -93,22 +93,22 @@ class WebFetcher:
 
     async def _fetch(
         self, url: str, max_bytes: int, *, raw: bool = False, headers: Mapping[str, str] = NO_HEADERS
-    ) -> Answer:
+    ) -> FetchResponse:
         import httpcore2
 
-        from denizen.adapters.fetch.exchange import follow, parse_url, port_of
+        from denizen.adapters.fetch.exchange import follow_redirects, get_port, parse_url
         from denizen.adapters.fetch.network import CheckedNetwork, resolve_with_system
 
         target = parse_url(url)
         if headers:
-            self._check_headers(headers, target.host, port_of(target))
+            self._check_headers(headers, target.host, get_port(target))
         plain = self._network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
         network = CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
-        tls = self._ssl_context or machine_tls()
+        tls = self._ssl_context or system_tls_context()
         for pause_s in self._backoff_s:
             wait_s = pause_s
             try:
-                answer = await follow(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
+                answer = await follow_redirects(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
             except Unavailable as error:
                 if error.code != "network_fault" or not _there_is_time(wait_s):
                     raise
@@ -117,11 +117,11 @@ class WebFetcher:
                 if answer.fetched.status not in RETRIED_STATUSES or not _there_is_time(wait_s):
                     return answer
             await anyio.sleep(wait_s)
-        return await follow(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
+        return await follow_redirects(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
 
 
 @cache
-def machine_tls() -> ssl.SSLContext:
+def system_tls_context() -> ssl.SSLContext:
     """Trusts the certificates of the machine, or those that SSL_CERT_FILE names. Reading them takes 30 ms: once."""
     import httpx2
 

@@ -15,10 +15,10 @@ from ipaddress import ip_address
 import anyio
 import httpcore2
 
-from denizen.adapters.fetch.addresses import Address, AllowList, why_port_refused, why_refused
+from denizen.adapters.fetch.addresses import Address, AllowList, find_port_refusal, find_refusal
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port to addresses, best first. Raises OSError when the name is unknown."""
 
 _MAX_ADDRESSES = 4
@@ -35,7 +35,7 @@ async def resolve_with_system(host: str, port: int) -> Sequence[str]:
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):
     """`network` makes the connections; it is only ever given literal addresses that passed."""
 
-    def __init__(self, allowed: AllowList, resolve: Resolve, network: httpcore2.AsyncNetworkBackend) -> None:
+    def __init__(self, allowed: AllowList, resolve: ResolveHost, network: httpcore2.AsyncNetworkBackend) -> None:
         self._allowed = allowed
         self._resolve = resolve
         self._network = network
@@ -63,12 +63,12 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
     async def check(self, host: str, port: int) -> list[Address]:
         """The addresses of the host, each of them fit to be reached at that port; never empty."""
         if not self._allowed.names(host, port):
-            reason = why_port_refused(port)
+            reason = find_port_refusal(port)
             if reason is not None:
                 raise NotAllowed(f"{host}:{port} may not be fetched: {reason}", code="port_refused")
         addresses = await self._lookup(host, port)
         for address in addresses:
-            reason = why_refused(address)
+            reason = find_refusal(address)
             if reason is not None and not self._allowed.admits(host, port, address):
                 raise NotAllowed(
                     f"{host} may not be fetched: its address is {reason}",
@@ -96,14 +96,14 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         self, stream: httpcore2.AsyncNetworkStream, host: str, port: int, address: Address
     ) -> httpcore2.AsyncNetworkStream:
         """The stream, unless it turns out to lead back to this machine. Nothing was sent over it yet."""
-        loops = reaches_itself(stream.get_extra_info("client_addr"), address, port)
+        loops = is_own_address(stream.get_extra_info("client_addr"), address, port)
         if loops and not self._allowed.admits(host, port, address):
             await stream.aclose()
             raise NotAllowed(f"{host}:{port} may not be fetched: it is this machine", code="address_refused")
         return stream
 
 
-def reaches_itself(own: tuple[str, int] | None, address: Address, port: int) -> bool:
+def is_own_address(own: tuple[str, int] | None, address: Address, port: int) -> bool:
     """Whether a connection from `own` to `address` stays on this machine, other than at the ports of websites.
 
     A machine with a public address of its own could be asked for services there that a firewall hides from others.

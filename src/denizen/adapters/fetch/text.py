@@ -12,7 +12,7 @@ _NOT_FOR_THE_WEB = frozenset({"idna", "punycode", "unicode-escape", "unicode_esc
 _SNIFFED_BYTES = 1024
 
 
-def media_type_of(content_type: str) -> str:
+def parse_media_type(content_type: str) -> str:
     """`text/html` of `Text/HTML; charset=utf-8`; empty when there is none."""
     return content_type.partition(";")[0].strip().lower()
 
@@ -27,7 +27,7 @@ def decode_text(data: bytes, content_type: str) -> str:
 
     Bytes that do not fit become U+FFFD; data that is no text (NUL bytes without a 16-bit charset) is empty.
     """
-    named = _charset(content_type) or _mark(data) or _own_word(data)
+    named = _find_header_charset(content_type) or _find_byte_order_mark(data) or _find_declared_charset(data)
     if not named and b"\0" in data[:_SNIFFED_BYTES]:
         return ""
     if named:
@@ -38,21 +38,21 @@ def decode_text(data: bytes, content_type: str) -> str:
         return data.decode("cp1252", errors="replace")
 
 
-def _mark(data: bytes) -> str:
+def _find_byte_order_mark(data: bytes) -> str:
     return next((name for mark, name in _BYTE_ORDER_MARKS if data.startswith(mark)), "")
 
 
-def _charset(content_type: str) -> str:
+def _find_header_charset(content_type: str) -> str:
     found = re.search(r"charset\s*=\s*[\"']?\s*([\w:.-]{1,40})", content_type, re.IGNORECASE)
-    return _known(found[1]) if found else ""
+    return _find_codec(found[1]) if found else ""
 
 
-def _own_word(data: bytes) -> str:
+def _find_declared_charset(data: bytes) -> str:
     found = _META_CHARSET.search(data[:_SNIFFED_BYTES])
-    return _known(found[1].decode("ascii")) if found else ""
+    return _find_codec(found[1].decode("ascii")) if found else ""
 
 
-def _known(charset: str) -> str:
+def _find_codec(charset: str) -> str:
     """The codec's name; empty for a charset that Python lacks, or whose codec is not for text of the web."""
     try:
         name = codecs.lookup(charset).name

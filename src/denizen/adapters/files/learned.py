@@ -34,7 +34,7 @@ class LearnedFolder:
         return await _in_thread(self._list)
 
     async def read(self, name: str) -> str:
-        return await _in_thread(_read, self._place(name))
+        return await _in_thread(_read_text, self._place(name))
 
     async def write(self, name: str, text: str) -> None:
         await _in_thread(self._write, self._place(name), text.encode())
@@ -51,7 +51,7 @@ class LearnedFolder:
         if not self._folder.is_dir():
             return {}
         found = (each for each in sorted(self._folder.iterdir()) if each.is_file() and not each.is_symlink())
-        return {each.name: id_in(_read(each)) for each in found if not each.name.startswith(".")}
+        return {each.name: id_in(_read_text(each)) for each in found if not each.name.startswith(".")}
 
     def _write(self, place: Path, data: bytes) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ class LearnedFolder:
             beside.unlink(missing_ok=True)
 
 
-def _read(place: Path) -> str:
+def _read_text(place: Path) -> str:
     try:
         with os.fdopen(os.open(place, _READ), encoding="utf-8", errors="replace") as stream:
             return stream.read()

@@ -17,13 +17,13 @@ from anyio import to_thread
 
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
-from denizen.ports.source import File, Report, Tree
+from denizen.ports.source import ReportProgress, SourceFile, SourceTree
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold the thread for ever
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundFile:
     """A file by its path below the content path, and what tells two states of it apart."""
 
     path: str
@@ -42,19 +42,19 @@ class FolderReader:
         return _revision(await to_thread.run_sync(self._find, source))
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         """Raises InvalidInput for a folder that holds Denizen's own secrets."""
         del report
         found = await to_thread.run_sync(self._find, source)
         if not found:
             raise _no_documents(source)
-        with closing(_read(_root(source), {each.path for each in found})) as files:
-            yield Tree(_revision(found), len(found), files)
+        with closing(_open_files(_root(source), {each.path for each in found})) as files:
+            yield SourceTree(_revision(found), len(found), files)
 
     async def forget(self, source_ids: Sequence[str]) -> None:
         """Nothing is kept."""
 
-    def _find(self, source: Source) -> list[_Found]:
+    def _find(self, source: Source) -> list[_FoundFile]:
         root = _root(source)
         if not root.is_dir():
             raise _no_folder(root)
@@ -86,14 +86,14 @@ def _root(source: Source) -> Path:
     return root
 
 
-def _revision(found: Sequence[_Found]) -> str:
+def _revision(found: Sequence[_FoundFile]) -> str:
     digest = hashlib.sha256()
     for each in found:
         digest.update(repr((each.path, each.size_bytes, each.changed)).encode(errors="surrogatepass"))
     return digest.hexdigest()[:40]
 
 
-def _walk(root: Path) -> Generator[_Found]:
+def _walk(root: Path) -> Generator[_FoundFile]:
     for above, name, place in _entries(root):
         path = f"{above}{name}"
         if not is_kept(path):
@@ -103,10 +103,10 @@ def _walk(root: Path) -> Generator[_Found]:
         except FileNotFoundError:
             continue
         if stat.S_ISREG(state.st_mode):
-            yield _Found(path, state.st_size, (state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
+            yield _FoundFile(path, state.st_size, (state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
 
 
-def _read(root: Path, wanted: set[str]) -> Generator[File]:
+def _open_files(root: Path, wanted: set[str]) -> Generator[SourceFile]:
     for above, name, place in _entries(root):
         path = f"{above}{name}"
         if path not in wanted:
@@ -120,7 +120,7 @@ def _read(root: Path, wanted: set[str]) -> Generator[File]:
         with os.fdopen(handle, "rb") as stream:
             state = os.fstat(handle)
             if stat.S_ISREG(state.st_mode):
-                yield File(path, state.st_size, stream.read)
+                yield SourceFile(path, state.st_size, stream.read)
 
 
 def _entries(root: Path) -> Generator[tuple[str, str, int]]:

@@ -22,7 +22,7 @@ PATIENCE_S = 600.0
 
 
 @asynccontextmanager
-async def alone(place: Path) -> AsyncGenerator[None]:
+async def lock_repository(place: Path) -> AsyncGenerator[None]:
     """Waits until nobody else uses the repository that is or will be there, and clears up. Raises Unavailable when
     somebody does for long.
     """
@@ -30,13 +30,13 @@ async def alone(place: Path) -> AsyncGenerator[None]:
     handle = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         await _wait_for(handle)
-        await to_thread.run_sync(sweep, place)
+        await to_thread.run_sync(remove_unfinished, place)
         yield
     finally:
         os.close(handle)
 
 
-def sweep(place: Path) -> None:
+def remove_unfinished(place: Path) -> None:
     """Removes what was never finished: packs, objects, and locks of programs that are gone. Blocks."""
     objects = place / "objects"
     for pattern in ("pack/tmp_*", "pack/.tmp-*", "??/tmp_obj_*", "tmp_*"):

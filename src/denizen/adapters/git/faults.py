@@ -31,7 +31,7 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MAX_WHY_CHARS = 300
 
 
-def explain(said: str) -> DenizenError:
+def explain_git_error(said: str) -> DenizenError:
     """The error for a run that failed. What is not known counts as worth another try."""
     why = _last_words(said)
     if _MISSING_BRANCH.search(said):

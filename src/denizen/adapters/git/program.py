@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import ByteReceiveStream, Process
 
-from denizen.adapters.git.faults import explain
+from denizen.adapters.git.faults import explain_git_error
 from denizen.domain.errors import NeedsAttention, Unavailable
 
 _OPTIONS = (
@@ -69,7 +69,7 @@ class Git:
             "GIT_LFS_SKIP_SMUDGE": "1",
         }
 
-    def having(self, variables: Mapping[str, str]) -> Git:
+    def with_variables(self, variables: Mapping[str, str]) -> Git:
         """One with these variables too."""
         other = copy(self)
         other.environ = {**self.environ, **variables}
@@ -99,17 +99,17 @@ class Git:
         _bound_files(process.pid, self.max_file_bytes)
         try:
             with anyio.move_on_after(timeout_s) as timer:
-                await _talk(process, stdin, output, _Said(said, on_percent))
+                await _talk(process, stdin, output, _ErrorOutput(said, on_percent))
         finally:
             await _end(process)
         if timer.cancelled_caught or len(output) > _MAX_OUTPUT_BYTES:
             raise Unavailable("Git takes too long.", code="source_slow", why=f"`git {args[0]}` did not end in time.")
         if process.returncode != 0:
-            raise explain(said.decode(errors="replace"))
+            raise explain_git_error(said.decode(errors="replace"))
         return bytes(output)
 
 
-class _Said:
+class _ErrorOutput:
     """What git says on standard error: kept up to a bound, its newest part, and followed for percentages."""
 
     def __init__(self, data: bytearray, on_percent: OnPercent | None) -> None:
@@ -132,7 +132,7 @@ def _bound_files(process_id: int, size_bytes: int) -> None:
             resource.prlimit(process_id, resource.RLIMIT_FSIZE, (bound, bound))
 
 
-async def _talk(process: Process, stdin: bytes, output: bytearray, said: _Said) -> None:
+async def _talk(process: Process, stdin: bytes, output: bytearray, said: _ErrorOutput) -> None:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -155,7 +155,7 @@ async def _give(process: Process, stdin: bytes) -> None:
         await process.stdin.aclose()
 
 
-async def _follow(stream: ByteReceiveStream, said: _Said) -> None:
+async def _follow(stream: ByteReceiveStream, said: _ErrorOutput) -> None:
     with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
         while True:
             said(await stream.receive())

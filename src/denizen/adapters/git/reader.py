@@ -17,11 +17,11 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.git.clones import alone
+from denizen.adapters.git.clones import lock_repository
 from denizen.adapters.git.program import Git, OnPercent
 from denizen.domain.errors import Exhausted, NotFound, Unavailable
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
-from denizen.ports.source import File, Progress, Report, Tree
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 
 LOOK_TIMEOUT_S = 60.0
 FETCH_TIMEOUT_S = 1800.0
@@ -53,19 +53,19 @@ class GitReader:
         return revision
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         """Raises NotFound also when there is no content path, no README or no document."""
         await self.look(source)
         place = self._place(source.id)
         try:
-            async with alone(place):
+            async with lock_repository(place):
                 await self._prepare(place, source)
                 await self._fetch(place, source, report)
                 revision = await self._git.run("rev-parse", "--verify", f"{_HEAD}^{{commit}}", folder=place)
                 blobs = await self._list(place, source)
                 await self._fetch_missing(place, source, blobs, report)
                 with closing(_read(self._git, place, blobs)) as files:
-                    yield Tree(revision.decode("ascii").strip(), len(blobs), files)
+                    yield SourceTree(revision.decode("ascii").strip(), len(blobs), files)
         except Unavailable as error:
             if error.code == "source_damaged":
                 await self.forget([source.id])
@@ -82,7 +82,7 @@ class GitReader:
     def _git_for(self, source: Source) -> Git:
         """Plain http only for an address that begins with it: a redirect from https does not lead there."""
         plain = source.location.startswith("http://")
-        return self._git.having({"GIT_ALLOW_PROTOCOL": "http:https"}) if plain else self._git
+        return self._git.with_variables({"GIT_ALLOW_PROTOCOL": "http:https"}) if plain else self._git
 
     def _place(self, source_id: str) -> Path:
         return self._folder / f"{source_id}.git"
@@ -106,7 +106,7 @@ class GitReader:
         for name, value in settings.items():
             await self._git.run("config", name, value, folder=place)
 
-    async def _fetch(self, place: Path, source: Source, report: Report) -> None:
+    async def _fetch(self, place: Path, source: Source, report: ReportProgress) -> None:
         [name, *others] = _names(source)
         options = (
             "--depth=1", "--filter=blob:none", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
@@ -144,7 +144,7 @@ class GitReader:
             raise _no_documents(source)
         return blobs
 
-    async def _fetch_missing(self, place: Path, source: Source, blobs: dict[str, str], report: Report) -> None:
+    async def _fetch_missing(self, place: Path, source: Source, blobs: dict[str, str], report: ReportProgress) -> None:
         """All at once; one by one, as git would, takes for ever."""
         listed = await self._git.run("rev-list", "--objects", "--missing=print", _HEAD, folder=place)
         missing = {line[1:].decode("ascii") for line in listed.split(b"\n") if line.startswith(b"?")}
@@ -162,8 +162,8 @@ def _names(source: Source) -> tuple[str, ...]:
     return (f"refs/heads/{source.branch}", f"refs/tags/{source.branch}") if source.branch else ("HEAD",)
 
 
-def _percents(report: Report) -> OnPercent:
-    return lambda doing, percent: report(Progress(doing.lower(), percent, 100))
+def _percents(report: ReportProgress) -> OnPercent:
+    return lambda doing, percent: report(ReadingProgress(doing.lower(), percent, 100))
 
 
 def _is_fit(place: Path) -> bool:
@@ -171,13 +171,13 @@ def _is_fit(place: Path) -> bool:
     return (place / "config").is_file() and len(list(packs.glob("*.pack"))) < MAX_PACKS
 
 
-def _read(git: Git, place: Path, blobs: dict[str, str]) -> Generator[File]:
+def _read(git: Git, place: Path, blobs: dict[str, str]) -> Generator[SourceFile]:
     """Blocks. Of a file that nobody asks for only the size is looked up: unpacked it may be a thousand times what the
     repository is.
     """
     with _asking(git, place, "--batch-check") as sizes, _asking(git, place, "--batch") as contents:
         for path, oid in sorted(blobs.items()):
-            yield File(path, _ask(sizes, path, oid), partial(_read_blob, contents, path, oid))
+            yield SourceFile(path, _ask(sizes, path, oid), partial(_read_blob, contents, path, oid))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.git.clones import alone
+from denizen.adapters.git.clones import lock_repository
 from denizen.adapters.git.program import Git
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.ids import fresh
@@ -41,7 +41,7 @@ class GitRemote:
         """Makes it where it is a path with nothing there, and marks it where it is empty (inventory S30). Raises
         Conflict for one with something of others in it, unless that is allowed, and what reading one raises.
         """
-        async with alone(self._place):
+        async with lock_repository(self._place):
             await self._prepare(remote)
             if await self._fetch(remote):
                 return
@@ -51,7 +51,7 @@ class GitRemote:
 
     async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
         """Raises Conflict for a repository without the marker, and what reading one raises."""
-        async with alone(self._place):
+        async with lock_repository(self._place):
             try:
                 return await self._push(remote, snapshot, folder)
             except Unavailable as error:
@@ -70,7 +70,7 @@ class GitRemote:
 
     async def _send(self, remote: Remote, tree: str, parent: str, message: str) -> None:
         above = ["-p", parent] if parent else []
-        commit = await self._git.having(_BY).run("commit-tree", tree, *above, "-m", message, folder=self._place)
+        commit = await self._git.with_variables(_BY).run("commit-tree", tree, *above, "-m", message, folder=self._place)
         await self._git.run(
             "push", "--quiet", "--no-verify", "--", remote.location, f"{_text(commit)}:refs/heads/{remote.branch}",
             folder=self._place, timeout_s=PUSH_TIMEOUT_S,
@@ -112,7 +112,7 @@ class GitRemote:
         """Without talk: a history that others have a copy of forgets nothing."""
         index = self._place / "snapshot.index"
         await to_thread.run_sync(partial(index.unlink, missing_ok=True))
-        writer = self._git.having({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
+        writer = self._git.with_variables({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
         talk = [part.folder for part in snapshot.parts if part.is_talk]
         left_out = [f":(top,literal,exclude){each}" for each in talk]
         await writer.run(

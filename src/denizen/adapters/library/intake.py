@@ -12,10 +12,10 @@ from pathlib import PurePosixPath
 from threading import Event
 
 from denizen.adapters.library.encoding import to_utf8
-from denizen.adapters.library.objects import Item, Objects
+from denizen.adapters.library.objects import ManifestEntry, ObjectStore
 from denizen.domain.errors import Exhausted
 from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken, is_plain_path, make_visible
-from denizen.ports.source import File, Progress, Report
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile
 
 MAX_TEXT_BYTES = 5 * 1024 * 1024
 MAX_PDF_BYTES = 20 * 1024 * 1024
@@ -35,44 +35,44 @@ _TOLD_EVERY = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedText:
     """The text of a file. Where it is empty, `lacks` says why, if that is known."""
 
     text: str
     lacks: str = ""
 
 
-Convert = Callable[[bytes], Converted]
+ConvertDocument = Callable[[bytes], ConvertedText]
 """Blocks. Raises Unavailable for what has nothing to do with the file: the source is then tried again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Converters:
-    html: Convert
-    pdf: Convert
+class DocumentConverters:
+    html: ConvertDocument
+    pdf: ConvertDocument
 
 
 @dataclass(slots=True)
-class Intake:
+class SourceIntake:
     """One reading. `stop` ends it before the next file."""
 
-    objects: Objects
-    convert: Converters
+    objects: ObjectStore
+    convert: DocumentConverters
     now: datetime
     stop: Event
-    _items: dict[str, Item] = field(default_factory=dict[str, Item])
+    _items: dict[str, ManifestEntry] = field(default_factory=dict[str, ManifestEntry])
     _skipped: int = 0
     _left_out: list[str] = field(default_factory=list[str])
     _bytes: int = 0
 
-    def take(self, files: Iterator[File], report: Report) -> Taken | None:
+    def take(self, files: Iterator[SourceFile], report: ReportProgress) -> Taken | None:
         """None when it was stopped. Raises Exhausted for a source beyond all bounds."""
         for number, file in enumerate(files):
             if self.stop.is_set():
                 return None
             self._take(file)
             if number % _TOLD_EVERY == 0:
-                report(Progress("keeping files", number))
+                report(ReadingProgress("keeping files", number))
             if len(self._items) > MAX_FILES or self._bytes > MAX_BYTES:
                 raise _too_much()
         items = self._plan()
@@ -85,7 +85,7 @@ class Intake:
             left_out=tuple(self._left_out),
         )
 
-    def _take(self, file: File) -> None:
+    def _take(self, file: SourceFile) -> None:
         suffix = PurePosixPath(file.path).suffix.lower()
         name = f"{file.path}{_ENDINGS.get(suffix, '')}"
         most = MAX_PDF_BYTES if suffix in PDF_SUFFIXES else MAX_TEXT_BYTES
@@ -98,7 +98,7 @@ class Intake:
         data, lacks = self._read(file, suffix)
         if data is None:
             return self._leave_out(file.path, lacks or "no text in it")
-        self._items[name] = Item(name, self.objects.put(data, self.now), len(data))
+        self._items[name] = ManifestEntry(name, self.objects.put(data, self.now), len(data))
         self._bytes += len(data)
         return None
 
@@ -107,7 +107,7 @@ class Intake:
         if len(self._left_out) < MAX_NAMED:
             self._left_out.append(f"{make_visible(path)} ({why})")
 
-    def _read(self, file: File, suffix: str) -> tuple[bytes | None, str]:
+    def _read(self, file: SourceFile, suffix: str) -> tuple[bytes | None, str]:
         """What is kept; None for what has no text, with why if that is known."""
         given = file.read()
         if suffix in PDF_SUFFIXES:
@@ -119,7 +119,7 @@ class Intake:
             return None, ""
         return _in_bytes(self.convert.html(data)) if suffix in HTML_SUFFIXES else (data, "")
 
-    def _plan(self) -> list[Item]:
+    def _plan(self) -> list[ManifestEntry]:
         """By path; without files in whose place a folder is needed."""
         folders = {above.as_posix() for path in self._items for above in PurePosixPath(path).parents}
         for path in sorted(folders.intersection(self._items)):
@@ -127,7 +127,7 @@ class Intake:
         return [item for path, item in sorted(self._items.items()) if path not in folders]
 
 
-def _in_bytes(converted: Converted) -> tuple[bytes | None, str]:
+def _in_bytes(converted: ConvertedText) -> tuple[bytes | None, str]:
     return converted.text.encode(errors="replace") or None, converted.lacks
 
 

@@ -23,14 +23,14 @@ import anyio
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
-from denizen.adapters.library.intake import Converters, Intake
-from denizen.adapters.library.objects import FILE_MODE, Objects, make_folder
-from denizen.adapters.library.shelf import Shelf
+from denizen.adapters.library.intake import DocumentConverters, SourceIntake
+from denizen.adapters.library.objects import FILE_MODE, ObjectStore, make_folder
+from denizen.adapters.library.shelf import SnapshotStore
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart
 from denizen.domain.source import Taken, is_plain_path
-from denizen.ports.source import DocumentText, File, KeptFile, Report
+from denizen.ports.source import DocumentText, LibraryFile, ReportProgress, SourceFile
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -43,16 +43,16 @@ _TRIES = 5
 class FileLibrary:
     """`denizen.ports.source.Library`. `root` is made when something is first kept."""
 
-    def __init__(self, root: Path, convert: Converters, clock: Clock) -> None:
+    def __init__(self, root: Path, convert: DocumentConverters, clock: Clock) -> None:
         self._root = root
         self._convert = convert
         self._clock = clock
-        self._objects = Objects(root / "objects")
-        self._shelf = Shelf(root, self._objects)
+        self._objects = ObjectStore(root / "objects")
+        self._shelf = SnapshotStore(root, self._objects)
         self._publishing = anyio.Lock()
 
-    async def take(self, files: Iterator[File], report: Report) -> Taken:
-        intake = Intake(self._objects, self._convert, self._clock.now(), Event())
+    async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> Taken:
+        intake = SourceIntake(self._objects, self._convert, self._clock.now(), Event())
         taken: Taken | None = None
         failure: DenizenError | None = None
         async with anyio.create_task_group() as group:
@@ -72,12 +72,14 @@ class FileLibrary:
     async def has(self, manifest: str) -> bool:
         return await _in_thread(self._objects.is_whole, manifest)
 
-    async def list_files(self, manifest: str) -> Sequence[KeptFile]:
+    async def list_files(self, manifest: str) -> Sequence[LibraryFile]:
         return await _in_thread(self._list_files, manifest)
 
-    def _list_files(self, manifest: str) -> list[KeptFile]:
+    def _list_files(self, manifest: str) -> list[LibraryFile]:
         try:
-            return [KeptFile(item.path, item.digest, item.size_bytes) for item in self._objects.read_manifest(manifest)]
+            return [
+                LibraryFile(item.path, item.digest, item.size_bytes) for item in self._objects.read_manifest(manifest)
+            ]
         except FileNotFoundError as error:
             raise NotFound("What was read of a source is gone.", code="manifest_gone", fix="Sync again.") from error
 

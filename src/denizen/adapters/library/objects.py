@@ -21,7 +21,7 @@ FILE_MODE = 0o644
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ManifestEntry:
     """A file in a manifest."""
 
     path: str
@@ -29,7 +29,7 @@ class Item:
     size_bytes: int
 
 
-class Objects:
+class ObjectStore:
     """`root` exists."""
 
     def __init__(self, root: Path) -> None:
@@ -50,16 +50,16 @@ class Objects:
     def place(self, digest: str) -> Path:
         return self._root / digest[:2] / digest[2:]
 
-    def put_manifest(self, items: Sequence[Item], now: datetime) -> str:
+    def put_manifest(self, items: Sequence[ManifestEntry], now: datetime) -> str:
         lines = (f"{item.digest} {item.size_bytes} {item.path}\n" for item in items)
         return self.put("".join(lines).encode(), now)
 
-    def read_manifest(self, digest: str) -> Iterator[Item]:
+    def read_manifest(self, digest: str) -> Iterator[ManifestEntry]:
         """Raises FileNotFoundError."""
         with self.place(digest).open(encoding="utf-8", newline="\n") as lines:
             for line in lines:
                 content, size, path = line.removesuffix("\n").split(" ", 2)
-                yield Item(path, content, int(size))
+                yield ManifestEntry(path, content, int(size))
 
     def read_text(self, digest: str) -> str | None:
         """None when it is gone."""
@@ -78,7 +78,7 @@ class Objects:
     def is_whole(self, manifest: str) -> bool:
         """Whether everything it lists is there with its size."""
         try:
-            return all(_size_of(self.place(item.digest)) == item.size_bytes for item in self.read_manifest(manifest))
+            return all(_find_size(self.place(item.digest)) == item.size_bytes for item in self.read_manifest(manifest))
         except (FileNotFoundError, ValueError):
             return False
 
@@ -126,7 +126,7 @@ def digest_file(place: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _size_of(place: Path) -> int:
+def _find_size(place: Path) -> int:
     try:
         return place.stat().st_size
     except FileNotFoundError:

@@ -18,7 +18,7 @@ from pathlib import Path
 from shutil import copyfile, rmtree
 from typing import Any
 
-from denizen.adapters.library.objects import FILE_MODE, Objects, digest_file, make_folder, write_file
+from denizen.adapters.library.objects import FILE_MODE, ObjectStore, digest_file, make_folder, write_file
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.snapshot import Snapshot, SnapshotPart, is_outdated, snapshot_id
 
@@ -28,10 +28,10 @@ ROOTS = ("docs",)
 _NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
 
 
-class Shelf:
+class SnapshotStore:
     """`root` exists."""
 
-    def __init__(self, root: Path, objects: Objects) -> None:
+    def __init__(self, root: Path, objects: ObjectStore) -> None:
         self._root = root
         self._kept = root / "kept"
         self._objects = objects

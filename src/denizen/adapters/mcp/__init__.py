@@ -6,8 +6,18 @@ of its own, `pool.py` holds all servers for the life of the process, and `toolse
 """
 
 from denizen.adapters.mcp.pool import McpPool
-from denizen.adapters.mcp.server import McpServer, Phase, ServerState
-from denizen.adapters.mcp.spec import Offer, Program, ServerSpec, Site
+from denizen.adapters.mcp.server import McpServer, McpServerPhase, McpServerState
+from denizen.adapters.mcp.spec import HttpTransport, McpServerSpec, McpToolPolicy, StdioTransport
 from denizen.adapters.mcp.toolset import McpToolset
 
-__all__ = ["McpPool", "McpServer", "McpToolset", "Offer", "Phase", "Program", "ServerSpec", "ServerState", "Site"]
+__all__ = [
+    "HttpTransport",
+    "McpPool",
+    "McpServer",
+    "McpServerPhase",
+    "McpServerSpec",
+    "McpServerState",
+    "McpToolPolicy",
+    "McpToolset",
+    "StdioTransport",
+]

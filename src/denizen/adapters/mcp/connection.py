@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self, cast
 import anyio
 
 from denizen import __version__
-from denizen.adapters.mcp.spec import Program, ServerSpec, Site
+from denizen.adapters.mcp.spec import HttpTransport, McpServerSpec, StdioTransport
 from denizen.domain.json import Json
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _log = logging.getLogger("denizen.mcp")
 
 
 @dataclass(slots=True)
-class LastWords:
+class StderrTail:
     """What a program wrote to its standard error lately: it often says why it ended."""
 
     server: str
@@ -58,7 +58,7 @@ class LastWords:
 
 
 @dataclass(slots=True)
-class Connection:
+class McpConnection:
     """`ended` is set when nothing will come over it any more. `statuses` holds that of the last HTTP request that
     failed, which the vendor's errors do not tell.
     """
@@ -113,7 +113,7 @@ class Connection:
 
 
 @asynccontextmanager
-async def open_connection(spec: ServerSpec, words: LastWords) -> AsyncGenerator[Connection]:
+async def open_connection(spec: McpServerSpec, words: StderrTail) -> AsyncGenerator[McpConnection]:
     """Starts or reaches the server and shakes hands. Raises what the vendor and the system raise, often in groups."""
     from mcp import Client
     from mcp_types import Implementation, ToolListChangedNotification
@@ -125,18 +125,18 @@ async def open_connection(spec: ServerSpec, words: LastWords) -> AsyncGenerator[
             connection.changed.set()
         await anyio.lowlevel.checkpoint()
 
-    way = spec.way
-    streams = _watched(_program(way, words) if isinstance(way, Program) else _site(way, statuses), ended)
+    way = spec.transport
+    streams = _watched(_program(way, words) if isinstance(way, StdioTransport) else _site(way, statuses), ended)
     client = Client(
         streams, message_handler=hear, client_info=Implementation(name="denizen", version=__version__), cache=None
     )
-    connection = Connection(client, ended, changed, statuses)
+    connection = McpConnection(client, ended, changed, statuses)
     async with client:
         yield connection
 
 
 @asynccontextmanager
-async def _program(way: Program, words: LastWords) -> AsyncGenerator[TransportStreams]:
+async def _program(way: StdioTransport, words: StderrTail) -> AsyncGenerator[TransportStreams]:
     from mcp import StdioServerParameters
     from mcp.client.stdio import stdio_client
 
@@ -158,14 +158,14 @@ async def _program(way: Program, words: LastWords) -> AsyncGenerator[TransportSt
         os.close(reading)
 
 
-async def _listen(reading: int, words: LastWords) -> None:
+async def _listen(reading: int, words: StderrTail) -> None:
     while True:
         await anyio.wait_readable(reading)
         if not _drain(reading, words):
             return
 
 
-def _drain(reading: int, words: LastWords) -> bool:
+def _drain(reading: int, words: StderrTail) -> bool:
     """What is there now; whether there may be more."""
     while True:
         try:
@@ -178,7 +178,7 @@ def _drain(reading: int, words: LastWords) -> bool:
 
 
 @asynccontextmanager
-async def _site(way: Site, statuses: deque[int]) -> AsyncGenerator[TransportStreams]:
+async def _site(way: HttpTransport, statuses: deque[int]) -> AsyncGenerator[TransportStreams]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -199,10 +199,10 @@ async def _watched(
     transport: AbstractAsyncContextManager[TransportStreams], ended: anyio.Event
 ) -> AsyncGenerator[TransportStreams]:
     async with transport as (read, write):
-        yield _Watched(read, ended), write
+        yield _WatchedStream(read, ended), write
 
 
-class _Watched:
+class _WatchedStream:
     """A stream that tells when it is over: else the death of an idle server would only show in the next call."""
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: anyio.Event) -> None:
@@ -223,7 +223,7 @@ class _Watched:
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    def __aiter__(self) -> _Watched:
+    def __aiter__(self) -> _WatchedStream:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
@@ -250,11 +250,11 @@ def is_unreachable(error: BaseException) -> bool:
     return bool(causes) and all(isinstance(each, httpx2.ConnectError | httpx2.ConnectTimeout) for each in causes)
 
 
-def find_reason(error: BaseException, way: Program | Site) -> str:
+def find_reason(error: BaseException, way: StdioTransport | HttpTransport) -> str:
     """The first thing that went wrong, in one line."""
     found = next(_leaves(error), error)
     if isinstance(found, FileNotFoundError):
-        if found.filename is None and isinstance(way, Program):  # uvloop does not tell which
+        if found.filename is None and isinstance(way, StdioTransport):  # uvloop does not tell which
             return f"there is no program '{way.command}', or no folder '{way.cwd}' to run it in"
         return f"there is no program or folder '{found.filename}'"
     text = " ".join(str(found).split())[:MAX_LINE_CHARS]

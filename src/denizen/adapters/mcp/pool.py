@@ -13,7 +13,7 @@ from typing import Self
 import anyio
 
 from denizen.adapters.mcp.server import McpServer
-from denizen.adapters.mcp.spec import Offer, ServerSpec
+from denizen.adapters.mcp.spec import McpServerSpec, McpToolPolicy
 from denizen.adapters.mcp.toolset import McpToolset
 from denizen.domain.clock import Clock
 
@@ -23,8 +23,8 @@ class McpPool:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._servers: dict[ServerSpec, McpServer] = {}
-        self._users: Counter[ServerSpec] = Counter()
+        self._servers: dict[McpServerSpec, McpServer] = {}
+        self._users: Counter[McpServerSpec] = Counter()
         self._is_eager = False
         self._group = anyio.create_task_group()
 
@@ -47,11 +47,11 @@ class McpPool:
         for server in self._servers.values():
             server.start()
 
-    def open(self, servers: Mapping[ServerSpec, Offer]) -> tuple[McpToolset, ...]:
+    def open(self, servers: Mapping[McpServerSpec, McpToolPolicy]) -> tuple[McpToolset, ...]:
         """A toolset for each; servers that run already are shared. Each toolset is to be closed."""
         return tuple(self._open(spec, offer) for spec, offer in servers.items())
 
-    def _open(self, spec: ServerSpec, offer: Offer) -> McpToolset:
+    def _open(self, spec: McpServerSpec, offer: McpToolPolicy) -> McpToolset:
         server = self._servers.get(spec)
         if server is None:
             server = self._servers[spec] = McpServer(spec, self._clock, self._begin)
@@ -63,7 +63,7 @@ class McpPool:
     def _begin(self, server: McpServer) -> None:
         self._group.start_soon(server.run, name=f"mcp {server.spec.name}")
 
-    def _release(self, spec: ServerSpec) -> None:
+    def _release(self, spec: McpServerSpec) -> None:
         self._users[spec] -= 1
         if self._users[spec] <= 0:
             del self._users[spec]

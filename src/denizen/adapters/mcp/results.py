@@ -19,7 +19,7 @@ MAX_DATA_CHARS = 16_000_000
 
 def to_result(result: CallToolResult) -> ToolResult:
     """`isError` is failure (inventory LW6). Structured content stands in where there is no text."""
-    read = _Read()
+    read = _ResultReader()
     for block in result.content:
         read.take(block)
     text = "\n".join(read.texts)
@@ -32,7 +32,7 @@ def to_result(result: CallToolResult) -> ToolResult:
     )
 
 
-class _Read:
+class _ResultReader:
     """What was read of a result so far."""
 
     def __init__(self) -> None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
-from denizen.adapters.mcp.connection import Connection, LastWords, find_reason, is_unreachable, open_connection
+from denizen.adapters.mcp.connection import McpConnection, StderrTail, find_reason, is_unreachable, open_connection
 from denizen.adapters.mcp.results import read_progress
-from denizen.adapters.mcp.spec import ServerSpec
+from denizen.adapters.mcp.spec import McpServerSpec
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
 from denizen.domain.json import Json
@@ -51,7 +51,7 @@ STOPPED = "It was stopped."
 _log = logging.getLogger("denizen.mcp")
 
 
-class Phase(StrEnum):
+class McpServerPhase(StrEnum):
     IDLE = "idle"
     """Nobody has needed it so far."""
     STARTING = "starting"
@@ -60,10 +60,10 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ServerState:
+class McpServerState:
     """How a server fares. `why` tells of one that is down; `starts` counts the connections that came about."""
 
-    phase: Phase = Phase.IDLE
+    phase: McpServerPhase = McpServerPhase.IDLE
     why: str = ""
     about: str = ""
     since: datetime | None = None
@@ -71,7 +71,7 @@ class ServerState:
 
 
 @dataclass(slots=True, eq=False)
-class _Request:
+class _PendingCall:
     """One call on its way through the queue. Its scope is left by the task that runs it and cancelled by the caller."""
 
     tool: str
@@ -90,9 +90,9 @@ class _Request:
 class McpServer:
     """`run` is its one task; `start` is asked for by whoever needs the server first, and is called in any task."""
 
-    def __init__(self, spec: ServerSpec, clock: Clock, begin: Callable[[McpServer], None]) -> None:
+    def __init__(self, spec: McpServerSpec, clock: Clock, begin: Callable[[McpServer], None]) -> None:
         self.spec = spec
-        self.state = ServerState()
+        self.state = McpServerState()
         self.tools: Sequence[Tool] = ()
         """As it listed them last; they stay while it is away, so that the next call can bring it back."""
         self.version = 0
@@ -103,14 +103,14 @@ class McpServer:
         self._scope = anyio.CancelScope()
         self._tried = anyio.Event()
         self._wanted = anyio.Event()
-        self._waiting: deque[_Request] = deque()
-        self._orphans: list[_Request] = []
-        self._words = LastWords(spec.name)
+        self._waiting: deque[_PendingCall] = deque()
+        self._orphans: list[_PendingCall] = []
+        self._words = StderrTail(spec.name)
 
     def start(self) -> None:
         """Twice is once."""
-        if self.state.phase is Phase.IDLE and not self._scope.cancel_called:
-            self._enter(Phase.STARTING)
+        if self.state.phase is McpServerPhase.IDLE and not self._scope.cancel_called:
+            self._enter(McpServerPhase.STARTING)
             self._began_s = self._clock.monotonic_s()
             self._begin(self)
 
@@ -118,7 +118,7 @@ class McpServer:
         """Ends its task, which ends the program. Whoever waits for a call is told."""
         self._scope.cancel()
 
-    async def wait_tried(self, timeout_s: float) -> None:
+    async def wait_first_attempt(self, timeout_s: float) -> None:
         """Until the first attempt to reach it has come to something, or so much time has passed since that began."""
         self.start()
         with anyio.move_on_after(self._began_s + timeout_s - self._clock.monotonic_s()):
@@ -130,7 +130,7 @@ class McpServer:
         Raises Unavailable (DOWN, UNSENT, LOST) and InvalidInput (REFUSED), which says what the server said.
         """
         self.start()
-        request = _Request(tool, args, report)
+        request = _PendingCall(tool, args, report)
         if self._scope.cancel_called:
             raise self._down()
         self._waiting.append(request)
@@ -154,7 +154,7 @@ class McpServer:
                     began_s = self._clock.monotonic_s()
                     starts = self.state.starts
                     why = await self._live()
-                    self._enter(Phase.DOWN, why)
+                    self._enter(McpServerPhase.DOWN, why)
                     self._tried.set()
                     if self.state.starts == starts:
                         self._fail_waiting()
@@ -173,13 +173,13 @@ class McpServer:
                     pause_s = min(2 * pause_s, MAX_PAUSE_S)
         finally:
             self._scope.cancel()  # however it ends: nobody is to wait for it from now on
-            self._enter(Phase.DOWN, STOPPED)
+            self._enter(McpServerPhase.DOWN, STOPPED)
             self._tried.set()
             self._fail_waiting()
 
     async def _live(self) -> str:
         """One connection from its opening to its end; why it ended. A fault in the vendor's client ends no more."""
-        self._enter(Phase.STARTING)
+        self._enter(McpServerPhase.STARTING)
         self._words.lines.clear()
         ending: BaseException | None = None
         opening = anyio.CancelScope(deadline=anyio.current_time() + self.spec.start_timeout_s)
@@ -188,7 +188,7 @@ class McpServer:
                 async with open_connection(self.spec, self._words) as connection:
                     self._take_tools(await connection.list_tools())
                     opening.deadline = float("inf")
-                    self._enter(Phase.UP, about=connection.about, starts=self.state.starts + 1)
+                    self._enter(McpServerPhase.UP, about=connection.about, starts=self.state.starts + 1)
                     self._tried.set()
                     _log.info("an MCP server is connected", extra={"server": self.spec.name, "tools": len(self.tools)})
                     await self._serve(connection)
@@ -198,10 +198,10 @@ class McpServer:
             self._settle_orphans(ending)
         if opening.cancelled_caught:
             return self._with_last_words(f"It did not answer within {self.spec.start_timeout_s:g} s.")
-        told = find_reason(ending, self.spec.way) if ending is not None else ""
+        told = find_reason(ending, self.spec.transport) if ending is not None else ""
         return self._with_last_words(told if told and told != "Connection closed" else "It closed the connection.")
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _serve(self, connection: McpConnection) -> None:
         """Until the connection ends."""
         async with anyio.create_task_group() as group:
             group.start_soon(connection.follow_changes)
@@ -210,7 +210,7 @@ class McpServer:
             await connection.ended.wait()
             group.cancel_scope.cancel()
 
-    async def _take_calls(self, connection: Connection, group: TaskGroup) -> None:
+    async def _take_calls(self, connection: McpConnection, group: TaskGroup) -> None:
         while True:
             await self._wait_wanted()
             while self._waiting:
@@ -221,7 +221,7 @@ class McpServer:
             self._wanted = anyio.Event()
             await self._wanted.wait()
 
-    async def _list_again(self, connection: Connection) -> None:
+    async def _list_again(self, connection: McpConnection) -> None:
         """The server has said that its tools are others now."""
         from mcp import MCPError
 
@@ -234,7 +234,7 @@ class McpServer:
                 _log.warning("tools could not be listed anew", extra={"server": self.spec.name, "why": error.message})
             await anyio.sleep(LIST_PAUSE_S)
 
-    async def _answer(self, connection: Connection, request: _Request) -> None:
+    async def _answer(self, connection: McpConnection, request: _PendingCall) -> None:
         from mcp import MCPError
         from pydantic import ValidationError
 
@@ -253,7 +253,7 @@ class McpServer:
             self._orphans.remove(request)
             request.done.set()
 
-    def _read_error(self, error: MCPError, connection: Connection) -> DenizenError | None:
+    def _read_error(self, error: MCPError, connection: McpConnection) -> DenizenError | None:
         """None when the connection has ended: what that means for the call is known when it is known why."""
         from mcp_types import CONNECTION_CLOSED
 
@@ -282,7 +282,7 @@ class McpServer:
         self.tools = tools
         self.version += 1
 
-    def _enter(self, phase: Phase, why: str = "", **more: str | int) -> None:
+    def _enter(self, phase: McpServerPhase, why: str = "", **more: str | int) -> None:
         self.state = replace(self.state, phase=phase, why=why, since=self._clock.now(), **more)
 
     def _with_last_words(self, why: str) -> str:

@@ -14,7 +14,7 @@ START_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class StdioTransport:
     """A server that is started here and spoken to over its standard input and output.
 
     `env` is all that it sees beside HOME, LOGNAME, PATH, SHELL, TERM and USER (inventory LW4).
@@ -27,7 +27,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class HttpTransport:
     """A server that runs elsewhere and is spoken to over streamable HTTP."""
 
     url: str = field(repr=False)
@@ -35,19 +35,19 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSpec:
+class McpServerSpec:
     """What a connection depends on. A server whose spec stays the same goes on running when the configuration changes.
 
     `start_timeout_s` bounds starting it, shaking hands and listing its tools.
     """
 
     name: str
-    way: Program | Site
+    transport: StdioTransport | HttpTransport
     start_timeout_s: float = START_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class McpToolPolicy:
     """What of a server's tools is offered, and as how dangerous. Patterns are of the server's own names of its tools;
     in `tiers` the first match counts.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from denizen.adapters.mcp.naming import plan_names
-from denizen.adapters.mcp.spec import Offer
+from denizen.adapters.mcp.spec import McpToolPolicy
 from denizen.domain.json import Json
 from denizen.domain.tool import Taint, Tier, ToolSpec
 
@@ -20,7 +20,7 @@ MAX_DESCRIPTION_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class McpToolList:
     """`own_names` leads from an offered name to the server's; `left_out` says of other tools why they are not there."""
 
     specs: tuple[ToolSpec, ...] = ()
@@ -28,7 +28,7 @@ class Listing:
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def read_tools(tools: Sequence[Tool], offer: Offer, source: str) -> Listing:
+def build_tool_list(tools: Sequence[Tool], offer: McpToolPolicy, source: str) -> McpToolList:
     """What of the tools is offered."""
     allowed = {tool.name: tool for tool in tools if offer.allows(tool.name)}
     left_out = {name: problem for name, tool in allowed.items() if (problem := _find_problem(tool))}
@@ -38,10 +38,10 @@ def read_tools(tools: Sequence[Tool], offer: Offer, source: str) -> Listing:
     names = {own: shown for own, shown in planned.items() if not shown.startswith(offer.reserved)}
     left_out |= {own: f"{planned[own]} could be a tool of another server" for own in planned.keys() - names.keys()}
     specs = tuple(_spec(tool, names[tool.name], offer, source) for tool in usable if tool.name in names)
-    return Listing(specs, {shown: own for own, shown in names.items()}, left_out)
+    return McpToolList(specs, {shown: own for own, shown in names.items()}, left_out)
 
 
-def _spec(tool: Tool, name: str, offer: Offer, source: str) -> ToolSpec:
+def _spec(tool: Tool, name: str, offer: McpToolPolicy, source: str) -> ToolSpec:
     hints = tool.annotations
     is_destructive = hints is not None and hints.destructive_hint is True and hints.read_only_hint is not True
     reads_only = offer.trusted and hints is not None and hints.read_only_hint is True
@@ -63,7 +63,7 @@ def _spec(tool: Tool, name: str, offer: Offer, source: str) -> ToolSpec:
     )
 
 
-def _tier(tool: str, offer: Offer, *, reads_only: bool) -> Tier:
+def _tier(tool: str, offer: McpToolPolicy, *, reads_only: bool) -> Tier:
     written = offer.find_tier(tool)
     if written is not None:
         return written

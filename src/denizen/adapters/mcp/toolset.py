@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from denizen.adapters.mcp.results import to_result
 from denizen.adapters.mcp.server import LOST, UNSENT, McpServer
-from denizen.adapters.mcp.spec import Offer
-from denizen.adapters.mcp.tools import Listing, read_tools
+from denizen.adapters.mcp.spec import McpToolPolicy
+from denizen.adapters.mcp.tools import McpToolList, build_tool_list
 from denizen.domain.errors import Unavailable
 from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
@@ -24,13 +24,15 @@ class McpToolset:
     when no turn uses this toolset any more.
     """
 
-    def __init__(self, server: McpServer, offer: Offer, wake: Callable[[], None], release: Callable[[], None]) -> None:
+    def __init__(
+        self, server: McpServer, offer: McpToolPolicy, wake: Callable[[], None], release: Callable[[], None]
+    ) -> None:
         self.server = server
         self.offer = offer
         self._wake = wake
         self._release = release
         self._is_open = True
-        self._listing = Listing()
+        self._listing = McpToolList()
         self._version = -1
 
     @property
@@ -38,24 +40,24 @@ class McpToolset:
         return f"mcp:{self.server.spec.name}"
 
     @property
-    def listing(self) -> Listing:
+    def listing(self) -> McpToolList:
         """What the server has listed so far."""
         if self._version != self.server.version:
-            self._listing = read_tools(self.server.tools, self.offer, self.name)
+            self._listing = build_tool_list(self.server.tools, self.offer, self.name)
             self._version = self.server.version
         return self._listing
 
     async def list_tools(self) -> Sequence[ToolSpec]:
         """The tools as the server listed them last; none of a server that never answered."""
         self._wake()
-        await self.server.wait_tried(PATIENCE_S)
+        await self.server.wait_first_attempt(PATIENCE_S)
         return self.listing.specs
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
         """Runs the tool on the server. A call that the server never got is repeated once; one that was lost with the
         connection only if that does no harm. Raises Unavailable, and InvalidInput with what the server says.
         """
-        await self.server.wait_tried(PATIENCE_S)
+        await self.server.wait_first_attempt(PATIENCE_S)
         own_name = self.listing.own_names.get(call.tool)
         if own_name is None:
             return ToolResult(f"The MCP server '{self.server.spec.name}' has no tool '{call.tool}' now.", is_error=True)

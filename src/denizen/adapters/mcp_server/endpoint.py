@@ -17,7 +17,7 @@ from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
 from denizen.domain.errors import Unavailable
-from denizen.ports.outside import Outside
+from denizen.ports.outside import ExternalAccess
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -29,7 +29,7 @@ PATIENCE_S = 30.0
 class McpEndpoint:
     """Answers while `run` runs. Whoever mounts it has let the caller in and left them in the request's state."""
 
-    def __init__(self, outside: Outside, version: str) -> None:
+    def __init__(self, outside: ExternalAccess, version: str) -> None:
         self._outside = outside
         self._version = version
         self._wanted, self._ready = anyio.Event(), anyio.Event()

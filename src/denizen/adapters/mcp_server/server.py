@@ -24,7 +24,7 @@ from denizen.domain.ids import fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult, ToolSpec
-from denizen.ports.outside import Caller, Outside, Tell
+from denizen.ports.outside import ExternalAccess, ExternalCaller, ReportLine
 
 _log = logging.getLogger("denizen.mcp_server")
 
@@ -55,7 +55,7 @@ _ASK = wire.Tool(
 )
 
 
-def build_server(outside: Outside, version: str) -> Server[Any]:
+def build_server(outside: ExternalAccess, version: str) -> Server[Any]:
     """The server over what may be asked. It keeps nothing between requests."""
 
     async def list_tools(context: ServerRequestContext[Any], _: object) -> wire.ListToolsResult:
@@ -109,7 +109,7 @@ async def bound_faults(ctx: ServerRequestContext[Any], call_next: CallNext) -> H
         raise MCPError(wire.INTERNAL_ERROR, text) from None
 
 
-def caller_of(context: ServerRequestContext[Any]) -> Caller:
+def caller_of(context: ServerRequestContext[Any]) -> ExternalCaller:
     """Who came in by the request that this is about, and the agent that its path names."""
     request = context.request
     if not isinstance(request, Request):
@@ -117,7 +117,7 @@ def caller_of(context: ServerRequestContext[Any]) -> Caller:
     principal: object = request.scope.get("state", {}).get("principal")
     if not isinstance(principal, Principal):
         raise TypeError("nobody was let in")
-    return Caller(principal, request.path_params.get("agent", ""))
+    return ExternalCaller(principal, request.path_params.get("agent", ""))
 
 
 def client_session(session: ServerSession) -> str:
@@ -164,7 +164,7 @@ def _offered(spec: ToolSpec) -> wire.Tool:
 
 
 @asynccontextmanager
-async def _telling(session: ServerSession) -> AsyncGenerator[Tell]:
+async def _telling(session: ServerSession) -> AsyncGenerator[ReportLine]:
     """Lines that are told become notifications of progress, in order, while the block runs."""
     send, receive = anyio.create_memory_object_stream[str](MAX_WAITING)
 

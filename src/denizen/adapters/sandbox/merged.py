@@ -16,8 +16,8 @@ from denizen.ports.sandbox import ShellView
 MAX_COPIED_BYTES = 2_000_000_000
 
 
-def merge_folders(view: ShellView) -> Path:
-    """A fresh folder with one below it for each of the view; `remove_merged` removes it. It lies in one that only this
+def copy_view(view: ShellView) -> Path:
+    """A fresh folder with one below it for each of the view; `remove_copy` removes it. It lies in one that only this
     user may enter: others on the machine may not read the documents either. Raises Exhausted.
     """
     top = Path(tempfile.mkdtemp(prefix="denizen-sandbox-")) / "view"
@@ -27,12 +27,12 @@ def merge_folders(view: ShellView) -> Path:
         for name, folder in view.folders:
             left = _copy(folder, top / name, left)
     except BaseException:
-        remove_merged(top)
+        remove_copy(top)
         raise
     return top
 
 
-def remove_merged(top: Path) -> None:
+def remove_copy(top: Path) -> None:
     shutil.rmtree(top.parent, ignore_errors=True)
 
 

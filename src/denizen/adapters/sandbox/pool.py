@@ -17,11 +17,17 @@ from typing import Self
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.sandbox.machine import Machine, load_machine, sandbox_off
-from denizen.adapters.sandbox.merged import merge_folders, remove_merged
-from denizen.adapters.sandbox.process import SandboxLimits, Worker, WorkerError, is_open, start_worker
+from denizen.adapters.sandbox.machine import HostPrograms, find_host_programs, sandbox_unavailable
+from denizen.adapters.sandbox.merged import copy_view, remove_copy
+from denizen.adapters.sandbox.process import (
+    SandboxLimits,
+    SandboxWorker,
+    SandboxWorkerError,
+    is_world_readable,
+    start_worker,
+)
 from denizen.adapters.sandbox.queue import FairQueue
-from denizen.adapters.sandbox.sessions import Sessions
+from denizen.adapters.sandbox.sessions import SandboxSessions
 from denizen.domain.clock import Clock
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable
 from denizen.ports.sandbox import MAX_COMMANDS, ShellReply, ShellResult, ShellView
@@ -39,10 +45,10 @@ _INSIDE = "inside\n"
 
 
 @dataclass(slots=True)
-class _Desk:
+class _BoundWorker:
     """A worker and what it looks at. `copy` is the folder that was made for it, None where it sees the folders."""
 
-    worker: Worker
+    worker: SandboxWorker
     view: ShellView
     folders: tuple[tuple[int, int], ...]
     """Which ones they are, since others may come to lie under the same names."""
@@ -53,7 +59,7 @@ class _Desk:
         await self.worker.aclose()
         if self.copy is not None:
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(remove_merged, self.copy)
+                await to_thread.run_sync(remove_copy, self.copy)
 
 
 class SandboxPool:
@@ -63,11 +69,11 @@ class SandboxPool:
         self._clock = clock
         self.limits = limits or SandboxLimits()
         self._tiers = tiers
-        self._sessions = Sessions(clock.monotonic_s)
-        self._free: list[_Desk] = []
+        self._sessions = SandboxSessions(clock.monotonic_s)
+        self._free: list[_BoundWorker] = []
         self._queue = FairQueue(self.limits.workers)
         self._checking = anyio.Lock()
-        self._found: tuple[str, Machine] | None = None
+        self._found: tuple[str, HostPrograms] | None = None
         self._off: str | None = None
         self._asked_at_s = 0.0
         self._closed = False
@@ -106,7 +112,7 @@ class SandboxPool:
         while self._free:
             await self._free.pop().aclose()
 
-    async def _find_tier(self) -> tuple[str, Machine]:
+    async def _find_tier(self) -> tuple[str, HostPrograms]:
         async with self._checking:
             now = self._clock.monotonic_s()
             if self._off is not None and now - self._asked_at_s > ASK_AGAIN_S:
@@ -117,12 +123,12 @@ class SandboxPool:
                 except Unavailable as error:
                     self._off, self._asked_at_s = error.why, now
         if self._found is None:
-            raise sandbox_off(self._off or "")
+            raise sandbox_unavailable(self._off or "")
         return self._found
 
-    async def _probe(self) -> tuple[str, Machine]:
+    async def _probe(self) -> tuple[str, HostPrograms]:
         """Runs a command that must print a file, and one that must not print what lies beside the view."""
-        machine = await to_thread.run_sync(load_machine)
+        machine = await to_thread.run_sync(find_host_programs)
         refusals: list[str] = []
         with tempfile.TemporaryDirectory(prefix="denizen-sandbox-") as folder:
             view = await to_thread.run_sync(_lay_probe, Path(folder))
@@ -133,23 +139,23 @@ class SandboxPool:
                         seen, unseen = await worker.run(["cat inside.txt", "cat link"])
                     finally:
                         await worker.aclose()
-                except WorkerError as error:
+                except SandboxWorkerError as error:
                     refusals.append(f"{tier}: {error}")
                     continue
                 if seen.stdout == _INSIDE and not unseen.stdout:
                     return tier, machine
                 refusals.append(f"{tier}: what a program could see was wrong ({seen.stderr.strip()})")
-        raise sandbox_off("; ".join(refusals))
+        raise sandbox_unavailable("; ".join(refusals))
 
     async def _run(
-        self, commands: Sequence[str], view: ShellView, tier: str, machine: Machine
+        self, commands: Sequence[str], view: ShellView, tier: str, machine: HostPrograms
     ) -> tuple[ShellResult, ...]:
         """A worker may have ended by itself right then. Nothing was changed by what it did, so it can be done again."""
         for is_last in (False, True):
             try:
                 async with self._desk(view, tier, machine) as desk:
                     return await desk.worker.run(commands)
-            except WorkerError as error:
+            except SandboxWorkerError as error:
                 if is_last or error.is_stuck:
                     raise Unavailable(
                         "The read-only shell did not answer.", code="sandbox_failed", why=str(error), fix="Try again."
@@ -157,7 +163,7 @@ class SandboxPool:
         raise AssertionError("the second try returns or raises")
 
     @asynccontextmanager
-    async def _desk(self, view: ShellView, tier: str, machine: Machine) -> AsyncGenerator[_Desk]:
+    async def _desk(self, view: ShellView, tier: str, machine: HostPrograms) -> AsyncGenerator[_BoundWorker]:
         """A worker on that view, for this caller alone. One that was left in the middle of something is closed."""
         desk = await self._take(view, tier, machine)
         try:
@@ -170,7 +176,7 @@ class SandboxPool:
         else:
             self._free.append(desk)
 
-    async def _take(self, view: ShellView, tier: str, machine: Machine) -> _Desk:
+    async def _take(self, view: ShellView, tier: str, machine: HostPrograms) -> _BoundWorker:
         now = self._clock.monotonic_s()
         folders = _identify(view)
         for place, desk in enumerate(self._free):
@@ -182,20 +188,22 @@ class SandboxPool:
             await self._free.pop(0).aclose()
         return await self._open(view, folders, tier, machine)
 
-    async def _open(self, view: ShellView, folders: tuple[tuple[int, int], ...], tier: str, machine: Machine) -> _Desk:
+    async def _open(
+        self, view: ShellView, folders: tuple[tuple[int, int], ...], tier: str, machine: HostPrograms
+    ) -> _BoundWorker:
         copy = None
         seen = view
         if tier == "landlock" and [name for name, _ in view.folders] != [""]:
-            copy = await to_thread.run_sync(merge_folders, view)
-            copy.chmod(0o755 if is_open(view) else 0o700)
+            copy = await to_thread.run_sync(copy_view, view)
+            copy.chmod(0o755 if is_world_readable(view) else 0o700)
             seen = ShellView((("", copy),))
         try:
             worker = await start_worker(tier, seen, machine, self.limits)
         except BaseException:
             if copy is not None:
-                remove_merged(copy)
+                remove_copy(copy)
             raise
-        return _Desk(worker, view, folders, self._clock.monotonic_s(), copy)
+        return _BoundWorker(worker, view, folders, self._clock.monotonic_s(), copy)
 
 
 def _identify(view: ShellView) -> tuple[tuple[int, int], ...]:

@@ -21,7 +21,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 import denizen
 from denizen.adapters.sandbox.inside.mounts import TOP
 from denizen.adapters.sandbox.inside.worker import MAX_COMMAND_CHARS
-from denizen.adapters.sandbox.machine import Machine
+from denizen.adapters.sandbox.machine import HostPrograms
 from denizen.ports.sandbox import ShellResult, ShellView
 
 START_TIMEOUT_S = 20.0
@@ -47,7 +47,7 @@ class SandboxLimits:
     idle_s: float = 300.0
 
 
-class WorkerError(Exception):
+class SandboxWorkerError(Exception):
     """It could not shut itself in, or ended, or is stuck. The text says why."""
 
     def __init__(self, why: str, *, is_stuck: bool = False) -> None:
@@ -55,7 +55,7 @@ class WorkerError(Exception):
         self.is_stuck = is_stuck
 
 
-class Worker:
+class SandboxWorker:
     """Made by `start_worker`; to be closed."""
 
     def __init__(self, process: Process, limits: SandboxLimits) -> None:
@@ -76,14 +76,14 @@ class Worker:
         reply = await self._exchange(request, total_s + SLACK_S)
         results = cast("list[dict[str, Any]]", reply.get("results", []))
         if len(results) != len(commands):
-            raise WorkerError("the worker gave no answer")
+            raise SandboxWorkerError("the worker gave no answer")
         return tuple(ShellResult(command, **result) for command, result in zip(commands, results, strict=True))
 
     async def give_order(self, order: dict[str, Any]) -> None:
         """Raises WorkerError with what the system refused."""
         reply = await self._exchange(order, START_TIMEOUT_S)
         if reply.get("ready") is not True:
-            raise WorkerError(str(reply.get("failed", "the worker did not start")))
+            raise SandboxWorkerError(str(reply.get("failed", "the worker did not start")))
 
     async def _exchange(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         try:
@@ -91,9 +91,9 @@ class Worker:
                 await self._requests.send(json.dumps(message).encode() + b"\n")
                 return json.loads(await self._replies.receive_until(b"\n", _MAX_REPLY_BYTES))
         except TimeoutError:
-            raise WorkerError("the worker is stuck", is_stuck=True) from None
+            raise SandboxWorkerError("the worker is stuck", is_stuck=True) from None
         except (anyio.BrokenResourceError, anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound, OSError):
-            raise WorkerError("the worker ended") from None
+            raise SandboxWorkerError("the worker ended") from None
 
     async def aclose(self) -> None:
         """By force: it holds nothing that could be lost."""
@@ -103,7 +103,7 @@ class Worker:
             await self._process.aclose()
 
 
-async def start_worker(tier: str, view: ShellView, machine: Machine, limits: SandboxLimits) -> Worker:
+async def start_worker(tier: str, view: ShellView, machine: HostPrograms, limits: SandboxLimits) -> SandboxWorker:
     """Raises WorkerError with what the system refused."""
     try:
         process = await anyio.open_process(
@@ -112,8 +112,8 @@ async def start_worker(tier: str, view: ShellView, machine: Machine, limits: San
             env={"LC_ALL": "C.UTF-8"}, cwd="/", start_new_session=True,
         )  # fmt: skip
     except OSError as error:
-        raise WorkerError(f"no process could be started: {error.strerror}") from error
-    worker = Worker(process, limits)
+        raise SandboxWorkerError(f"no process could be started: {error.strerror}") from error
+    worker = SandboxWorker(process, limits)
     try:
         await worker.give_order(_order(tier, view, machine, limits))
     except BaseException:
@@ -122,7 +122,7 @@ async def start_worker(tier: str, view: ShellView, machine: Machine, limits: San
     return worker
 
 
-def _order(tier: str, view: ShellView, machine: Machine, limits: SandboxLimits) -> dict[str, Any]:
+def _order(tier: str, view: ShellView, machine: HostPrograms, limits: SandboxLimits) -> dict[str, Any]:
     """As `inside/worker.py` reads it."""
     folders = [(str(folder.resolve()), f"{TOP}/{name}".rstrip("/")) for name, folder in view.folders]
     is_moved = tier == "namespaces"
@@ -136,7 +136,7 @@ def _order(tier: str, view: ShellView, machine: Machine, limits: SandboxLimits) 
         "readable": [(path, path) for path in machine.data],
         "scratch": machine.scratch,
         "memory_bytes": limits.memory_mb * 1_000_000,
-        "uid": UNPRIVILEGED_UID if is_open(view) else None,
+        "uid": UNPRIVILEGED_UID if is_world_readable(view) else None,
         "programs": programs,
         "environ": {
             "LC_ALL": "C.UTF-8",
@@ -147,7 +147,7 @@ def _order(tier: str, view: ShellView, machine: Machine, limits: SandboxLimits) 
     }
 
 
-def is_open(view: ShellView) -> bool:
+def is_world_readable(view: ShellView) -> bool:
     """Whether everybody may look into the folders. What only its owner may see, a worker of the superuser sees with
     his number, though without any of his powers.
     """

@@ -20,7 +20,7 @@ PREFIX = "sess_"
 
 
 @dataclass(slots=True)
-class Session:
+class SandboxSession:
     id: str
     owner: str
     view: ShellView
@@ -28,15 +28,15 @@ class Session:
 
 
 @dataclass(slots=True)
-class Sessions:
+class SandboxSessions:
     """`now_s` counts seconds from any beginning."""
 
     now_s: Callable[[], float]
-    _by_id: dict[str, Session] = field(default_factory=dict[str, Session])
+    _by_id: dict[str, SandboxSession] = field(default_factory=dict[str, SandboxSession])
     """What was not used for longest comes first, here and of each owner."""
-    _by_owner: dict[str, dict[str, Session]] = field(default_factory=dict[str, dict[str, Session]])
+    _by_owner: dict[str, dict[str, SandboxSession]] = field(default_factory=dict[str, dict[str, SandboxSession]])
 
-    def open(self, owner: str, view: ShellView, session_id: str = "") -> Session:
+    def open(self, owner: str, view: ShellView, session_id: str = "") -> SandboxSession:
         """The given one, if it is this owner's and not over; else the owner's own on that view; else a new one."""
         now = self.now_s()
         self._forget_old(now)
@@ -47,7 +47,7 @@ class Sessions:
             session = next((each for each in own.values() if each.view == view), None)
         if session is None:
             self._make_room(own)
-            session = Session(f"{PREFIX}{secrets.token_urlsafe(16)}", owner, view, now)
+            session = SandboxSession(f"{PREFIX}{secrets.token_urlsafe(16)}", owner, view, now)
         else:
             self._forget(session)
         session.used_at_s = now
@@ -65,7 +65,7 @@ class Sessions:
         for session in list(takewhile(lambda each: now - each.used_at_s > SESSION_TTL_S, self._by_id.values())):
             self._forget(session)
 
-    def _make_room(self, own: Mapping[str, Session]) -> None:
+    def _make_room(self, own: Mapping[str, SandboxSession]) -> None:
         """Whoever has as many as they may loses the one that they have not used for longest.
 
         When there are too many in all, the owners who have most lose one, whoever asks for another: of all of theirs,
@@ -77,7 +77,7 @@ class Sessions:
             most = max(map(len, self._by_owner.values()))
             self._forget(next(each for each in self._by_id.values() if len(self._by_owner[each.owner]) == most))
 
-    def _forget(self, session: Session) -> None:
+    def _forget(self, session: SandboxSession) -> None:
         own = self._by_owner[session.owner]
         del self._by_id[session.id], own[session.id]
         if not own:

@@ -21,8 +21,8 @@ from anyio import from_thread, to_thread
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.source import Source, is_plain_path
-from denizen.ports.fetch import Fetched, Fetcher
-from denizen.ports.source import File, Report, Tree
+from denizen.ports.fetch import FetchedPage, Fetcher
+from denizen.ports.source import ReportProgress, SourceFile, SourceTree
 
 MAX_PAGES = 1000
 MAX_SITEMAPS = 20
@@ -55,12 +55,12 @@ class SitemapReader:
         return self._revision(await self._list(source))
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         """A page that cannot be read is left out; when most cannot, the site counts as unavailable."""
         del report
         pages = await self._list(source)
         with closing(self._read(pages)) as files:
-            yield Tree(self._revision(pages), len(pages), files)
+            yield SourceTree(self._revision(pages), len(pages), files)
 
     async def forget(self, source_ids: Sequence[str]) -> None:
         """Nothing is kept."""
@@ -96,7 +96,7 @@ class SitemapReader:
         digest = hashlib.sha256(repr([today, *((page.url, page.changed) for page in pages)]).encode())
         return digest.hexdigest()[:40]
 
-    def _read(self, pages: Sequence[_Page]) -> Generator[File]:
+    def _read(self, pages: Sequence[_Page]) -> Generator[SourceFile]:
         """In a worker thread, one page at a time: a site is not to be pressed."""
         missed = 0
         for page in pages:
@@ -104,7 +104,7 @@ class SitemapReader:
             if data is None:
                 missed += 1
             else:
-                yield File(page.path, len(data), lambda data=data: data)
+                yield SourceFile(page.path, len(data), lambda data=data: data)
         if missed * 2 > len(pages):
             raise Unavailable(
                 "Most pages of the site could not be read.", code="source_unavailable", why=f"{missed} of {len(pages)}"
@@ -112,7 +112,7 @@ class SitemapReader:
 
     def _read_page(self, page: _Page) -> bytes | None:
         try:
-            got: Fetched = from_thread.run(partial(self._fetcher.fetch, page.url, timeout_s=PAGE_TIMEOUT_S))
+            got: FetchedPage = from_thread.run(partial(self._fetcher.fetch, page.url, timeout_s=PAGE_TIMEOUT_S))
         except DenizenError:
             return None
         is_page = got.status < 400 and got.media_type in _PAGES and _host(got.url) == _host(page.url)

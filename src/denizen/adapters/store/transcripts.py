@@ -15,7 +15,7 @@ from denizen.adapters.store.tables import CHANGED, POST, blocks, post_versions, 
 from denizen.adapters.store.unit import Unit
 from denizen.domain.conversation import Place
 from denizen.domain.transcript import Archived, Block, Event
-from denizen.ports.transcripts import Stretch
+from denizen.ports.transcripts import PostRange
 
 _AT = (
     blocks.c.platform == sa.bindparam("at_platform"),
@@ -60,7 +60,7 @@ def _chosen(dialect: Dialect) -> tuple[sa.Select[Any], sa.Select[str, str]]:
 
 
 class SqlTranscripts:
-    """`denizen.ports.transcripts.Transcripts`."""
+    """`denizen.ports.transcripts.TranscriptBlocks`."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -91,12 +91,12 @@ class SqlTranscripts:
         rows = [_bounds(place) | {"which": number} for number in sorted(numbers)]
         await self._unit.write(lambda connection: connection.execute(_REMOVE, rows) if rows else None)
 
-    async def list_stretch(self, stretch: Stretch, *, changed: bool = False) -> Sequence[Archived]:
+    async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[Archived]:
         statement = _POSTS.where(CHANGED) if changed else _POSTS
         bounds = _within(stretch)
         return await self._unit.read(lambda connection: _archived(connection, statement, _VERSIONS_WITHIN, bounds))
 
-    async def count_stretch(self, stretch: Stretch) -> int:
+    async def count_range(self, stretch: PostRange) -> int:
         bounds = _within(stretch)
         return await self._unit.read(lambda connection: connection.execute(_COUNT, bounds).scalar_one())
 
@@ -123,7 +123,7 @@ def _bounds(place: Place) -> dict[str, Any]:
     return {"at_platform": place.platform, "at_channel": place.channel, "at_thread": place.thread}
 
 
-def _within(stretch: Stretch) -> dict[str, Any]:
+def _within(stretch: PostRange) -> dict[str, Any]:
     return {"where": stretch.platform, "within": stretch.room, "first": stretch.first, "last": stretch.last}
 
 

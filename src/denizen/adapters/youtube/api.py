@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, NotFound, Unavailable
 from denizen.domain.location import YOUTUBE
 from denizen.domain.video import Video, VideoAccess, read_duration
-from denizen.ports.fetch import Fetched, Fetcher
+from denizen.ports.fetch import FetchedPage, Fetcher
 
 PAGE = 50
 """The most that the service gives at once."""
@@ -30,14 +30,14 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Uploads:
+class UploadsPlaylist:
     """What a channel is called, and the list of all its videos."""
 
     channel: str
     playlist: str
 
 
-class DataApi:
+class YoutubeDataApi:
     """Raises NotFound for a channel that is not there, NeedsAttention for a key that is not taken, Exhausted when its
     requests are used up, Unavailable for what is worth another try.
     """
@@ -46,7 +46,7 @@ class DataApi:
         self._access = access
         self._fetcher = fetcher
 
-    async def find_uploads(self, location: str) -> Uploads:
+    async def find_uploads(self, location: str) -> UploadsPlaylist:
         """`location` as `domain.location` gives it."""
         name, _, value = location.removeprefix(f"{YOUTUBE}/").rpartition("/")
         which = {"": "forHandle", "channel": "id", "user": "forUsername"}[name]
@@ -54,10 +54,10 @@ class DataApi:
         for row in rows:
             playlist = _text(row, "contentDetails", "relatedPlaylists", "uploads")
             if playlist:
-                return Uploads(_text(row, "snippet", "title") or value, playlist)
+                return UploadsPlaylist(_text(row, "snippet", "title") or value, playlist)
         raise NotFound("There is no such channel on YouTube.", code="source_missing", fix="Check the location.")
 
-    async def list_videos(self, uploads: Uploads, most: int) -> list[Video]:
+    async def list_videos(self, uploads: UploadsPlaylist, most: int) -> list[Video]:
         """The newest first. What is private or deleted has a row too, without a date."""
         videos: dict[str, Video] = {}
         token = ""
@@ -100,7 +100,7 @@ class DataApi:
         return answer
 
 
-def _explain(got: Fetched) -> DenizenError:
+def _explain(got: FetchedPage) -> DenizenError:
     """What an error means. https://developers.google.com/youtube/v3/docs/errors"""
     error = cast("Row", (_parse(got) or {}).get("error") or {})
     reasons = {str(row.get("reason", "")) for key in ("errors", "details") for row in _rows(error, key)}
@@ -126,7 +126,7 @@ def _explain(got: Fetched) -> DenizenError:
     return Unavailable("YouTube could not be read.", code="source_unavailable", why=why)
 
 
-def _parse(got: Fetched) -> Row | None:
+def _parse(got: FetchedPage) -> Row | None:
     try:
         value: Any = json.loads(got.text)
     except (ValueError, RecursionError):

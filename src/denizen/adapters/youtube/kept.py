@@ -17,7 +17,7 @@ from typing import Any
 from denizen.domain.video import Transcript
 
 
-class Kept:
+class TranscriptCache:
     """Those of one channel. `folder` need not exist."""
 
     def __init__(self, folder: Path, languages: Collection[str]) -> None:

@@ -16,15 +16,15 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.youtube.api import DataApi
-from denizen.adapters.youtube.kept import Kept
-from denizen.adapters.youtube.transcripts import Transcripts
+from denizen.adapters.youtube.api import YoutubeDataApi
+from denizen.adapters.youtube.kept import TranscriptCache
+from denizen.adapters.youtube.transcripts import TranscriptFetcher
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.source import Source
 from denizen.domain.video import Transcript, Video, VideoAccess, write_index, write_video
 from denizen.ports.fetch import Fetcher
-from denizen.ports.source import File, Progress, Report, Tree
+from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 
 OpenFetcher = Callable[[VideoAccess], Fetcher]
 """What may reach the API with its key, and nothing private besides."""
@@ -63,10 +63,10 @@ class YoutubeReader:
         return await to_thread.run_sync(_revision, listing, kept, today)
 
     @asynccontextmanager
-    async def open(self, source: Source, report: Report) -> AsyncGenerator[Tree]:
+    async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
         """Raises NotFound for a channel without videos."""
         access = self._get_access()
-        report(Progress("listing videos"))
+        report(ReadingProgress("listing videos"))
         listing, kept = await self._list(access, source), self._kept(source.id, access)
         said = await self._fetch(access, listing, kept, report)
         is_silent = any(each.missing for each in said.values())
@@ -76,7 +76,7 @@ class YoutubeReader:
             if not said[video.id].missing
         ]
         documents.append(("index.md", write_index(listing.channel, listing.videos, said)))
-        yield Tree(listing.revision(is_silent, self._clock.now().date()), len(documents), map(_file, documents))
+        yield SourceTree(listing.revision(is_silent, self._clock.now().date()), len(documents), map(_file, documents))
         await to_thread.run_sync(kept.drop_others, [video.id for video in listing.videos])
 
     async def forget(self, source_ids: Sequence[str]) -> None:
@@ -93,13 +93,13 @@ class YoutubeReader:
             )
         return access
 
-    def _kept(self, source_id: str, access: VideoAccess) -> Kept:
-        return Kept(self._folder / source_id, access.languages)
+    def _kept(self, source_id: str, access: VideoAccess) -> TranscriptCache:
+        return TranscriptCache(self._folder / source_id, access.languages)
 
     async def _list(self, access: VideoAccess, source: Source) -> _Listing:
         fetcher = self._open_fetcher(access)
         try:
-            api = DataApi(access, fetcher)
+            api = YoutubeDataApi(access, fetcher)
             uploads = await api.find_uploads(source.location)
             videos = await api.list_videos(uploads, source.max_videos)
         finally:
@@ -108,7 +108,9 @@ class YoutubeReader:
             raise NotFound("The channel has no video that everybody may see.", code="source_empty")
         return _Listing(uploads.channel, videos)
 
-    async def _fetch(self, access: VideoAccess, listing: _Listing, kept: Kept, report: Report) -> dict[str, Transcript]:
+    async def _fetch(
+        self, access: VideoAccess, listing: _Listing, kept: TranscriptCache, report: ReportProgress
+    ) -> dict[str, Transcript]:
         """One video after the other: whoever asks for many at once is blocked."""
         today = self._clock.now().date()
         known = {video.id: await to_thread.run_sync(kept.find, video.id, today) for video in listing.videos}
@@ -118,13 +120,13 @@ class YoutubeReader:
             return found
         fetcher = self._open_fetcher(access)
         try:
-            durations = await DataApi(access, fetcher).find_durations(wanted)
+            durations = await YoutubeDataApi(access, fetcher).find_durations(wanted)
         finally:
             await fetcher.aclose()
-        transcripts = await to_thread.run_sync(Transcripts, access)
+        transcripts = await to_thread.run_sync(TranscriptFetcher, access)
         try:
             for key in wanted:
-                report(Progress("fetching transcripts", len(found), len(listing.videos)))
+                report(ReadingProgress("fetching transcripts", len(found), len(listing.videos)))
                 said = await to_thread.run_sync(transcripts.fetch, key, durations.get(key, 0))
                 await to_thread.run_sync(kept.put, key, said, today)
                 found[key] = said
@@ -133,13 +135,13 @@ class YoutubeReader:
         return found
 
 
-def _revision(listing: _Listing, kept: Kept, today: date) -> str:
+def _revision(listing: _Listing, kept: TranscriptCache, today: date) -> str:
     """Also the one of a channel of which something was never asked for, or not today: it is no other then."""
     said = [kept.find(video.id, today) for video in listing.videos]
     return listing.revision(any(each is None or each.missing for each in said), today)
 
 
-def _file(document: tuple[str, str]) -> File:
+def _file(document: tuple[str, str]) -> SourceFile:
     path, text = document
     data = text.encode(errors="replace")
-    return File(path, len(data), lambda: data)
+    return SourceFile(path, len(data), lambda: data)

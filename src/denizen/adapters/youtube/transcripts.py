@@ -27,7 +27,7 @@ MAX_BYTES = 20 * 1024 * 1024
 _DOMAIN = "youtube.com"
 
 
-class Transcripts:
+class TranscriptFetcher:
     """For one thread at a time."""
 
     def __init__(self, access: VideoAccess) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import anyio
 
-from denizen.adapters.commands import Programs
+from denizen.adapters.commands import ProgramRunner
 from denizen.adapters.fetch import WebFetcher
 from denizen.app.skills.folder import SkillFolder, load_folder
 from denizen.app.skills.reading import read_folder_manifest
@@ -31,9 +31,9 @@ from denizen.engine.arguments import ArgumentsError, check_arguments
 from denizen.engine.gate.door import BoundTool, Gate
 from denizen.engine.gate.policy import GatePolicy
 from denizen.ports.toolset import CallScope
-from denizen.skill.context import Found
-from denizen.skill.manifest import Example, Manifest
-from denizen.skill.permission import restrict
+from denizen.skill.context import HistoryMessage
+from denizen.skill.manifest import SkillExample, SkillManifest
+from denizen.skill.permission import restrict_services
 from denizen.skill.skill import Skill
 from denizen.skill.toolset import SkillServices, SkillToolset
 
@@ -77,8 +77,8 @@ def _where(error: BaseException, folder: SkillFolder) -> str:
     return f"{Path(own[-1].filename).relative_to(folder.path)}:{own[-1].lineno}: " if own else ""
 
 
-async def _run_examples(skill: Skill, manifest: Manifest) -> list[str]:
-    toolset = SkillToolset(skill, restrict(_services(), skill.name, manifest.permissions))
+async def _run_examples(skill: Skill, manifest: SkillManifest) -> list[str]:
+    toolset = SkillToolset(skill, restrict_services(_services(), skill.name, manifest.permissions))
     specs = {spec.name: spec for spec in await toolset.list_tools()}
     gate = Gate(SystemClock())
     problems: list[str] = []
@@ -99,7 +99,7 @@ async def _run_examples(skill: Skill, manifest: Manifest) -> list[str]:
     return problems
 
 
-def _compare(number: int, example: Example, result: ToolResult) -> list[str]:
+def _compare(number: int, example: SkillExample, result: ToolResult) -> list[str]:
     shown = " ".join(result.text.split())[:_SHOWN_CHARS]
     if result.is_error != example.is_error:
         wanted = "fail" if example.is_error else "work"
@@ -119,11 +119,11 @@ def _services() -> SkillServices:
         search_history=_no_history,
         call_tool=_no_tools,
         download=fetcher.download,
-        run_program=Programs(home=place, environ={}),
+        run_program=ProgramRunner(home=place, environ={}),
     )
 
 
-async def _no_history(scope: CallScope, words: str, limit: int) -> Sequence[Found]:
+async def _no_history(scope: CallScope, words: str, limit: int) -> Sequence[HistoryMessage]:
     del scope, words, limit
     return ()
 

@@ -13,7 +13,7 @@ from denizen.app.skills.reading import split_front_matter
 from denizen.domain.json import Json
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
-from denizen.skill.manifest import Manifest
+from denizen.skill.manifest import SkillManifest
 
 READ_SKILL = "read_skill"
 MAX_FILE_CHARS = 60_000
@@ -24,7 +24,7 @@ MAX_LISTED_CHARS = 200
 class MarkdownToolset:
     """Made with what is enabled, at least one."""
 
-    def __init__(self, skills: Iterable[tuple[Manifest, SkillFolder]]) -> None:
+    def __init__(self, skills: Iterable[tuple[SkillManifest, SkillFolder]]) -> None:
         self._skills = {manifest.name: (manifest, folder) for manifest, folder in skills}
 
     @property

@@ -11,23 +11,23 @@ from ruamel.yaml.error import YAMLError
 from denizen.app.skills.folder import MANIFEST_FILE, MARKDOWN_FILE, SkillFolder
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
-from denizen.skill.manifest import Manifest, read_front_matter, read_manifest
+from denizen.skill.manifest import SkillManifest, parse_front_matter, parse_manifest
 
 MAX_MANIFEST_BYTES = 64_000
 
 
-def read_folder_manifest(folder: SkillFolder) -> Manifest:
+def read_folder_manifest(folder: SkillFolder) -> SkillManifest:
     """Raises InvalidInput (`bad_skill`) that names the file."""
     try:
         if folder.is_markdown:
-            return read_front_matter(_parse(split_front_matter(folder)[0]), folder=folder.name)
+            return parse_front_matter(_parse(split_front_matter(folder)[0]), folder=folder.name)
         if MANIFEST_FILE not in folder.files:
             raise InvalidInput(
                 f"it has neither {MANIFEST_FILE} nor {MARKDOWN_FILE}",
                 code="bad_skill",
                 fix="`denizen skill new NAME` writes a whole example",
             )
-        manifest = read_manifest(_parse(_text(folder, MANIFEST_FILE)), folder=folder.name)
+        manifest = parse_manifest(_parse(_text(folder, MANIFEST_FILE)), folder=folder.name)
         if manifest.entry not in folder.files:
             fix = f"write the skill into {manifest.entry}, or name another file as `entry`"
             raise InvalidInput(f"there is no {manifest.entry}", code="bad_skill", fix=fix)

@@ -27,8 +27,8 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json
 from denizen.ports.toolset import Toolset
-from denizen.skill.manifest import Manifest
-from denizen.skill.permission import READS, Permission
+from denizen.skill.manifest import SkillManifest
+from denizen.skill.permission import PERMISSION_TAINTS, SkillPermission
 from denizen.skill.skill import Skill
 from denizen.skill.toolset import SkillServices, SkillToolset
 
@@ -53,7 +53,7 @@ class Entry:
 
     name: str
     state: State
-    manifest: Manifest | None = None
+    manifest: SkillManifest | None = None
     folder: SkillFolder | None = None
     why: str = ""
     fix: str = ""
@@ -66,7 +66,7 @@ class Entry:
         return "markdown" if self.folder.is_markdown else "python"
 
 
-ServicesOf = Callable[[frozenset[Permission], str], SkillServices]
+ServicesOf = Callable[[frozenset[SkillPermission], str], SkillServices]
 """What a skill of that name with these permissions may use."""
 
 
@@ -130,7 +130,7 @@ class Shelf:
         """The tools of the skills that are enabled and work. `taken` are names of tools with who has them."""
         entries: list[Entry] = []
         toolsets: list[Toolset] = []
-        pages: list[tuple[Manifest, SkillFolder]] = []
+        pages: list[tuple[SkillManifest, SkillFolder]] = []
         names = {**taken, READ_SKILL: "the Markdown skills"}
         for entry in await to_thread.run_sync(survey, self._home, sections):
             done = entry
@@ -159,7 +159,7 @@ class Shelf:
             skill = await self._import(entry)
             services = services_of(manifest.permissions, entry.name)
             settings = cast("Mapping[str, Json]", section.settings)
-            reads = frozenset(READS[each] for each in manifest.permissions if each in READS)
+            reads = frozenset(PERMISSION_TAINTS[each] for each in manifest.permissions if each in PERMISSION_TAINTS)
             toolset = SkillToolset(skill, services, settings, floor=manifest.tier, reads=reads)
             tools = tuple(spec.name for spec in await toolset.list_tools())
             for tool in tools:
@@ -193,7 +193,7 @@ class Shelf:
         return skill
 
 
-def load_skill(folder: SkillFolder, manifest: Manifest) -> Skill:
+def load_skill(folder: SkillFolder, manifest: SkillManifest) -> Skill:
     """Runs the code. Raises InvalidInput for whatever is wrong with it."""
     try:
         module = import_entry(folder, manifest.entry)

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from denizen.app.skills.folder import SkillFolder
 from denizen.app.skills.reading import read_folder_manifest, split_front_matter
 from denizen.domain.errors import InvalidInput
-from denizen.skill.manifest import Manifest
+from denizen.skill.manifest import SkillManifest
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -28,7 +28,7 @@ def find_problems(folder: SkillFolder) -> list[str]:
     return list(_python_problems(folder, manifest))
 
 
-def list_tool_names(folder: SkillFolder, manifest: Manifest) -> list[str]:
+def list_tool_names(folder: SkillFolder, manifest: SkillManifest) -> list[str]:
     """As far as its entry states them; none where that is no Python."""
     try:
         tree = ast.parse(folder.files.get(manifest.entry, b""))
@@ -37,7 +37,7 @@ def list_tool_names(folder: SkillFolder, manifest: Manifest) -> list[str]:
     return [_tool_name(function, decorator) for function, decorator in _tools(tree)]
 
 
-def _python_problems(folder: SkillFolder, manifest: Manifest) -> Iterator[str]:
+def _python_problems(folder: SkillFolder, manifest: SkillManifest) -> Iterator[str]:
     for file in sorted(folder.files):
         if not file.endswith(".py"):
             continue
@@ -52,7 +52,7 @@ def _python_problems(folder: SkillFolder, manifest: Manifest) -> Iterator[str]:
             yield from _entry_problems(file, tree, manifest)
 
 
-def _entry_problems(file: str, tree: ast.Module, manifest: Manifest) -> Iterator[str]:
+def _entry_problems(file: str, tree: ast.Module, manifest: SkillManifest) -> Iterator[str]:
     made = [node for node in tree.body if isinstance(node, ast.Assign) and _is_skill(node)]
     if not made:
         yield f'{file}:1: it makes no skill: write skill = Skill("{manifest.name}", description=...)'

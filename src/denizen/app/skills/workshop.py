@@ -22,7 +22,7 @@ from denizen.app.skills.shelf import survey
 from denizen.app.skills.statics import find_problems
 from denizen.domain.errors import Conflict, InvalidInput, NotFound
 from denizen.skill.manifest import check_skill_name
-from denizen.skill.services import SkillState
+from denizen.skill.services import SkillInfo
 
 MAX_FILE_CHARS = 200_000
 MAX_FILES_WRITTEN = 30
@@ -31,16 +31,16 @@ _STEP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 class SkillWorkshop:
-    """Implements `denizen.skill.Workshop`."""
+    """Implements `denizen.skill.SkillEditor`."""
 
     def __init__(self, home: Path, sections: Mapping[str, UserSkillSection]) -> None:
         self._home = home
         self._sections = sections
 
-    async def list_skills(self) -> Sequence[SkillState]:
+    async def list_skills(self) -> Sequence[SkillInfo]:
         entries = await to_thread.run_sync(survey, self._home, self._sections)
         return [
-            SkillState(e.name, e.kind, e.state, e.manifest.description if e.manifest else "", e.why) for e in entries
+            SkillInfo(e.name, e.kind, e.state, e.manifest.description if e.manifest else "", e.why) for e in entries
         ]
 
     async def read(self, name: str) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ from denizen.engine.gate.kept import KeptResults
 from denizen.engine.gate.observer import OBSERVER
 from denizen.engine.gate.policy import GatePolicy
 from denizen.engine.pause import Pause
-from denizen.ports.toolset import CallScope, InnerCall, Toolset
+from denizen.ports.toolset import CallScope, NestedCall, Toolset
 
 MAX_RESULT_CHARS = 200_000
 """Of one result. It is recorded, shown and sent to the model, so no tool may make it as long as it likes."""
@@ -135,7 +135,7 @@ class Gate:
         if call.origin is Origin.MODEL:
             return
         if scope.trail.inner is not None:
-            inner = InnerCall(call, outcome.verdict, result.text, result.is_error, outcome.duration_ms)
+            inner = NestedCall(call, outcome.verdict, result.text, result.is_error, outcome.duration_ms)
             scope.trail.inner.append(inner)
         elif self._ledger is not None:
             try:

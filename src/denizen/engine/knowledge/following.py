@@ -14,11 +14,11 @@ from denizen.domain.source import SyncRun
 from denizen.engine.knowledge.indexing import INDEX
 from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.knowledge.sync import Sync
-from denizen.ports.source import Progress
+from denizen.ports.source import ReadingProgress
 
 LOOK_EVERY_S = 0.25
 
-FindProgress = Callable[[], Progress | None]
+FindProgress = Callable[[], ReadingProgress | None]
 """Of the index; None while nothing is indexed."""
 
 
@@ -29,7 +29,7 @@ class Stand:
     """
 
     run: SyncRun
-    progress: Mapping[str, Progress]
+    progress: Mapping[str, ReadingProgress]
 
     @property
     def is_over(self) -> bool:

@@ -24,7 +24,7 @@ from denizen.engine.knowledge.reading import Sleep
 from denizen.engine.meaning import Meaning
 from denizen.ports.documents import PASSAGES, Document, IndexSize
 from denizen.ports.memory import Vector
-from denizen.ports.source import Library, Progress, Report
+from denizen.ports.source import Library, ReadingProgress, ReportProgress
 from denizen.ports.store import Store
 
 INDEX = "search index"
@@ -57,7 +57,7 @@ class _Wanted:
         return Document.cut(self.path, self.source_id, self.digest, text)
 
 
-def report_nothing(_progress: Progress) -> None:
+def report_nothing(_progress: ReadingProgress) -> None:
     """For nobody who watches."""
 
 
@@ -72,22 +72,22 @@ class Indexing:
         self._lock = anyio.Lock()
         self._published = anyio.Event()
         self._is_kept = False
-        self.progress: Progress | None = None
+        self.progress: ReadingProgress | None = None
         """Of what is being indexed in this process; None when nothing is."""
 
     def hurry(self) -> None:
         """Something was published: `keep_indexed`, if it runs here, begins at once."""
         if self._is_kept:
-            self.progress = self.progress or Progress("indexing")
+            self.progress = self.progress or ReadingProgress("indexing")
             self._published.set()
 
-    async def catch_up(self, report: Report = report_nothing) -> str:
+    async def catch_up(self, report: ReportProgress = report_nothing) -> str:
         """Indexes the current snapshot, unless it is; also one that is published meanwhile. The id of the snapshot that
         is indexed then, empty when there is none.
         """
         return await self._catch_up(report, spares_withheld=False)
 
-    async def _catch_up(self, report: Report, *, spares_withheld: bool) -> str:
+    async def _catch_up(self, report: ReportProgress, *, spares_withheld: bool) -> str:
         async with self._lock:
             while True:
                 withheld = await self._list_withheld()
@@ -137,12 +137,12 @@ class Indexing:
             if not await self.embed_some():
                 await self._sleep(EMBED_PAUSE_S)
 
-    async def embed_all(self, report: Report = report_nothing) -> int:
+    async def embed_all(self, report: ReportProgress = report_nothing) -> int:
         """How many passages got their meaning. Ends early when the embedder does not answer."""
         total, done = (await self.size()).passages, 0
         while made := await self.embed_some():
             done += made
-            report(Progress("giving passages their meaning", done, total))
+            report(ReadingProgress("giving passages their meaning", done, total))
         return done
 
     async def embed_some(self) -> int:
@@ -177,13 +177,13 @@ class Indexing:
             return await work.documents.size()
 
     def _rest(self) -> None:
-        self.progress = Progress("indexing") if self._published.is_set() else None
+        self.progress = ReadingProgress("indexing") if self._published.is_set() else None
 
-    def _tell(self, report: Report, progress: Progress) -> None:
+    def _tell(self, report: ReportProgress, progress: ReadingProgress) -> None:
         self.progress = progress
         report(progress)
 
-    async def _index(self, snapshot: Snapshot | None, spared: Sequence[Source], report: Report) -> None:
+    async def _index(self, snapshot: Snapshot | None, spared: Sequence[Source], report: ReportProgress) -> None:
         """What is indexed of the spared sources stays as it is."""
         ids, folders = {each.id for each in spared}, tuple(f"{each.folder}/" for each in spared)
         wanted = {path: file for path, file in (await self._list_wanted(snapshot)).items() if file.source_id not in ids}
@@ -196,12 +196,12 @@ class Indexing:
                 await work.documents.remove(gone[start : start + REMOVED_AT_ONCE])
         done = 0
         for batch in _batches(new):
-            report(Progress("indexing", done, len(new)))
+            report(ReadingProgress("indexing", done, len(new)))
             documents = await self._cut(batch)
             async with self._store.work() as work:
                 await work.documents.put(documents)
             done += len(batch)
-        report(Progress("indexed", len(new), len(new)))
+        report(ReadingProgress("indexed", len(new), len(new)))
         _log.info("the snapshot is indexed", extra={"new": len(new), "gone": len(gone), "files": len(wanted)})
 
     async def _finish(self, state: str, *, sweeps: bool) -> None:

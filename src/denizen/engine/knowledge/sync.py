@@ -25,7 +25,7 @@ from denizen.engine.knowledge.reading import Outcome, Reading, Sleep
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import missing
 from denizen.ports.durable import Durable
-from denizen.ports.source import Progress
+from denizen.ports.source import ReadingProgress
 from denizen.ports.store import Store
 
 WORKFLOW = "knowledge_sync"
@@ -82,7 +82,7 @@ class Sync:
         self._pushing = work.pushing
         self._sleep = sleep
         self._begun: dict[str, SyncRun] = {}
-        self._progress: dict[str, dict[str, Progress]] = {}
+        self._progress: dict[str, dict[str, ReadingProgress]] = {}
         self._asked: dict[str, SyncRun] = {}
         self._asking = anyio.Lock()
         self._tell_published: Callable[[], None] = lambda: None
@@ -154,7 +154,7 @@ class Sync:
             )
         return found
 
-    def progress(self, run_id: str) -> Mapping[str, Progress]:
+    def progress(self, run_id: str) -> Mapping[str, ReadingProgress]:
         """Of each source that this process has begun to read for the run."""
         return dict(self._progress.get(run_id, {}))
 
@@ -187,7 +187,7 @@ class Sync:
     async def _read(self, order: _Order, source_id: str) -> Json:
         board = self._progress.setdefault(order.id, {})
 
-        def report(progress: Progress) -> None:
+        def report(progress: ReadingProgress) -> None:
             board[source_id] = progress
 
         return asdict(await self._reading.read(source_id, report, reset=order.reset))

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from denizen.domain.errors import NotAllowed
 from denizen.domain.source import SyncRun
 from denizen.engine.knowledge.following import Stand, follow
-from denizen.ports.source import Progress
+from denizen.ports.source import ReadingProgress
 from denizen.web.api.inbound import require_admin
 from denizen.web.body import Body, Strangers, check_names, has_body, read_flag, read_object, wrong_type
 from denizen.web.dependencies import KnowledgeParts, Timing
@@ -96,7 +96,7 @@ class Syncs:
         return EventStream(self._chunks(request.path_params["run"]), conduct, {})
 
     async def _chunks(self, run_id: str) -> Chunks:
-        told: Mapping[str, Progress] | None = None
+        told: Mapping[str, ReadingProgress] | None = None
         async with aclosing(follow(self._sync, run_id, self._indexing)) as stands:
             async for stand in stands:
                 for chunk in _changes(stand, told):
@@ -137,7 +137,7 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _changes(stand: Stand, told: Mapping[str, Progress] | None) -> list[bytes]:
+def _changes(stand: Stand, told: Mapping[str, ReadingProgress] | None) -> list[bytes]:
     if stand.is_over:
         return [_encode("end", asdict(_run(stand.run)))]
     if told is None:
@@ -157,7 +157,7 @@ def _started(run: SyncRun) -> Response:
     return JSONResponse(asdict(wire.SyncStarted("started", run.id, run.sources)), status_code=202)
 
 
-def _run(run: SyncRun, progress: Mapping[str, Progress] | None = None) -> wire.SyncInfo:
+def _run(run: SyncRun, progress: Mapping[str, ReadingProgress] | None = None) -> wire.SyncInfo:
     return wire.SyncInfo(
         id=run.id,
         sources=run.sources,

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from denizen.ports.hosting import Hosting, Receipt
+from denizen.ports.hosting import Hosting, WebhookReceipt
 from denizen.web.api.inbound import may_see_all
 from denizen.web.body import Strangers
 from denizen.web.guard import WEBHOOKS, principal_of
@@ -39,7 +39,7 @@ class Webhooks:
         """A platform's webhook, with that platform's signature. 202 when it is taken, 200 where nothing is to do."""
         body = await self._strangers.read(request, limit=MAX_WEBHOOK_BYTES)
         receipt = await self._hosting.take_webhook(request.path_params["platform"], request.headers, body)
-        return JSONResponse({"status": receipt.value}, 202 if receipt is Receipt.TAKEN else 200)
+        return JSONResponse({"status": receipt.value}, 202 if receipt is WebhookReceipt.TAKEN else 200)
 
     async def list_repositories(self, request: Request) -> Response:
         """GitHub repositories that can become sources. Private ones are for owners and admins."""

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from denizen.adapters.sandbox.inside.paths import check_path
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
 from denizen.adapters.sandbox.inside.words import Char, Word
 
 MAX_WORDS = 10_000
@@ -24,7 +24,7 @@ MAX_LOOKED_AT = 200_000
 _BRACE_FIX = "Write {a,b} without nesting, or put the braces into quotes."
 
 
-def expand(word: Word, depth: int, walk: Walk) -> list[str]:
+def expand(word: Word, depth: int, walk: GlobWalker) -> list[str]:
     """The arguments that the word becomes, in bash's order. `depth` is how far the current folder lies below the top;
     all words of a line share one `walk`. Raises Refused.
     """
@@ -35,7 +35,9 @@ def expand(word: Word, depth: int, walk: Walk) -> list[str]:
         text = "".join(char for char, _ in each)
         found += (_match(each, text, depth, walk) or [text]) if _is_pattern(each) else [text]
         if len(found) > MAX_WORDS:
-            raise Refused(f"a word becomes more than {MAX_WORDS} arguments", "Use find or grep -r instead of patterns.")
+            raise CommandRefusedError(
+                f"a word becomes more than {MAX_WORDS} arguments", "Use find or grep -r instead of patterns."
+            )
     return found
 
 
@@ -48,7 +50,7 @@ def _open_braces(word: Word) -> list[Word]:
     if (",", False) not in word and ".." not in "".join(char for char, _ in word):
         return [word]  # braces without a choice mean themselves
     if not is_flat or not all((",", False) in word[a:b] for a, b in pairs):
-        raise Refused("these braces are not understood", _BRACE_FIX)
+        raise CommandRefusedError("these braces are not understood", _BRACE_FIX)
     opened: list[Word] = [()]
     end = 0
     for start, stop in pairs:
@@ -56,7 +58,7 @@ def _open_braces(word: Word) -> list[Word]:
         choices = list(_split(word[start + 1 : stop]))
         opened = [(*head, *before, *choice) for head in opened for choice in choices]
         if len(opened) > MAX_WORDS:
-            raise Refused(f"a word becomes more than {MAX_WORDS} arguments", _BRACE_FIX)
+            raise CommandRefusedError(f"a word becomes more than {MAX_WORDS} arguments", _BRACE_FIX)
         end = stop + 1
     return [(*head, *word[end:]) for head in opened]
 
@@ -76,10 +78,10 @@ def _is_pattern(word: Iterable[Char]) -> bool:
     return any(char in {"*", "?", "["} and not quoted for char, quoted in word)
 
 
-def _match(word: Word, text: str, depth: int, walk: Walk) -> list[str]:
+def _match(word: Word, text: str, depth: int, walk: GlobWalker) -> list[str]:
     check_path(text, depth)
     if "//" in text:
-        raise Refused("there is a doubled / in a file name pattern", "Write one.")
+        raise CommandRefusedError("there is a doubled / in a file name pattern", "Write one.")
     parts: list[Word] = [()]
     for char in word:
         if char[0] == "/":
@@ -91,7 +93,7 @@ def _match(word: Word, text: str, depth: int, walk: Walk) -> list[str]:
 
 
 @dataclass(slots=True)
-class Walk:
+class GlobWalker:
     """Looks at the names in folders, and counts them."""
 
     looked_at: int = 0
@@ -124,7 +126,7 @@ class Walk:
             return []
         self.looked_at += len(names)
         if self.looked_at > MAX_LOOKED_AT:
-            raise Refused("the patterns look at too many files", "Use find with -name, or name a folder.")
+            raise CommandRefusedError("the patterns look at too many files", "Use find with -name, or name a folder.")
         return names
 
 
@@ -164,7 +166,9 @@ def _closing(part: Word, start: int) -> int:
 
 def _bracket(inner: Word) -> str:
     if any(part[0][0] == "[" and part[1][0] in ":=." for part in pairwise(inner)):
-        raise Refused("classes in file name patterns are not known here", "Quote the pattern if it is for grep.")
+        raise CommandRefusedError(
+            "classes in file name patterns are not known here", "Quote the pattern if it is for grep."
+        )
     is_negated = inner[0] in {("!", False), ("^", False)}
     chars = inner[1:] if is_negated else inner
     made: list[str] = []
@@ -173,7 +177,9 @@ def _bracket(inner: Word) -> str:
         if at + 2 < len(chars) and chars[at + 1] == ("-", False):
             low, high = chars[at][0], chars[at + 2][0]
             if low > high:
-                raise Refused("a range in a file name pattern goes backwards", "Quote the pattern if it is for grep.")
+                raise CommandRefusedError(
+                    "a range in a file name pattern goes backwards", "Quote the pattern if it is for grep."
+                )
             made.append(f"{re.escape(low)}-{re.escape(high)}")
             at += 3
         else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from denizen.adapters.sandbox.inside.paths import check_path
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
 
 _ALONE = frozenset({
     "-depth", "-xdev", "-mount", "-empty", "-prune", "-print", "-print0", "-quit", "-ls", "-true", "-false", "-not",
@@ -50,11 +50,15 @@ def check_find(argv: Sequence[str], depth: int) -> Iterator[list[str]]:
         elif word in _VALUED:
             if not rest or not _VALUED[word].fullmatch(rest[0]):
                 shown = f"`{rest[0][:80]}`" if rest else "nothing"
-                raise Refused(f"find {word} cannot have the value {shown}", "Formats have plain directives, no widths.")
+                raise CommandRefusedError(
+                    f"find {word} cannot have the value {shown}", "Formats have plain directives, no widths."
+                )
             rest.pop(0)
         else:
             allowed = " ".join(sorted({*_ALONE, *_VALUED, "-exec"}))
-            raise Refused(f"find may not have `{word[:80]}`", f"{_WHY.get(word, '')} Allowed are {allowed}.".strip())
+            raise CommandRefusedError(
+                f"find may not have `{word[:80]}`", f"{_WHY.get(word, '')} Allowed are {allowed}.".strip()
+            )
 
 
 def _begins_expression(word: str) -> bool:
@@ -70,9 +74,9 @@ def _command(rest: list[str]) -> list[str]:
             break
         command.append(word)
     else:
-        raise Refused("find -exec has no end", r"Write -exec PROGRAM ... {} + or -exec PROGRAM ... {} \;")
+        raise CommandRefusedError("find -exec has no end", r"Write -exec PROGRAM ... {} + or -exec PROGRAM ... {} \;")
     if not command or any("{}" in word and word != "{}" for word in command) or command[0] == "{}":
-        raise Refused(
+        raise CommandRefusedError(
             "find -exec is used in a way that is not allowed", "Write {} as a word of its own, as a file name."
         )
     return command

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from denizen.adapters.sandbox.inside import kernel
 from denizen.adapters.sandbox.inside.landlock import find_version, forbid_files
-from denizen.adapters.sandbox.inside.mounts import TOP, Bind, enter_root
+from denizen.adapters.sandbox.inside.mounts import TOP, BindMount, enter_root
 from denizen.adapters.sandbox.inside.seccomp import forbid_system_calls
 
 _NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
@@ -26,15 +26,15 @@ MAX_FILES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class IsolationSpec:
     """What the parent wants. `uid` is whom to become when this process is the superuser, None to stay. `runnable` and
     `readable` say what of the system is needed; `programs` where a program is once shut in.
     """
 
     tier: str
-    folders: tuple[Bind, ...]
-    runnable: tuple[Bind, ...]
-    readable: tuple[Bind, ...]
+    folders: tuple[BindMount, ...]
+    runnable: tuple[BindMount, ...]
+    readable: tuple[BindMount, ...]
     scratch: str
     memory_bytes: int
     uid: int | None
@@ -45,7 +45,7 @@ class Order:
         return TOP if self.tier == "namespaces" else os.path.realpath(self.folders[0].source)
 
 
-def shut_in(order: Order) -> int:
+def isolate_process(order: IsolationSpec) -> int:
     """Returns a descriptor of the top folder. Raises OSError. With namespaces the process that returns is a child, the
     first of a process namespace; the caller's own process only waits for it and ends with its exit code.
     """
@@ -80,7 +80,7 @@ def _go_first() -> None:
         score.write("1000")
 
 
-def _enter_namespaces(order: Order) -> None:
+def _enter_namespaces(order: IsolationSpec) -> None:
     uid, gid = os.geteuid(), os.getegid()
     kernel.unshare((_NEWUSER if uid else 0) | _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | _NEWCGROUP)
     if uid:
@@ -95,7 +95,7 @@ def _enter_namespaces(order: Order) -> None:
         _wait_for(child, order)
 
 
-def _wait_for(child: int, order: Order) -> NoReturn:
+def _wait_for(child: int, order: IsolationSpec) -> NoReturn:
     """Without privileges, and with nothing open, so that the ends of the pipes are the child's alone."""
     _drop_privileges(order.uid)
     os.closerange(0, 256)
@@ -103,7 +103,7 @@ def _wait_for(child: int, order: Order) -> NoReturn:
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
-def _limit(order: Order) -> None:
+def _limit(order: IsolationSpec) -> None:
     limits = {
         resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: MAX_FILES,
         resource.RLIMIT_AS: order.memory_bytes, resource.RLIMIT_MEMLOCK: 0, resource.RLIMIT_MSGQUEUE: 0,

@@ -18,7 +18,7 @@ TOP = "/docs"
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class BindMount:
     """A file or folder of the system, and where it is to be seen. A folder of documents holds nothing to run."""
 
     source: str
@@ -26,7 +26,7 @@ class Bind:
     is_documents: bool = False
 
 
-def enter_root(binds: Sequence[Bind], scratch: str) -> None:
+def enter_root(binds: Sequence[BindMount], scratch: str) -> None:
     """Makes it and goes in; what was there before cannot be reached any more. `scratch` is any folder that exists.
     Raises OSError.
     """
@@ -44,7 +44,7 @@ def enter_root(binds: Sequence[Bind], scratch: str) -> None:
     os.chdir(TOP)
 
 
-def _bind(bind: Bind, handle: int, target: str) -> None:
+def _bind(bind: BindMount, handle: int, target: str) -> None:
     mode = os.fstat(handle).st_mode
     if stat.S_ISDIR(mode):
         Path(target).mkdir(0o755, parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ that leads outside could still tell whether something exists there.
 
 from __future__ import annotations
 
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
 
 
 def check_path(path: str, depth: int) -> None:
@@ -16,7 +16,7 @@ def check_path(path: str, depth: int) -> None:
     if path == "/dev/null":
         return
     if path.startswith("/"):
-        raise Refused(
+        raise CommandRefusedError(
             f"`{_cut(path)}` is an absolute path",
             "Write paths relative to the top folder, such as docs/guide.md or `.`.",
         )
@@ -25,7 +25,7 @@ def check_path(path: str, depth: int) -> None:
     while ups < len(parts) and parts[ups] == "..":
         ups += 1
     if ups > depth or ".." in parts[ups:]:
-        raise Refused(
+        raise CommandRefusedError(
             f"`{_cut(path)}` leads out of the top folder", "Write paths without `..`, relative to the top folder."
         )
 

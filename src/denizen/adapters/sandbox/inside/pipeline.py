@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from denizen.adapters.sandbox.inside.plan import PlannedPipeline, Stage
-from denizen.adapters.sandbox.inside.xargs import REFUSED, Xargs, run_xargs
+from denizen.adapters.sandbox.inside.plan import PipelineStage, PlannedPipeline
+from denizen.adapters.sandbox.inside.xargs import REFUSED, XargsCommand, run_xargs
 
 MAX_OUTPUT_BYTES = 8_000_000
 """Of both streams of a line together; what prints more is stopped."""
@@ -25,7 +25,7 @@ _RESET = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.S
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class ExecutionEnvironment:
     """What running needs. `kill` ends everything that was started, by force; `control` is the descriptor whose other
     end hangs up when nobody waits any more.
     """
@@ -38,7 +38,7 @@ class Bench:
 
 
 @dataclass(slots=True)
-class Output:
+class LineOutput:
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
     was_refused: bool = False
@@ -48,7 +48,7 @@ class Output:
         return len(self.stdout) + len(self.stderr)
 
 
-class Stopped(Exception):  # noqa: N818 - an outcome, not a fault
+class CommandStoppedError(Exception):
     """The deadline (`TIMED_OUT`) or the cap (`CAPPED`); everything was killed."""
 
     def __init__(self, code: int) -> None:
@@ -56,11 +56,13 @@ class Stopped(Exception):  # noqa: N818 - an outcome, not a fault
         self.code = code
 
 
-class HungUp(Exception):  # noqa: N818 - an outcome, not a fault
+class CallerGoneError(Exception):
     """Nobody waits for the result any more; everything was killed."""
 
 
-def run_pipeline(pipeline: PlannedPipeline, depth: int, bench: Bench, output: Output, deadline: float) -> int:
+def run_pipeline(
+    pipeline: PlannedPipeline, depth: int, bench: ExecutionEnvironment, output: LineOutput, deadline: float
+) -> int:
     """The exit code of its last command. Raises Stopped and HungUp."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
@@ -92,7 +94,7 @@ def run_pipeline(pipeline: PlannedPipeline, depth: int, bench: Bench, output: Ou
     return codes[-1]
 
 
-def _start(stage: Stage, depth: int, bench: Bench, streams: tuple[int, int, int]) -> int:
+def _start(stage: PipelineStage, depth: int, bench: ExecutionEnvironment, streams: tuple[int, int, int]) -> int:
     table = {0: streams[0], 1: streams[1], 2: streams[2]}
     for redirect in stage.redirects:
         table[redirect.descriptor] = bench.null if redirect.target is None else table[redirect.target]
@@ -101,7 +103,7 @@ def _start(stage: Stage, depth: int, bench: Bench, streams: tuple[int, int, int]
     return _spawn(list(stage.argv), bench, table)
 
 
-def _spawn(argv: list[str], bench: Bench, table: Mapping[int, int]) -> int:
+def _spawn(argv: list[str], bench: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in table.items()]
     return os.posix_spawn(
         bench.programs[argv[0]],
@@ -113,7 +115,7 @@ def _spawn(argv: list[str], bench: Bench, table: Mapping[int, int]) -> int:
     )
 
 
-def _fork_xargs(xargs: Xargs, depth: int, bench: Bench, table: Mapping[int, int]) -> int:
+def _fork_xargs(xargs: XargsCommand, depth: int, bench: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     child = os.fork()
     if child:
         return child
@@ -128,7 +130,7 @@ def _fork_xargs(xargs: Xargs, depth: int, bench: Bench, table: Mapping[int, int]
         os._exit(code)
 
 
-def _be_xargs(xargs: Xargs, depth: int, bench: Bench, table: Mapping[int, int]) -> int:
+def _be_xargs(xargs: XargsCommand, depth: int, bench: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     for target, source in table.items():
         os.dup2(source, target)
     for descriptor in range(3, 256):
@@ -159,7 +161,9 @@ def _close(descriptor: int) -> None:
         return
 
 
-def _collect(streams: Mapping[int, bytearray], bench: Bench, output: Output, deadline: float) -> None:
+def _collect(
+    streams: Mapping[int, bytearray], bench: ExecutionEnvironment, output: LineOutput, deadline: float
+) -> None:
     poll = select.poll()
     for descriptor in streams:
         poll.register(descriptor, select.POLLIN)
@@ -170,7 +174,7 @@ def _collect(streams: Mapping[int, bytearray], bench: Bench, output: Output, dea
         for descriptor, _ in poll.poll(max(0.0, remaining) * 1000):
             if descriptor == bench.control:
                 bench.kill()
-                raise HungUp
+                raise CallerGoneError
             chunk = os.read(descriptor, _CHUNK)
             streams[descriptor].extend(chunk)
             if not chunk:
@@ -178,13 +182,13 @@ def _collect(streams: Mapping[int, bytearray], bench: Bench, output: Output, dea
                 poll.unregister(descriptor)
         if output.size > MAX_OUTPUT_BYTES:
             bench.kill()
-            raise Stopped(CAPPED)
+            raise CommandStoppedError(CAPPED)
         if left and remaining <= 0:
             bench.kill()
-            raise Stopped(TIMED_OUT)
+            raise CommandStoppedError(TIMED_OUT)
 
 
-def _wait(child: int, bench: Bench, deadline: float) -> int:
+def _wait(child: int, bench: ExecutionEnvironment, deadline: float) -> int:
     """Both streams are closed by now; a program that goes on all the same is waited for until the deadline."""
     pause_s = 0.0001
     while True:
@@ -194,6 +198,6 @@ def _wait(child: int, bench: Bench, deadline: float) -> int:
             return code if code >= 0 else 128 - code
         if time.monotonic() > deadline:
             bench.kill()
-            raise Stopped(TIMED_OUT)
+            raise CommandStoppedError(TIMED_OUT)
         time.sleep(pause_s)
         pause_s = min(pause_s * 2, 0.01)

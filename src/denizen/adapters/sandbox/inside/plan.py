@@ -9,12 +9,12 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from denizen.adapters.sandbox.inside.expansion import Walk, expand
+from denizen.adapters.sandbox.inside.expansion import GlobWalker, expand
 from denizen.adapters.sandbox.inside.paths import check_path
 from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
-from denizen.adapters.sandbox.inside.refusal import Refused
-from denizen.adapters.sandbox.inside.words import Joint, Pipeline, Redirect, Simple, read_line
-from denizen.adapters.sandbox.inside.xargs import Xargs, read_xargs
+from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
+from denizen.adapters.sandbox.inside.words import Connector, ParsedPipeline, SimpleCommand, StreamRedirect, parse_line
+from denizen.adapters.sandbox.inside.xargs import XargsCommand, parse_xargs
 
 MAX_COMMANDS = 32
 """Of one line."""
@@ -23,22 +23,22 @@ MAX_STAGES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PipelineStage:
     """One command of a pipeline; `xargs` is there when it is ours."""
 
     argv: tuple[str, ...]
-    redirects: tuple[Redirect, ...]
-    xargs: Xargs | None = None
+    redirects: tuple[StreamRedirect, ...]
+    xargs: XargsCommand | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedPipeline:
-    joint: Joint
-    stages: tuple[Stage, ...]
+    joint: Connector
+    stages: tuple[PipelineStage, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LinePlan:
     """`folder` is where the line runs, relative to the top; `depth` how far below it that is."""
 
     folder: str
@@ -47,7 +47,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Planner:
+class LinePlanner:
     """`top` is the path of the top folder and `handle` a descriptor of it, since its path may lead through folders
     that the worker may not enter. `installed` are the programs that this machine has.
     """
@@ -56,15 +56,19 @@ class Planner:
     handle: int
     installed: Collection[str]
 
-    def plan(self, text: str) -> Plan:
+    def plan(self, text: str) -> LinePlan:
         """Leaves the process in the folder of the line. Raises Refused."""
-        pipelines = read_line(text)
+        pipelines = parse_line(text)
         os.fchdir(self.handle)
         if sum(len(pipeline.commands) for pipeline in pipelines) > MAX_COMMANDS:
-            raise Refused(f"the line has more than {MAX_COMMANDS} commands", "Send several lines as a batch.")
+            raise CommandRefusedError(
+                f"the line has more than {MAX_COMMANDS} commands", "Send several lines as a batch."
+            )
         if any(len(pipeline.commands) > MAX_STAGES for pipeline in pipelines):
-            raise Refused(f"a pipeline has more than {MAX_STAGES} commands", "Send several lines as a batch.")
-        folder, depth, walk = ".", 0, Walk()
+            raise CommandRefusedError(
+                f"a pipeline has more than {MAX_STAGES} commands", "Send several lines as a batch."
+            )
+        folder, depth, walk = ".", 0, GlobWalker()
         if self._is_cd(pipelines[0]):
             folder, depth = self._enter(pipelines, walk)
             pipelines = pipelines[1:]
@@ -74,47 +78,51 @@ class Planner:
             )
             for number, each in enumerate(pipelines)
         )
-        return Plan(folder, depth, planned)
+        return LinePlan(folder, depth, planned)
 
     @staticmethod
-    def _is_cd(pipeline: Pipeline) -> bool:
+    def _is_cd(pipeline: ParsedPipeline) -> bool:
         return "".join(char for char, _ in pipeline.commands[0].words[0]) == "cd" and len(pipeline.commands) == 1
 
-    def _enter(self, pipelines: Sequence[Pipeline], walk: Walk) -> tuple[str, int]:
+    def _enter(self, pipelines: Sequence[ParsedPipeline], walk: GlobWalker) -> tuple[str, int]:
         command = pipelines[0].commands[0]
         words = [text for word in command.words[1:] for text in expand(word, 0, walk)]
         if len(words) != 1 or command.redirects or (len(pipelines) > 1 and pipelines[1].joint != "&&"):
-            raise Refused("cd is used in a way that is not allowed", "Write `cd DIR && ...` at the beginning.")
+            raise CommandRefusedError(
+                "cd is used in a way that is not allowed", "Write `cd DIR && ...` at the beginning."
+            )
         folder = words[0]
         if folder.startswith("-"):
-            raise Refused("there is no folder to go back to", "Write `cd DIR && ...`; each line begins at the top.")
+            raise CommandRefusedError(
+                "there is no folder to go back to", "Write `cd DIR && ...`; each line begins at the top."
+            )
         check_path(folder, 0)
         reached = os.path.realpath(folder)
         if reached != self.top and not reached.startswith(f"{self.top.rstrip('/')}/"):
-            raise Refused(f"`{folder[:80]}` leads out of the top folder", "Name a folder below it.")
+            raise CommandRefusedError(f"`{folder[:80]}` leads out of the top folder", "Name a folder below it.")
         inner = os.path.relpath(reached, self.top)
         try:
             os.chdir(inner)
         except OSError as error:
-            raise Refused(
+            raise CommandRefusedError(
                 f"cd: {folder[:80]}: {error.strerror}", "`ls` or `find . -type d` show what there is."
             ) from None
         return inner, 0 if inner == "." else inner.count("/") + 1
 
-    def _stage(self, command: Simple, depth: int, walk: Walk) -> Stage:
+    def _stage(self, command: SimpleCommand, depth: int, walk: GlobWalker) -> PipelineStage:
         argv = tuple(text for word in command.words for text in expand(word, depth, walk))
         if not argv or not argv[0]:
-            raise Refused("a command has no program", "Write one, such as ls.")
+            raise CommandRefusedError("a command has no program", "Write one, such as ls.")
         self._check_installed(argv[0])
         if argv[0] == "xargs":
-            xargs = read_xargs(argv, depth)
+            xargs = parse_xargs(argv, depth)
             self._check_installed(xargs.command[0])
-            return Stage(argv, command.redirects, xargs)
+            return PipelineStage(argv, command.redirects, xargs)
         check_command(argv, depth)
-        return Stage(argv, command.redirects)
+        return PipelineStage(argv, command.redirects)
 
     def _check_installed(self, name: str) -> None:
         refuse_program(name)
         if name != "xargs" and name not in self.installed:
             others = ", ".join(sorted({*self.installed, "xargs"}))
-            raise Refused(f"`{name}` is not installed here", f"There are {others}.")
+            raise CommandRefusedError(f"`{name}` is not installed here", f"There are {others}.")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from denizen.adapters.sandbox.inside.find import check_find
 from denizen.adapters.sandbox.inside.paths import check_path
-from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGRAMS, SCRIPT, Program
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGRAMS, SCRIPT, ProgramRule
+from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
 
 _NUMERIC = re.compile(r"-[0-9]{1,7}")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\+?=", re.DOTALL)
@@ -25,12 +25,12 @@ def check_command(argv: Sequence[str], depth: int) -> None:
     if name == "find":
         for command in check_find(argv, depth):
             if not (inner := PROGRAMS.get(command[0])) or not inner.may_follow_find:
-                raise Refused(f"find may not run `{command[0]}`", _may_follow())
+                raise CommandRefusedError(f"find may not run `{command[0]}`", _may_follow())
             check_command(command, depth)
     elif program is None:
         refuse_program(name)
     else:
-        _Reading(name, program, depth).check(argv[1:])
+        _OptionParser(name, program, depth).check(argv[1:])
 
 
 def refuse_program(name: str) -> None:
@@ -38,11 +38,11 @@ def refuse_program(name: str) -> None:
     if name in NAMES:
         return
     if _ASSIGNMENT.match(name):
-        raise Refused("variables cannot be set", "Leave out NAME=VALUE in front of the command.")
+        raise CommandRefusedError("variables cannot be set", "Leave out NAME=VALUE in front of the command.")
     if "/" in name:
-        raise Refused(f"`{name[:80]}` names a program by its path", "Write the bare name, such as grep.")
+        raise CommandRefusedError(f"`{name[:80]}` names a program by its path", "Write the bare name, such as grep.")
     allowed = f"Allowed are {', '.join(sorted(NAMES))}."
-    raise Refused(f"`{name[:80]}` is not allowed", f"{INSTEAD.get(name, '')} {allowed}".strip())
+    raise CommandRefusedError(f"`{name[:80]}` is not allowed", f"{INSTEAD.get(name, '')} {allowed}".strip())
 
 
 def _may_follow() -> str:
@@ -50,11 +50,11 @@ def _may_follow() -> str:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _OptionParser:
     """Reads options as getopt_long does, but only exact ones."""
 
     name: str
-    program: Program
+    program: ProgramRule
     depth: int
     given: set[str] = field(default_factory=set[str])
     operands: list[str] = field(default_factory=list[str])
@@ -109,32 +109,40 @@ class _Reading:
 
     def _take(self, name: str, rest: list[str]) -> str:
         if not rest:
-            raise Refused(f"{self.name} {name} needs a value")
+            raise CommandRefusedError(f"{self.name} {name} needs a value")
         return rest.pop(0)
 
     def _check_value(self, name: str, pattern: re.Pattern[str], value: str) -> None:
         if not pattern.fullmatch(value):
-            raise Refused(f"{self.name} {name} cannot have the value `{value[:80]}`", self.program.hint)
+            raise CommandRefusedError(f"{self.name} {name} cannot have the value `{value[:80]}`", self.program.hint)
         if pattern is PATH:
             check_path(value, self.depth)
 
     def _check_operands(self) -> None:
         if self.program.needs and not self.program.needs & self.given:
-            raise Refused(f"{self.name} needs the option -{min(self.program.needs, key=len)}", self.program.hint)
+            raise CommandRefusedError(
+                f"{self.name} needs the option -{min(self.program.needs, key=len)}", self.program.hint
+            )
         operands = self.operands
         if self.program.operands in {"pattern, paths", "script, paths"} and not self.program.gives & self.given:
             first, operands = operands[:1], operands[1:]
             if not first or (self.program.operands == "script, paths" and not SCRIPT.fullmatch(first[0])):
-                raise Refused(f"{self.name} cannot be used like this", self.program.hint or "Give it a pattern.")
+                raise CommandRefusedError(
+                    f"{self.name} cannot be used like this", self.program.hint or "Give it a pattern."
+                )
         if not self.program.least <= len(operands) <= self.program.most:
             how_many = f"{self.program.least} to {self.program.most}" if self.program.most < 9 else "at least one"
-            raise Refused(f"{self.name} takes {how_many} here, not {len(operands)} files or names", self.program.hint)
+            raise CommandRefusedError(
+                f"{self.name} takes {how_many} here, not {len(operands)} files or names", self.program.hint
+            )
         if self.program.operands != "text":
             for operand in operands:
                 check_path(operand, self.depth)
 
-    def _refused(self, word: str) -> Refused:
+    def _refused(self, word: str) -> CommandRefusedError:
         shorts = " ".join(f"-{letter}" for letter in (*self.program.flags, *self.program.valued))
         longs = " ".join((*self.program.longs, *self.program.optional))
         allowed = f"Allowed are {shorts} {longs}.".replace("  ", " ") if shorts or longs else ""
-        return Refused(f"{self.name} may not have the option `{word[:80]}`", f"{self.program.hint} {allowed}".strip())
+        return CommandRefusedError(
+            f"{self.name} may not have the option `{word[:80]}`", f"{self.program.hint} {allowed}".strip()
+        )

@@ -32,7 +32,7 @@ Options = dict[str, re.Pattern[str] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class ProgramRule:
     """`flags` are single letters without a value, `valued` and `longs` map an option to what its value must match in
     full, None for none. `optional` long options take a value only behind `=`. `numeric` stands for `-5`. `apart` holds
     for a program that reads the next word as the value, and what is joined to the letter as more options. `gives`
@@ -60,7 +60,7 @@ def _longs(flags: str, **valued: re.Pattern[str]) -> Options:
     return made
 
 
-_GREP = Program(
+_GREP = ProgramRule(
     flags="EFGPivwxclLnHhoqsrRaIUbTZzy",
     valued={"e": ANY, "m": NUMBER, "A": NUMBER, "B": NUMBER, "C": NUMBER},
     longs=_longs(
@@ -79,9 +79,9 @@ _GREP = Program(
     hint="Patterns from files (-f) are not read; give them with -e.",
 )  # fmt: skip
 
-PROGRAMS: dict[str, Program] = {
+PROGRAMS: dict[str, ProgramRule] = {
     "grep": _GREP,
-    "ls": Program(
+    "ls": ProgramRule(
         flags="aAlh1RrtSdFpisngoGCxmUXvkNQbqcuB",
         valued={"I": ANY},
         longs=_longs(
@@ -94,7 +94,7 @@ PROGRAMS: dict[str, Program] = {
         optional={"--color": _COLOR, "--classify": _COLOR},
         may_follow_find=True,
     ),
-    "tree": Program(
+    "tree": ProgramRule(
         flags="adfiNsphDtrUvnCFqxQugcJX",
         valued={"L": _DEPTH, "P": ANY, "I": ANY},
         longs=_longs(
@@ -104,19 +104,19 @@ PROGRAMS: dict[str, Program] = {
         apart=True,
         hint="Its output cannot go to a file; values stand behind a blank, as in -L 2.",
     ),
-    "cat": Program(
+    "cat": ProgramRule(
         flags="nbsAETvetu",
         longs=_longs("number number-nonblank squeeze-blank show-all show-ends show-tabs show-nonprinting"),
         may_follow_find=True,
     ),
-    "head": Program(
+    "head": ProgramRule(
         flags="qvz",
         valued={"n": LINES, "c": LINES},
         longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
         numeric=True,
         may_follow_find=True,
     ),
-    "tail": Program(
+    "tail": ProgramRule(
         flags="qvz",
         valued={"n": LINES, "c": LINES},
         longs=_longs("quiet silent verbose zero-terminated", lines=LINES, bytes=LINES),
@@ -124,8 +124,8 @@ PROGRAMS: dict[str, Program] = {
         may_follow_find=True,
         hint="Files are not followed (-f): they do not change here.",
     ),
-    "wc": Program(flags="lwcmL", longs=_longs("lines words bytes chars max-line-length"), may_follow_find=True),
-    "sort": Program(
+    "wc": ProgramRule(flags="lwcmL", longs=_longs("lines words bytes chars max-line-length"), may_follow_find=True),
+    "sort": ProgramRule(
         flags="bdfgiMhnrVcCmsuz",
         valued={"k": _NOT_RANDOM, "t": _DELIMITER},
         longs=_longs(
@@ -136,7 +136,7 @@ PROGRAMS: dict[str, Program] = {
         optional={"--check": re.compile("quiet|silent|diagnose-first")},
         hint="The result goes to the output only, never to a file (-o).",
     ),
-    "uniq": Program(
+    "uniq": ProgramRule(
         flags="cdDiuz",
         valued={"f": NUMBER, "s": NUMBER, "w": NUMBER},
         longs=_longs("count repeated ignore-case unique zero-terminated", skip_fields=NUMBER, skip_chars=NUMBER,
@@ -145,7 +145,7 @@ PROGRAMS: dict[str, Program] = {
         most=1,
         hint="A second file would be written to.",
     ),
-    "diff": Program(
+    "diff": ProgramRule(
         flags="ucqriwbBysaNEZdtTpe",
         valued={"U": _WIDTH, "C": _WIDTH, "W": _WIDTH, "x": ANY},
         longs=_longs(
@@ -158,8 +158,8 @@ PROGRAMS: dict[str, Program] = {
         least=2,
         most=2,
     ),
-    "echo": Program(operands="text"),
-    "stat": Program(
+    "echo": ProgramRule(operands="text"),
+    "stat": ProgramRule(
         flags="t",
         valued={"c": _STAT},
         longs=_longs("terse", format=_STAT),
@@ -167,7 +167,7 @@ PROGRAMS: dict[str, Program] = {
         may_follow_find=True,
         hint="A format has plain directives such as %n %s %y, without widths.",
     ),
-    "file": Program(
+    "file": ProgramRule(
         flags="bikhNn0r",
         longs=_longs(
             "brief mime mime-type mime-encoding keep-going no-dereference no-pad no-buffer print0 raw extension"
@@ -175,7 +175,7 @@ PROGRAMS: dict[str, Program] = {
         least=1,
         may_follow_find=True,
     ),
-    "du": Program(
+    "du": ProgramRule(
         flags="ashkmbcSxl0",
         valued={"d": _DEPTH},
         longs=_longs(
@@ -184,12 +184,12 @@ PROGRAMS: dict[str, Program] = {
         ),
         may_follow_find=True,
     ),
-    "basename": Program(
+    "basename": ProgramRule(
         flags="az", valued={"s": ANY}, longs=_longs("multiple zero", suffix=ANY), operands="text", least=1,
         may_follow_find=True,
     ),
-    "dirname": Program(flags="z", longs=_longs("zero"), operands="text", least=1, may_follow_find=True),
-    "realpath": Program(
+    "dirname": ProgramRule(flags="z", longs=_longs("zero"), operands="text", least=1, may_follow_find=True),
+    "realpath": ProgramRule(
         flags="emqszLP",
         longs=_longs(
             "canonicalize-existing canonicalize-missing quiet strip no-symlinks zero logical physical",
@@ -198,7 +198,7 @@ PROGRAMS: dict[str, Program] = {
         least=1,
         may_follow_find=True,
     ),
-    "sed": Program(
+    "sed": ProgramRule(
         flags="n",
         valued={"e": _SED},
         longs=_longs("quiet silent", expression=_SED),

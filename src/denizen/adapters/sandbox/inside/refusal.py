@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Refused(Exception):  # noqa: N818 - a decision, not a fault
+class CommandRefusedError(Exception):
     """Raised before anything of the line runs."""
 
     def __init__(self, reason: str, instead: str = "") -> None:

@@ -10,12 +10,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
 
 Char = tuple[str, bool]
 """A character and whether it was quoted. An empty quoted text stands for a pair of quotes with nothing between."""
 Word = tuple[Char, ...]
-Joint = Literal["", "&&", "||", ";"]
+Connector = Literal["", "&&", "||", ";"]
 
 _END = frozenset(" \t|&;<>()\n")
 _PARAMETER = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_{([@*#?$!-")
@@ -37,7 +37,7 @@ _ONE_LINE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Redirect:
+class StreamRedirect:
     """`target` is another descriptor, or None for /dev/null."""
 
     descriptor: int
@@ -45,28 +45,28 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
+class SimpleCommand:
     """One command of a pipeline, as written."""
 
     words: tuple[Word, ...]
-    redirects: tuple[Redirect, ...]
+    redirects: tuple[StreamRedirect, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class ParsedPipeline:
     """`joint` is what stands before it."""
 
-    joint: Joint
-    commands: tuple[Simple, ...]
+    joint: Connector
+    commands: tuple[SimpleCommand, ...]
 
 
-def read_line(text: str) -> tuple[Pipeline, ...]:
+def parse_line(text: str) -> tuple[ParsedPipeline, ...]:
     """At least one pipeline of at least one command with at least one word. Raises Refused."""
     text = text.strip(" \t\n")
     if not text:
-        raise Refused("the command is empty", "Write one, such as `ls` or `grep -rn WORD .`.")
+        raise CommandRefusedError("the command is empty", "Write one, such as `ls` or `grep -rn WORD .`.")
     if "\0" in text or any(0xD800 <= ord(char) <= 0xDFFF for char in text):
-        raise Refused("there are characters in it that cannot stand in a command")
+        raise CommandRefusedError("there are characters in it that cannot stand in a command")
     return _Reader(text).read()
 
 
@@ -75,12 +75,12 @@ class _Reader:
     text: str
     at: int = 0
     words: list[Word] = field(default_factory=list[Word])
-    redirects: list[Redirect] = field(default_factory=list[Redirect])
-    commands: list[Simple] = field(default_factory=list[Simple])
-    pipelines: list[Pipeline] = field(default_factory=list[Pipeline])
-    joint: Joint = ""
+    redirects: list[StreamRedirect] = field(default_factory=list[StreamRedirect])
+    commands: list[SimpleCommand] = field(default_factory=list[SimpleCommand])
+    pipelines: list[ParsedPipeline] = field(default_factory=list[ParsedPipeline])
+    joint: Connector = ""
 
-    def read(self) -> tuple[Pipeline, ...]:
+    def read(self) -> tuple[ParsedPipeline, ...]:
         while self.at < len(self.text):
             self._step(self.text[self.at])
         if self.words or self.redirects or self.commands or self.joint != ";":
@@ -96,14 +96,14 @@ class _Reader:
             self._ampersand()
         elif char == ";":
             if self._next() == ";":
-                raise Refused("`;;` belongs to no command", "Write one `;`.")
+                raise CommandRefusedError("`;;` belongs to no command", "Write one `;`.")
             self._join(";", 1)
         elif char in "()":
-            raise Refused(
+            raise CommandRefusedError(
                 "there are no subshells and groups", "Write the commands one after another; put ( and ) into quotes."
             )
         elif char == "#":
-            raise Refused("there are no comments", "Leave it out, or put # into quotes.")
+            raise CommandRefusedError("there are no comments", "Leave it out, or put # into quotes.")
         elif char in "<>":
             self._redirect("")
         elif digits := _DIGITS.match(self.text, self.at):
@@ -117,7 +117,7 @@ class _Reader:
     def _pipe(self) -> None:
         following = self._next()
         if following == "&":
-            raise Refused("`|&` is not known here", "Write `2>&1 |`.")
+            raise CommandRefusedError("`|&` is not known here", "Write `2>&1 |`.")
         if following == "|":
             self._join("||", 2)
         else:
@@ -131,48 +131,48 @@ class _Reader:
         elif following == ">":
             self.at += 2
             self._to_null()
-            self.redirects += [Redirect(1, None), Redirect(2, 1)]
+            self.redirects += [StreamRedirect(1, None), StreamRedirect(2, 1)]
         else:
-            raise Refused("nothing runs in the background", "Leave the & out, or put it into quotes.")
+            raise CommandRefusedError("nothing runs in the background", "Leave the & out, or put it into quotes.")
 
-    def _join(self, joint: Joint, length: int) -> None:
+    def _join(self, joint: Connector, length: int) -> None:
         self._close_pipeline()
         self.joint = joint
         self.at += length
 
     def _close_command(self) -> None:
         if not self.words:
-            raise Refused("a command is missing between `|`, `&&`, `||`, `;` or at an end")
-        self.commands.append(Simple(tuple(self.words), tuple(self.redirects)))
+            raise CommandRefusedError("a command is missing between `|`, `&&`, `||`, `;` or at an end")
+        self.commands.append(SimpleCommand(tuple(self.words), tuple(self.redirects)))
         self.words, self.redirects = [], []
 
     def _close_pipeline(self) -> None:
         self._close_command()
-        self.pipelines.append(Pipeline(self.joint, tuple(self.commands)))
+        self.pipelines.append(ParsedPipeline(self.joint, tuple(self.commands)))
         self.commands = []
 
     def _redirect(self, digits: str) -> None:
         self.at += len(digits)
         if digits not in _DESCRIPTORS or self.text[self.at] == "<":
-            raise Refused(*_NO_REDIRECT)
+            raise CommandRefusedError(*_NO_REDIRECT)
         descriptor = _DESCRIPTORS[digits]
         self.at += 1
         if self.text.startswith("&", self.at):
             target = self.text[self.at + 1 : self.at + 2]
             if target not in {"1", "2"} or self.text[self.at + 2 : self.at + 3] not in {"", *_END}:
-                raise Refused(*_NO_REDIRECT)
-            self.redirects.append(Redirect(descriptor, int(target)))
+                raise CommandRefusedError(*_NO_REDIRECT)
+            self.redirects.append(StreamRedirect(descriptor, int(target)))
             self.at += 2
         else:
             self._to_null()
-            self.redirects.append(Redirect(descriptor, None))
+            self.redirects.append(StreamRedirect(descriptor, None))
 
     def _to_null(self) -> None:
         while self.text.startswith((" ", "\t"), self.at):
             self.at += 1
         plain = "".join(char for char, _ in self._word()) if self.text[self.at : self.at + 1] not in {"", *_END} else ""
         if plain != "/dev/null":
-            raise Refused(*_NO_REDIRECT)
+            raise CommandRefusedError(*_NO_REDIRECT)
 
     def _word(self) -> Word:
         chars: list[Char] = []
@@ -186,25 +186,27 @@ class _Reader:
             else:
                 self._plain(char, chars)
         if self.at < len(self.text) and self.text[self.at] == "\n":
-            raise Refused(*_ONE_LINE)
+            raise CommandRefusedError(*_ONE_LINE)
         return tuple(chars)
 
     def _plain(self, char: str, chars: list[Char]) -> None:
         if char == "`" or (char == "$" and (self._next() in _PARAMETER or self._next() in {"'", '"'}) and self._next()):
-            raise Refused(*_NO_SUBSTITUTION)
+            raise CommandRefusedError(*_NO_SUBSTITUTION)
         if ord(char) < 0x20 or ord(char) == 0x7F:
-            raise Refused("there is a control character in it", "Leave it out, or put it into quotes.")
+            raise CommandRefusedError("there is a control character in it", "Leave it out, or put it into quotes.")
         if char == "~" and (
             not chars or chars[-1] in {("=", False), (":", False), ("{", False), (",", False), ("}", False)}
         ):
-            raise Refused("there is no home folder `~` here", "Paths are relative to the top folder; or quote the ~.")
+            raise CommandRefusedError(
+                "there is no home folder `~` here", "Paths are relative to the top folder; or quote the ~."
+            )
         chars.append((char, False))
         self.at += 1
 
     def _single(self, chars: list[Char]) -> None:
         end = self.text.find("'", self.at + 1)
         if end < 0:
-            raise Refused("a single quote is not closed", "Close it.")
+            raise CommandRefusedError("a single quote is not closed", "Close it.")
         inner = self.text[self.at + 1 : end]
         chars += [(char, True) for char in inner] or [("", True)]
         self.at = end + 1
@@ -212,7 +214,7 @@ class _Reader:
     def _escaped(self, chars: list[Char]) -> None:
         following = self._next()
         if following in {"", "\n"}:
-            raise Refused(*_ONE_LINE)
+            raise CommandRefusedError(*_ONE_LINE)
         chars.append((following, True))
         self.at += 2
 
@@ -222,13 +224,15 @@ class _Reader:
         while True:
             char, following = self.text[self.at : self.at + 1], self._next()
             if not char:
-                raise Refused("a double quote is not closed", "Close it, or put the text into single quotes.")
+                raise CommandRefusedError(
+                    "a double quote is not closed", "Close it, or put the text into single quotes."
+                )
             if char == '"':
                 break
             if char == "`" or (char == "$" and following in _PARAMETER and following):
-                raise Refused(*_NO_SUBSTITUTION)
+                raise CommandRefusedError(*_NO_SUBSTITUTION)
             if char == "\\" and following == "\n":
-                raise Refused(*_ONE_LINE)
+                raise CommandRefusedError(*_ONE_LINE)
             is_escape = char == "\\" and following in {"$", "`", '"', "\\"}
             chars.append((following if is_escape else char, True))
             self.at += 2 if is_escape else 1

@@ -15,11 +15,18 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from denizen.adapters.sandbox.inside.isolation import Order, shut_in
-from denizen.adapters.sandbox.inside.mounts import Bind
-from denizen.adapters.sandbox.inside.pipeline import CAPPED, Bench, HungUp, Output, Stopped, run_pipeline
-from denizen.adapters.sandbox.inside.plan import Plan, Planner
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.isolation import IsolationSpec, isolate_process
+from denizen.adapters.sandbox.inside.mounts import BindMount
+from denizen.adapters.sandbox.inside.pipeline import (
+    CAPPED,
+    CallerGoneError,
+    CommandStoppedError,
+    ExecutionEnvironment,
+    LineOutput,
+    run_pipeline,
+)
+from denizen.adapters.sandbox.inside.plan import LinePlan, LinePlanner
+from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
 
 REFUSED = 126
 MAX_CHARS = 50_000
@@ -36,12 +43,12 @@ def main() -> NoReturn:
     told: dict[str, Any] = json.loads(reader.read(30.0) or "{}")
     order = _read_order(told)
     try:
-        top = shut_in(order)
+        top = isolate_process(order)
     except OSError as error:
         _reply(replies, {"failed": error.strerror or str(error)})
         os._exit(1)
-    bench = Bench(told["programs"], told["environ"], null, requests, _killer(order.tier))
-    planner = Planner(order.top, top, frozenset(told["programs"]))
+    bench = ExecutionEnvironment(told["programs"], told["environ"], null, requests, _killer(order.tier))
+    planner = LinePlanner(order.top, top, frozenset(told["programs"]))
     _reply(replies, {"ready": True})
     while (line := reader.read(float(told["idle_s"]))) is not None:
         request: dict[str, Any] = json.loads(line)
@@ -54,28 +61,30 @@ def main() -> NoReturn:
     os._exit(0)
 
 
-def _answer(command: str, planner: Planner, bench: Bench, deadline: float) -> dict[str, Any]:
+def _answer(command: str, planner: LinePlanner, bench: ExecutionEnvironment, deadline: float) -> dict[str, Any]:
     started = time.monotonic()
-    output, refused = Output(), False
+    output, refused = LineOutput(), False
     try:
         if len(command) > MAX_COMMAND_CHARS:
-            raise Refused(f"a command has at most {MAX_COMMAND_CHARS} characters", "Send several, as a batch.")
+            raise CommandRefusedError(
+                f"a command has at most {MAX_COMMAND_CHARS} characters", "Send several, as a batch."
+            )
         code = _run(planner.plan(command), bench, output, deadline)
         code, refused = (REFUSED, True) if output.was_refused else (code, False)
-    except Refused as refusal:
+    except CommandRefusedError as refusal:
         output.stderr += refusal.explain().encode(errors="replace")
         code, refused = REFUSED, True
-    except Stopped as stop:
+    except CommandStoppedError as stop:
         code = stop.code
         what = "it printed too much" if code == CAPPED else "its time was over"
         output.stderr += f"stopped: {what}. Search for something narrower, in fewer files.\n".encode()
-    except HungUp:
+    except CallerGoneError:
         os._exit(0)
     except OSError as error:  # a program could not be started: too many arguments, too many processes
         output.stderr += f"cannot run this: {error.strerror}\n".encode()
         code = REFUSED
     except (MemoryError, RecursionError):
-        output = Output()
+        output = LineOutput()
         output.stderr += b"this takes too much memory. Search for something narrower.\n"
         code = CAPPED
     _clear(bench)
@@ -86,7 +95,7 @@ def _answer(command: str, planner: Planner, bench: Bench, deadline: float) -> di
     }  # fmt: skip
 
 
-def _run(plan: Plan, bench: Bench, output: Output, deadline: float) -> int:
+def _run(plan: LinePlan, bench: ExecutionEnvironment, output: LineOutput, deadline: float) -> int:
     code = 0
     for pipeline in plan.pipelines:
         if (pipeline.joint == "&&" and code) or (pipeline.joint == "||" and not code):
@@ -95,7 +104,7 @@ def _run(plan: Plan, bench: Bench, output: Output, deadline: float) -> int:
     return code
 
 
-def _clear(bench: Bench) -> None:
+def _clear(bench: ExecutionEnvironment) -> None:
     """Nothing of a line outlives it; also after a pipeline of which some part was never started."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
@@ -160,11 +169,11 @@ def _reply(descriptor: int, reply: dict[str, Any]) -> None:
         os._exit(0)
 
 
-def _read_order(told: dict[str, Any]) -> Order:
-    def binds(key: str) -> tuple[Bind, ...]:
-        return tuple(Bind(source, target, is_documents=key == "folders") for source, target in told[key])
+def _read_order(told: dict[str, Any]) -> IsolationSpec:
+    def binds(key: str) -> tuple[BindMount, ...]:
+        return tuple(BindMount(source, target, is_documents=key == "folders") for source, target in told[key])
 
-    return Order(
+    return IsolationSpec(
         told["tier"], binds("folders"), binds("runnable"), binds("readable"), told["scratch"],
         told["memory_bytes"], told["uid"],
     )  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
 from denizen.adapters.sandbox.inside.programs import NUMBER
-from denizen.adapters.sandbox.inside.refusal import Refused
+from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
 
 MAX_COMMANDS = 2000
 MAX_BYTES = 100_000
@@ -37,7 +37,7 @@ Run = Callable[[list[str]], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Xargs:
+class XargsCommand:
     """What was asked for. `replace` is the text of -I; `most` items or `lines` lines go into one command."""
 
     command: tuple[str, ...]
@@ -48,7 +48,7 @@ class Xargs:
     skip_empty: bool = False
 
 
-def read_xargs(argv: Sequence[str], depth: int) -> Xargs:
+def parse_xargs(argv: Sequence[str], depth: int) -> XargsCommand:
     """Checks options and the command as far as it is known. Raises Refused."""
     rest = list(argv[1:])
     given: dict[str, str] = {}
@@ -59,7 +59,7 @@ def read_xargs(argv: Sequence[str], depth: int) -> Xargs:
         _read_option(word, rest, given)
     command = tuple(rest) or ("echo",)
     delimiter = "\0" if "0" in given else _ESCAPES.get(given.get("d", ""), given.get("d", ""))
-    xargs = Xargs(
+    xargs = XargsCommand(
         command, given.get("I", ""), delimiter, int(given.get("n", 0)), int(given.get("L", 0)), skip_empty="r" in given
     )
     _check_known(xargs, depth)
@@ -71,7 +71,7 @@ def _read_option(word: str, rest: list[str], given: dict[str, str]) -> None:
         name, equals, value = word.partition("=")
         letter = _LONG.get(name, "")
         if not letter or (letter in "0r" and equals) or (letter == "I" and not equals):
-            raise Refused(f"xargs may not have the option `{word[:80]}`", _FIX)
+            raise CommandRefusedError(f"xargs may not have the option `{word[:80]}`", _FIX)
         given[letter] = _checked(letter, value if equals else rest.pop(0) if letter in _VALUED and rest else "")
         return
     for place, letter in enumerate(word[1:], start=1):
@@ -79,25 +79,25 @@ def _read_option(word: str, rest: list[str], given: dict[str, str]) -> None:
             given[letter] = _checked(letter, word[place + 1 :] or (rest.pop(0) if rest else ""))
             return
         if letter not in {"0", "r"}:
-            raise Refused(f"xargs may not have the option `-{letter}`", _FIX)
+            raise CommandRefusedError(f"xargs may not have the option `-{letter}`", _FIX)
         given[letter] = ""
 
 
 def _checked(letter: str, value: str) -> str:
     pattern = _VALUED.get(letter)
     if pattern is not None and not pattern.fullmatch(value):
-        raise Refused(f"xargs -{letter} cannot have the value `{value[:80]}`", _FIX)
+        raise CommandRefusedError(f"xargs -{letter} cannot have the value `{value[:80]}`", _FIX)
     return value
 
 
-def _check_known(xargs: Xargs, depth: int) -> None:
+def _check_known(xargs: XargsCommand, depth: int) -> None:
     """With a sample for what will come."""
     name = xargs.command[0]
     if name in {"xargs", "find"}:
-        raise Refused(f"xargs may not run {name}", "Write it as a stage of the pipeline.")
+        raise CommandRefusedError(f"xargs may not run {name}", "Write it as a stage of the pipeline.")
     refuse_program(name)
     if xargs.replace and xargs.replace in name:
-        raise Refused("the program that xargs runs cannot come from its input", _FIX)
+        raise CommandRefusedError("the program that xargs runs cannot come from its input", _FIX)
     if not xargs.replace:
         check_command([*xargs.command, "./x"], depth)
     elif not any(xargs.replace in word for word in xargs.command):
@@ -106,7 +106,7 @@ def _check_known(xargs: Xargs, depth: int) -> None:
         check_command([word.replace(xargs.replace, "x") for word in xargs.command], depth)
 
 
-def run_xargs(xargs: Xargs, text: str, depth: int, run: Run) -> tuple[int, str]:
+def run_xargs(xargs: XargsCommand, text: str, depth: int, run: Run) -> tuple[int, str]:
     """The exit code, and what to say on standard error. Every command is checked right before it runs."""
     worst = 0
     try:
@@ -120,14 +120,14 @@ def run_xargs(xargs: Xargs, text: str, depth: int, run: Run) -> tuple[int, str]:
             if code == 255 or code < 0:
                 return _FATAL, f"xargs: {command[0]}: stopped\n"
             worst = _FAILED if code else worst
-    except Refused as refusal:
+    except CommandRefusedError as refusal:
         return REFUSED, refusal.explain()
     except _UnmatchedQuoteError as error:
         return 1, f"xargs: {error}\n"
     return worst, ""
 
 
-def _commands(xargs: Xargs, text: str) -> Iterator[list[str]]:
+def _commands(xargs: XargsCommand, text: str) -> Iterator[list[str]]:
     lines = list(_items(xargs, text))
     if xargs.replace:
         for line in lines:
@@ -143,7 +143,7 @@ def _commands(xargs: Xargs, text: str) -> Iterator[list[str]]:
         yield from _fill(xargs, [item for line in group for item in line])
 
 
-def _fill(xargs: Xargs, items: Sequence[str]) -> Iterator[list[str]]:
+def _fill(xargs: XargsCommand, items: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for item in items:
@@ -164,7 +164,7 @@ class _UnmatchedQuoteError(Exception):
         super().__init__(f"unmatched {kind} quote; {rest}")
 
 
-def _items(xargs: Xargs, text: str) -> Iterator[list[str]]:
+def _items(xargs: XargsCommand, text: str) -> Iterator[list[str]]:
     """Items by line. With a delimiter, and with -I, a line is one item."""
     if xargs.delimiter:
         yield from ([item] for item in text.removesuffix(xargs.delimiter).split(xargs.delimiter) if text)

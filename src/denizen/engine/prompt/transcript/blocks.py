@@ -13,7 +13,7 @@ from denizen.domain.conversation import Place
 from denizen.domain.trace import sha256_of
 from denizen.domain.transcript import Block, Event, Line, render
 from denizen.ports.store import Store, Work
-from denizen.ports.transcripts import Stretch
+from denizen.ports.transcripts import PostRange
 
 REMEMBERED = 32
 """So many blocks are kept in memory; of a large one that is about a megabyte."""
@@ -62,15 +62,15 @@ def text_of_lines(lines: Sequence[Line]) -> str:
     return "\n".join(line.text for line in lines)
 
 
-def stretch_of(place: Place, block: Block) -> Stretch:
-    return Stretch(place.platform, block.room, block.first, block.last)
+def stretch_of(place: Place, block: Block) -> PostRange:
+    return PostRange(place.platform, block.room, block.first, block.last)
 
 
 async def close_block(work: Work, place: Place, number: int, room: str, lines: Sequence[Line]) -> Closed:
     """The block of these lines, pinned to what the archive has now."""
     ids = [line.post for line in lines if line.post]
     block = Block(number, room, ids[0], ids[-1], 0, "", 0, events=_events_of(lines))
-    archived = await work.transcripts.list_stretch(stretch_of(place, block))
+    archived = await work.transcripts.list_range(stretch_of(place, block))
     shown = set(ids)
     block = replace(
         block,
@@ -96,11 +96,11 @@ async def read_block(work: Work, place: Place, block: Block, texts: BlockTexts) 
     changed = await work.transcripts.find_archived(place.platform, [event.post for event in block.events])
     there = {each.post.id: each for each in changed}
     is_whole = all(event.post in there for event in block.events)
-    if is_whole and await work.transcripts.count_stretch(stretch_of(place, block)) == block.posts:
+    if is_whole and await work.transcripts.count_range(stretch_of(place, block)) == block.posts:
         known = texts.find(place, block)
         if known is not None:
             return Closed(block, known), None
-    archived = await work.transcripts.list_stretch(stretch_of(place, block))
+    archived = await work.transcripts.list_range(stretch_of(place, block))
     lines = render(block, archived, there)
     events = tuple(event for event in block.events if event.post in there)
     found = _measured(replace(block, posts=len(archived), events=events), lines)

@@ -31,7 +31,7 @@ from denizen.engine.prompt.transcript.blocks import (
     write_renewals,
 )
 from denizen.ports.store import Store, Work
-from denizen.ports.transcripts import Stretch
+from denizen.ports.transcripts import PostRange
 
 PAGE = 500
 
@@ -181,8 +181,8 @@ async def _news(work: Work, asked: Asked, own: Sequence[Block]) -> list[Line]:
     """What happened to posts in closed blocks since."""
     if not own:
         return []
-    stretch = Stretch(asked.place.platform, asked.room, own[0].first, own[-1].last)
-    changed = await work.transcripts.list_stretch(stretch, changed=True)
+    stretch = PostRange(asked.place.platform, asked.room, own[0].first, own[-1].last)
+    changed = await work.transcripts.list_range(stretch, changed=True)
     return plan_events([each for each in changed if each.post.id not in asked.unsaid], own)
 
 
