@@ -10,7 +10,7 @@ from mcp_types import CallToolResult, ImageContent, ResourceLink, TextContent
 from PIL import Image
 
 from denizen.skill import Skill
-from denizen_mcp.serve import Sections, build_server, open_toolsets
+from denizen_mcp.server import Sections, build_server, open_toolsets
 
 
 @asynccontextmanager

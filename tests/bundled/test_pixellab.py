@@ -9,7 +9,7 @@ from mcp import Client
 from PIL import Image
 
 from denizen_mcp import pixellab
-from denizen_mcp.sprites import POLL_S, POLLS
+from denizen_mcp.pixellab import POLL_S, POLLS
 from tests.bundled.shop import links_of, open_client, picture_of, text_of
 from tests.bundled.vendors import KEY, Vendor
 

@@ -11,8 +11,9 @@ from mcp import Client, StdioServerParameters
 
 from denizen.domain.errors import InvalidInput
 from denizen.skills import time
-from denizen_mcp import greynoise, painter
-from denizen_mcp.serve import read_variables
+from denizen_mcp import toolbox as greynoise
+from denizen_mcp import toolbox as painter
+from denizen_mcp.server import read_variables
 from denizen_mcp.toolbox import VARIABLES
 from tests.bundled.shop import links_of, open_client, picture_of, text_of
 from tests.bundled.vendors import KEY, Vendor
@@ -109,7 +110,7 @@ def test_of_two_variables_for_one_field_the_later_counts() -> None:
 
 
 def test_a_setting_that_does_not_exist_is_refused() -> None:
-    from denizen_mcp.serve import open_toolsets
+    from denizen_mcp.server import open_toolsets
 
     with pytest.raises(InvalidInput, match="no setting"):
         open_toolsets([painter.painter_skill], {"painter": {"colour": "red"}})

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from denizen_mcp.sprites import DIRECTIONS
+from denizen_mcp.pixellab import DIRECTIONS
 
 KEY = "px-secret-key-0123456789"
 

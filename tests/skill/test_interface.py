@@ -9,7 +9,7 @@ import pytest
 
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import Skill, SkillToolset, ToolContext
-from denizen.skill.permission import SkillPermission, restrict_services
+from denizen.skill.manifest import SkillPermission, restrict_services
 from tests.skill_services import PLACE, Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.skill import SkillToolset
-from denizen.skills.arithmetic import MAX_BITS, CalculationError, calculate, format_number
+from denizen.skills.calculator import MAX_BITS, CalculationError, calculate, format_number
 from denizen.skills.calculator import skill
 from tests.skill_services import Surroundings, run
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from denizen.skill import Json, JsonObject, SkillToolset, ToolResult
-from denizen.skills.chart_kinds import KINDS
+from denizen.skills.charts import KINDS
 from denizen.skills.charts import KindName, skill
 from tests.skill_services import Surroundings, run
 

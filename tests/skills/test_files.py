@@ -11,7 +11,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.tool import Tier, ToolResult
 from denizen.skill import SkillToolset
 from denizen.skills import load_builtin
-from denizen.skills.places import MAX_BYTES
+from denizen.skills.files import MAX_BYTES
 from tests.skill_services import Surroundings, run
 
 pytestmark = pytest.mark.anyio

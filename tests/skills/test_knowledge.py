@@ -12,7 +12,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import IndexedPassage, SkillToolset, ToolResult, split_passages
 from denizen.skills.knowledge import MAX_LISTED, skill
-from denizen.skills.shelf import TextFolder
+from denizen.skills.knowledge import TextFolder
 from tests.skill_services import Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio

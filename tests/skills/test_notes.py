@@ -17,8 +17,8 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, Taint, ToolResult
 from denizen.skill import SkillToolset, ToolError
-from denizen.skills import notebook as notebook_module
-from denizen.skills.notebook import MAX_NOTE_BYTES, MAX_NOTES, Notebook
+from denizen.skills import notes as notebook_module
+from denizen.skills.notes import MAX_NOTE_BYTES, MAX_NOTES, Notebook
 from denizen.skills.notes import skill
 from tests.skill_services import Surroundings, run, scope
 

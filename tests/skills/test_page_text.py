@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.skills.html_tokens import HtmlTag, parse_html
+from denizen.skills.page_text import HtmlTag, parse_html
 from denizen.skills.page_text import extract_page_text
 
 URL = "https://example.org/docs/page.html"

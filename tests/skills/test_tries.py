@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from denizen.skill import ToolError
-from denizen.skills.tries import KEPT
-from denizen.skills.warnings_book import MAX_WARNINGS_PER_MEMBER, MemberWarning, WarningLog
+from denizen.skills.discord import KEPT
+from denizen.skills.moderation import MAX_WARNINGS_PER_MEMBER, MemberWarning, WarningLog
 from tests.skills.moderating import bridge
 
 

@@ -20,7 +20,7 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.engine.selection import FIND_TOOLS
 from denizen.ports.toolset import Toolset
-from denizen.skill.permission import SkillPermission, restrict_services
+from denizen.skill.manifest import SkillPermission, restrict_services
 from denizen.skill.toolset import SkillServices
 from denizen.skills import BUILTIN, load_builtin
 

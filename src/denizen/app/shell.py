@@ -14,7 +14,7 @@ from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.ports.sandbox import Sandbox, ShellResult, ShellView
 from denizen.ports.toolset import CallScope
-from denizen.skills.shelf import TextFolder
+from denizen.skills.knowledge import TextFolder
 
 OWN, SHARED = "own", "shared"
 """How the folders are called in the shell, as the skill `knowledge` calls them."""

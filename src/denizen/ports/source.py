@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
-
 from denizen.domain.snapshot import Remote, Snapshot, SnapshotPart
 from denizen.domain.source import Source, SourceState, SyncRun, Taken
-
+from collections.abc import Mapping
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:
@@ -189,4 +188,29 @@ class Sources(Protocol):
 
     async def list_syncs(self, *, limit: int = 20) -> Sequence[SyncRun]:
         """Newest first."""
+        ...
+
+
+class LearnedFiles(Protocol):
+    """Files that somebody else put there are left alone."""
+
+    @property
+    def location(self) -> str:
+        """Of the folder, as a source has it."""
+        ...
+
+    async def list_files(self) -> Mapping[str, str]:
+        """Names to the ids of the proposals that the files were made of; all others with an empty id."""
+        ...
+
+    async def read(self, name: str) -> str:
+        """Empty when there is none."""
+        ...
+
+    async def write(self, name: str, text: str) -> None:
+        """At once or not at all, for the owner of the home folder only."""
+        ...
+
+    async def remove(self, name: str) -> None:
+        """Removing what is gone is no error."""
         ...

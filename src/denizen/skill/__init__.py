@@ -25,18 +25,18 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage
 from denizen.ports.sandbox import ShellResult
-from denizen.skill.archived import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
+from denizen.skill.services import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
 from denizen.skill.context import ConversationHistory, HistoryMessage, ToolContext
-from denizen.skill.outcome import ToolError, ToolOutput
-from denizen.skill.param import Param
-from denizen.skill.platform import PlatformActions
-from denizen.skill.remembered import MemoryAccess, MemoryItem, PastToolCall, ToolCallLog
-from denizen.skill.reminders import PlannedReminder, ReminderAccess
+from denizen.skill.signature import ToolError, ToolOutput
+from denizen.skill.signature import Param
+from denizen.skill.services import PlatformActions
+from denizen.skill.services import MemoryAccess, MemoryItem, PastToolCall, ToolCallLog
+from denizen.skill.services import PlannedReminder, ReminderAccess
 from denizen.skill.services import CacheUsage, InstanceControl, ProgramResult, SkillEditor, SkillInfo, SpendingSummary
 from denizen.skill.skill import Skill, Tool
-from denizen.skill.thread import run_in_thread
+from denizen.skill.context import run_in_thread
 from denizen.skill.toolset import SkillServices, SkillToolset
-from denizen.skill.untrusted import quote_untrusted
+from denizen.skill.context import quote_untrusted
 
 __all__ = [
     "ArchiveCount",

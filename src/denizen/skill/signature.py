@@ -1,20 +1,69 @@
-"""From a function's annotations to the tool's JSON schema, and from a model's arguments to the function's.
-
-The only user of pydantic's schemas. Schemas are kept small, since each request pays for them: no titles, no
-references, no null branches; `additionalProperties` is false so that a wrong name is seen.
-"""
+"""What an author may say about one parameter, beyond its type."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from denizen.domain.errors import InvalidInput
+from denizen.domain.json import Json
+from denizen.domain.tool import ToolResult
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
-
-from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
-from denizen.skill.outcome import ToolError
-from denizen.skill.param import Param
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """Stands in `Annotated[int, Param("how many", ge=1, le=10)]`. A plain string in its place is a description.
+
+    The description is sent to the model with every request: a few words with an example beat a sentence. Bounds are
+    stated in the schema and enforced before the tool runs. A fixed set of values is a `Literal` type.
+    """
+
+    description: str = ""
+    ge: float | None = None
+    le: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+
+
+class ToolError(InvalidInput):
+    """An expected failure. The message goes to the model, which corrects its call or tells the person."""
+
+    code = "tool_error"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """`text` for the model, `data` (embeds, files) for people and machines, never for the model."""
+
+    text: str
+    data: Mapping[str, Json] = field(default_factory=dict[str, Json])
+
+
+def to_result(value: object) -> ToolResult:
+    """Text stays as it is; None becomes "Done."; anything else is dumped as compact JSON.
+
+    Dataclasses, dates, enums and pydantic models count as JSON. Raises pydantic's serialisation error for the rest,
+    which is a fault of the tool.
+    """
+    match value:
+        case ToolResult():
+            return value
+        case ToolOutput():
+            return ToolResult(value.text, data=value.data)
+        case str():
+            return ToolResult(value)
+        case None:
+            return ToolResult("Done.")
+        case _:
+            from pydantic import TypeAdapter
+
+            return ToolResult(TypeAdapter[object](object).dump_json(value).decode())
+
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

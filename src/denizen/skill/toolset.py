@@ -20,15 +20,15 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.fetch import Fetcher
 from denizen.ports.toolset import CallScope
-from denizen.skill.archived import ArchiveLookup
+from denizen.skill.services import ArchiveLookup
 from denizen.skill.context import HistoryMessage, ToolContext, no_documents
-from denizen.skill.outcome import to_result
-from denizen.skill.platform import PlatformActions
-from denizen.skill.remembered import MemoryAccess, ToolCallLog
-from denizen.skill.reminders import ReminderAccess
+from denizen.skill.signature import to_result
+from denizen.skill.services import PlatformActions
+from denizen.skill.services import MemoryAccess, ToolCallLog
+from denizen.skill.services import ReminderAccess
 from denizen.skill.services import Download, InstanceControl, RunProgram, RunShell, SearchDocuments, SkillEditor
 from denizen.skill.skill import Skill, Tool
-from denizen.skill.thread import run_in_thread
+from denizen.skill.context import run_in_thread
 
 
 class SearchHistory(Protocol):

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from denizen.skill import Json, Param, Skill, Taint, Tier, ToolContext, ToolError, quote_untrusted
 from denizen.skills.discord import act
-from denizen.skills.tries import act_removing, find_first_attempt
+from denizen.skills.discord import act_removing, find_first_attempt
 
 skill = Skill("server", description="Channels, roles, permissions, emojis, invites, events, webhooks of a server.")
 

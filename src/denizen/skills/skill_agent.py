@@ -7,7 +7,7 @@ import re
 from typing import Annotated, cast
 
 from denizen.skill import NotAllowed, Param, Skill, Tier, ToolContext, ToolError
-from denizen.skills.ownership import require_owner
+from denizen.skills.skill_manager import require_owner
 from denizen.skills.skill_manager import describe_check
 
 TRIES = 3

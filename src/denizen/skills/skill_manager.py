@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated
-
 from denizen.skill import NotAllowed, Param, Skill, SkillEditor, Tier, ToolContext
-from denizen.skills.ownership import require_owner
+from denizen.skill import NotAllowed, ToolContext
 
 skill = Skill("skill_manager", description="Writes and deletes the owner's skills.")
 
@@ -69,3 +68,12 @@ def _workshop(context: ToolContext) -> SkillEditor:
     if context.skill_editor is None:
         raise NotAllowed("skills cannot be written from here")
     return context.skill_editor
+
+
+OWNER = "owner"
+
+
+def require_owner(context: ToolContext, what: str) -> None:
+    """Raises NotAllowed for everybody else."""
+    if OWNER not in context.principal.roles:
+        raise NotAllowed(f"only an owner may {what}")

@@ -13,7 +13,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from denizen.skill import Effect, InstanceControl, NotAllowed, Param, Skill, Taint, Tier, ToolContext, ToolError
-from denizen.skills.ownership import require_owner
+from denizen.skills.skill_manager import require_owner
 
 RUN_TIMEOUT_S = 30.0
 MAX_DOWNLOAD_BYTES = 25_000_000

@@ -11,7 +11,7 @@ import anyio.to_thread
 import pytest
 
 from denizen.adapters.commands import CommandToolset
-from denizen.adapters.commands.process import READ_BYTES, run_program
+from denizen.adapters.commands import READ_BYTES, run_program
 from denizen.domain.commands import CustomCommand
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from denizen.adapters.fetch.addresses import AllowList, find_port_refusal, find_refusal, is_cloud_metadata
-from denizen.adapters.fetch.network import is_own_address
+from denizen.adapters.fetch.http import is_own_address
 from denizen.domain.errors import InvalidInput
 
 REFUSED = [

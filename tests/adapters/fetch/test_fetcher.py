@@ -13,7 +13,7 @@ import httpcore2
 import pytest
 
 from denizen.adapters.fetch import WebFetcher
-from denizen.adapters.fetch.network import resolve_with_system
+from denizen.adapters.fetch.http import resolve_with_system
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, Unavailable
 from tests.local_server import Answer, Exchange, LocalServer, serve
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from denizen.adapters.fetch.text import decode_text, has_text, parse_media_type
+from denizen.adapters.fetch.http import decode_text, has_text, parse_media_type
 
 CHARSETS = sorted({*encodings.aliases.aliases, *encodings.aliases.aliases.values(), "idna", "punycode", "undefined"})
 

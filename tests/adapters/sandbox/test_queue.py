@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from denizen.adapters.sandbox.queue import FairQueue
+from denizen.adapters.sandbox.sessions import FairQueue
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from denizen.domain.verdict import Decision
 from denizen.engine.gate.policy import GatePolicy, ObserverPolicy
 from denizen.engine.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
-from denizen.skill.untrusted import quote_untrusted
+from denizen.skill.context import quote_untrusted
 from denizen.testing.memory_durable import MemoryLog
 from denizen.testing.memory_store import MemoryStore
 from denizen.testing.scripted_model import Say, ScriptedModel, call

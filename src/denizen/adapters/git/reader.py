@@ -17,7 +17,7 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.git.clones import lock_repository
+from denizen.adapters.git.program import lock_repository
 from denizen.adapters.git.program import Git, OnPercent
 from denizen.domain.errors import Exhausted, NotFound, Unavailable
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept

@@ -12,7 +12,7 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.git.clones import lock_repository
+from denizen.adapters.git.program import lock_repository
 from denizen.adapters.git.program import Git
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.ids import fresh

@@ -5,9 +5,9 @@ of its own, `pool.py` holds all servers for the life of the process, and `toolse
 (`naming.py`, `tools.py`, `results.py`: from the server's words to ours). Made by the composition root.
 """
 
-from denizen.adapters.mcp.pool import McpPool
+from denizen.adapters.mcp.toolset import McpPool
 from denizen.adapters.mcp.server import McpServer, McpServerPhase, McpServerState
-from denizen.adapters.mcp.spec import HttpTransport, McpServerSpec, McpToolPolicy, StdioTransport
+from denizen.adapters.mcp.connection import HttpTransport, McpServerSpec, McpToolPolicy, StdioTransport
 from denizen.adapters.mcp.toolset import McpToolset
 
 __all__ = [

@@ -18,8 +18,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from denizen.adapters.mcp.connection import McpConnection, StderrTail, find_reason, is_unreachable, open_connection
-from denizen.adapters.mcp.results import read_progress
-from denizen.adapters.mcp.spec import McpServerSpec
+from denizen.adapters.mcp.tools import read_progress
+from denizen.adapters.mcp.connection import McpServerSpec
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
 from denizen.domain.json import Json

@@ -17,7 +17,7 @@ from shutil import rmtree
 from anyio import to_thread
 
 from denizen.adapters.youtube.api import YoutubeDataApi
-from denizen.adapters.youtube.kept import TranscriptCache
+from denizen.adapters.youtube.transcripts import TranscriptCache
 from denizen.adapters.youtube.transcripts import TranscriptFetcher
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, NotFound

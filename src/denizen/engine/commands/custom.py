@@ -16,7 +16,7 @@ from denizen.engine.commands.words import code_block, cut
 from denizen.engine.gate.door import BoundTool, Outcome
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec
 from denizen.ports.toolset import CallScope
-from denizen.skill.untrusted import quote_untrusted
+from denizen.skill.context import quote_untrusted
 
 MAX_PROMPT_OUTPUT_CHARS = 8000
 """Of what the program printed, in a prompt: a small model must be able to read it."""

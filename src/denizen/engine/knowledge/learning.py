@@ -31,7 +31,7 @@ from denizen.engine.knowledge.reading import Reading
 from denizen.engine.knowledge.snapshots import Snapshots
 from denizen.engine.knowledge.sources import Catalog, Change
 from denizen.engine.knowledge.sync import Sync
-from denizen.ports.learned import LearnedFiles
+from denizen.ports.source import LearnedFiles
 from denizen.ports.store import Store
 
 LABEL = "Learned from the community"

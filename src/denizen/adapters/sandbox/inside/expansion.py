@@ -1,21 +1,44 @@
-"""Opens braces and file name patterns of a word, as bash does, within the folder the line stands in.
+"""Which paths may be named: those at or below the top folder, and /dev/null (inventory S19).
 
-A pattern that meets a name beginning with `-` gives `./-name`, so that no name becomes an option; a pattern that would
-look outside of the top folder is refused. Called by `plan.py` before anything is judged.
+The system underneath shows nothing else anyway; where it can only forbid to read (Landlock without namespaces), a path
+that leads outside could still tell whether something exists there.
 """
 
 from __future__ import annotations
 
+from denizen.adapters.sandbox.inside.words import CommandRefusedError
 import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-
-from denizen.adapters.sandbox.inside.paths import check_path
-from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
 from denizen.adapters.sandbox.inside.words import Char, Word
+
+def check_path(path: str, depth: int) -> None:
+    """`depth` is how far the current folder lies below the top; so many `..` may stand at the beginning. Raises
+    Refused.
+    """
+    if path == "/dev/null":
+        return
+    if path.startswith("/"):
+        raise CommandRefusedError(
+            f"`{_cut(path)}` is an absolute path",
+            "Write paths relative to the top folder, such as docs/guide.md or `.`.",
+        )
+    parts = [part for part in path.split("/") if part not in {"", "."}]
+    ups = 0
+    while ups < len(parts) and parts[ups] == "..":
+        ups += 1
+    if ups > depth or ".." in parts[ups:]:
+        raise CommandRefusedError(
+            f"`{_cut(path)}` leads out of the top folder", "Write paths without `..`, relative to the top folder."
+        )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
 
 MAX_WORDS = 10_000
 """Of one word. More would not fit a command line of the kernel for long."""

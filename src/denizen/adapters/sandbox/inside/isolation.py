@@ -13,11 +13,14 @@ import signal
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
-
 from denizen.adapters.sandbox.inside import kernel
-from denizen.adapters.sandbox.inside.landlock import find_version, forbid_files
-from denizen.adapters.sandbox.inside.mounts import TOP, BindMount, enter_root
-from denizen.adapters.sandbox.inside.seccomp import forbid_system_calls
+from denizen.adapters.sandbox.inside.kernel import forbid_system_calls
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+import ctypes
+import struct
+from collections.abc import Iterable
 
 _NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -134,3 +137,96 @@ def _has_capabilities() -> bool:
     except PermissionError:
         return False
     return True
+
+
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+_NOATIME, _NODIRATIME = 1024, 2048
+_DETACH = 2
+TOP = "/docs"
+"""Where a line begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindMount:
+    """A file or folder of the system, and where it is to be seen. A folder of documents holds nothing to run."""
+
+    source: str
+    target: str
+    is_documents: bool = False
+
+
+def enter_root(binds: Sequence[BindMount], scratch: str) -> None:
+    """Makes it and goes in; what was there before cannot be reached any more. `scratch` is any folder that exists.
+    Raises OSError.
+    """
+    kernel.mount(None, "/", None, _REC | _PRIVATE)
+    handles = [os.open(bind.source, os.O_PATH | os.O_CLOEXEC) for bind in binds]  # before the scratch folder is hidden
+    kernel.mount("tmpfs", scratch, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
+    Path(scratch + TOP).mkdir(0o755)
+    for bind, handle in zip(binds, handles, strict=True):
+        _bind(bind, handle, scratch + bind.target)
+        os.close(handle)
+    kernel.mount(None, scratch, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC)
+    os.chdir(scratch)
+    kernel.pivot_root(".", ".")
+    kernel.unmount(".", _DETACH)
+    os.chdir(TOP)
+
+
+def _bind(bind: BindMount, handle: int, target: str) -> None:
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISDIR(mode):
+        Path(target).mkdir(0o755, parents=True, exist_ok=True)
+    else:
+        Path(target).parent.mkdir(0o755, parents=True, exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o644))
+    kernel.mount(f"/proc/self/fd/{handle}", target, None, _BIND)
+    # What the source's mount has is kept: without privileges of the machine none of it may be taken away.
+    kept = os.statvfs(target).f_flag & (_RDONLY | _NOSUID | _NODEV | _NOEXEC | _NOATIME | _NODIRATIME)
+    wanted = _RDONLY | _NOSUID | (0 if stat.S_ISCHR(mode) else _NODEV) | (_NOEXEC if bind.is_documents else 0)
+    kernel.mount(None, target, None, _REMOUNT | _BIND | kept | wanted)
+
+
+_EXECUTE, _READ_FILE, _READ_DIR = 1, 4, 8
+_CREATE, _ADD_RULE, _RESTRICT = 0, 1, 2
+_ASK_VERSION = 1
+_PATH_BENEATH = 1
+
+
+def find_version() -> int:
+    """Of the kernel's Landlock; 0 where there is none."""
+    try:
+        return kernel.system_call("landlock", None, 0, _ASK_VERSION)
+    except OSError:
+        return 0
+
+
+def forbid_files(readable: Iterable[str], runnable: Iterable[str]) -> None:
+    """All but these. Below a folder everything may be read, and nothing run. Raises OSError."""
+    version = find_version()
+    files = (1 << 13) - 1 | (1 << 13 if version >= 2 else 0) | (1 << 14 if version >= 3 else 0)
+    files |= 1 << 15 if version >= 5 else 0
+    attributes = struct.pack("QQQ", files, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
+    size = 24 if version >= 6 else 16 if version >= 4 else 8
+    ruleset = kernel.system_call("landlock", ctypes.create_string_buffer(attributes, 24), size, 0, offset=_CREATE)
+    try:
+        for path in readable:
+            _allow(ruleset, path, _READ_FILE)
+        for path in runnable:
+            _allow(ruleset, path, _READ_FILE | _EXECUTE)
+        kernel.system_call("landlock", ruleset, 0, offset=_RESTRICT)
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            rights |= _READ_DIR
+        rule = struct.pack("=Qi", rights, handle)
+        kernel.system_call(
+            "landlock", ruleset, _PATH_BENEATH, ctypes.create_string_buffer(rule, len(rule)), 0, offset=_ADD_RULE
+        )
+    finally:
+        os.close(handle)

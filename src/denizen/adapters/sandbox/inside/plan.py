@@ -10,9 +10,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from denizen.adapters.sandbox.inside.expansion import GlobWalker, expand
-from denizen.adapters.sandbox.inside.paths import check_path
+from denizen.adapters.sandbox.inside.expansion import check_path
 from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
-from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
+from denizen.adapters.sandbox.inside.words import CommandRefusedError
 from denizen.adapters.sandbox.inside.words import Connector, ParsedPipeline, SimpleCommand, StreamRedirect, parse_line
 from denizen.adapters.sandbox.inside.xargs import XargsCommand, parse_xargs
 

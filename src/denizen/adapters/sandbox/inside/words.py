@@ -1,8 +1,4 @@
-"""Reads one line of shell into words, pipelines and the few redirects without side effects (inventory SW1, SW2).
-
-A strict subset of bash: what is read means exactly what bash means by it, and everything else is refused with the form
-that is allowed. No shell ever sees the text. Nothing is expanded here, nothing is judged here. Called by `plan.py`.
-"""
+"""Why a line is not run. The text is for a model: what is wrong, and what to write instead."""
 
 from __future__ import annotations
 
@@ -10,7 +6,17 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
+class CommandRefusedError(Exception):
+    """Raised before anything of the line runs."""
+
+    def __init__(self, reason: str, instead: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.instead = instead
+
+    def explain(self) -> str:
+        return f"refused: {self.reason}. {self.instead}".rstrip() + "\n"
+
 
 Char = tuple[str, bool]
 """A character and whether it was quoted. An empty quoted text stands for a pair of quotes with nothing between."""

@@ -16,7 +16,7 @@ import time
 from typing import Any, NoReturn
 
 from denizen.adapters.sandbox.inside.isolation import IsolationSpec, isolate_process
-from denizen.adapters.sandbox.inside.mounts import BindMount
+from denizen.adapters.sandbox.inside.isolation import BindMount
 from denizen.adapters.sandbox.inside.pipeline import (
     CAPPED,
     CallerGoneError,
@@ -26,7 +26,7 @@ from denizen.adapters.sandbox.inside.pipeline import (
     run_pipeline,
 )
 from denizen.adapters.sandbox.inside.plan import LinePlan, LinePlanner
-from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
+from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 REFUSED = 126
 MAX_CHARS = 50_000

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
 from denizen.adapters.sandbox.inside.programs import NUMBER
-from denizen.adapters.sandbox.inside.refusal import CommandRefusedError
+from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 MAX_COMMANDS = 2000
 MAX_BYTES = 100_000

@@ -1,7 +1,4 @@
-"""A folder of this machine as a source. No link is followed, and nothing but regular files is opened.
-
-The revision stands for the names, sizes and times of all its files, so that one look tells whether anything changed.
-"""
+"""Folders of this machine as sources, and the one that has learned answers."""
 
 from __future__ import annotations
 
@@ -12,12 +9,21 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-
 from anyio import to_thread
-
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
 from denizen.ports.source import ReportProgress, SourceFile, SourceTree
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar, TypeVarTuple
+from denizen.domain.errors import InvalidInput, NeedsAttention
+from denizen.domain.proposal import id_in
+
+__all__ = ['FolderReader', 'LearnedFolder']
+
+
+
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold the thread for ever
 
@@ -161,3 +167,76 @@ def _no_documents(source: Source) -> NotFound:
         why="" if source.readme_only else WHAT_IS_KEPT,
         fix="Look at the location and the content path; what was read before stays.",
     )
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class LearnedFolder:
+    """`denizen.ports.source.LearnedFiles`. The folder is made with its first file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def location(self) -> str:
+        return str(self._folder)
+
+    async def list_files(self) -> Mapping[str, str]:
+        return await _in_thread(self._list)
+
+    async def read(self, name: str) -> str:
+        return await _in_thread(_read_text, self._place(name))
+
+    async def write(self, name: str, text: str) -> None:
+        await _in_thread(self._write, self._place(name), text.encode())
+
+    async def remove(self, name: str) -> None:
+        await _in_thread(self._place(name).unlink, True)  # noqa: FBT003 - `missing_ok`
+
+    def _place(self, name: str) -> Path:
+        if Path(name).name != name or not name.endswith(".md") or name.startswith("."):
+            raise InvalidInput(f"'{name}' is no name of a learned file.", code="file_invalid")
+        return self._folder / name
+
+    def _list(self) -> dict[str, str]:
+        if not self._folder.is_dir():
+            return {}
+        found = (each for each in sorted(self._folder.iterdir()) if each.is_file() and not each.is_symlink())
+        return {each.name: id_in(_read_text(each)) for each in found if not each.name.startswith(".")}
+
+    def _write(self, place: Path, data: bytes) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
+        try:
+            with os.fdopen(os.open(beside, _WRITE, 0o600), "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            beside.replace(place)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _read_text(place: Path) -> str:
+    try:
+        with os.fdopen(os.open(place, _READ), encoding="utf-8", errors="replace") as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return ""
+
+
+async def _in_thread(job: Callable[[*Ts], T], *args: *Ts) -> T:
+    try:
+        return await to_thread.run_sync(job, *args)
+    except OSError as error:
+        raise NeedsAttention(
+            "The folder of learned answers cannot be used.",
+            code="learned_unusable",
+            why=f"{error.strerror or type(error).__name__}: {error.filename or 'no file in particular'}",
+            fix="Look at the space and the permissions of learned in the home folder.",
+        ) from error

@@ -1,11 +1,10 @@
-"""Skills as an MCP server on standard input and output.
-
-Every tool of the skills is offered with its schema and with hints made from what it declares. What it shows to people
-goes along as pictures and links. Here no gate stands in front of a tool: that is the business of whoever calls.
-"""
+"""How far a long call is: tools tell it, and whoever runs them hears of it."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, cast
-
 import anyio
-
 from denizen.adapters.fetch import WebFetcher
 from denizen.app.environment import read_environment
 from denizen.domain.clock import SystemClock
@@ -28,7 +25,27 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
 from denizen.skill import HistoryMessage, Skill, SkillServices, SkillToolset
-from denizen_mcp.progress import progress_to
+
+Report = Callable[[str], Awaitable[None]]
+_listener: ContextVar[Report | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def progress_to(report: Report) -> Generator[None]:
+    """Within the block, `report` hears of the progress of what runs there."""
+    token = _listener.set(report)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+async def report_progress(text: str) -> None:
+    """Tells how far the call is that runs here; nothing where nobody listens."""
+    report = _listener.get()
+    if report is not None:
+        await report(text)
+
 
 if TYPE_CHECKING:
     import mcp_types as wire

@@ -1,8 +1,4 @@
-"""A web site as a source: the pages that its sitemap lists, one after the other, each as its HTML.
-
-The revision stands for the list with its dates of change; where a page has none, it holds for a day. Only pages of the
-sitemap's own host are read, and private addresses are out of reach, as for all that is fetched here.
-"""
+"""Web sites as sources, by the sitemaps that they publish."""
 
 from __future__ import annotations
 
@@ -15,14 +11,17 @@ from functools import partial
 from html import unescape
 from itertools import islice
 from urllib.parse import unquote, urlsplit
-
 from anyio import from_thread, to_thread
-
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.source import Source, is_plain_path
 from denizen.ports.fetch import FetchedPage, Fetcher
 from denizen.ports.source import ReportProgress, SourceFile, SourceTree
+
+__all__ = ['SitemapReader']
+
+
+
 
 MAX_PAGES = 1000
 MAX_SITEMAPS = 20
