@@ -1,30 +1,29 @@
-"""Several pictures as one: side by side on a sheet, or one after another in a GIF. Pillow is loaded on first use."""
+"""Pixel art by PixelLab as an MCP server: sprites with four views, single pictures, rotations and animations.
+
+PIXELLAB_API_KEY holds the key; PIXELLAB_BASE_URL points at another server that speaks the same API, version 2. Every
+request but a lookup starts a job, and the client polls until it is done. Pillow is loaded on first use.
+"""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-from denizen.skill import ToolError
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
 import anyio
 import httpx2
-from denizen_mcp.server import report_progress
-from denizen_mcp.remote import SleepFor, VendorClient
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Annotated, Literal
+
 from denizen.skill import JsonObject, Param, Skill, Tier, ToolContext, ToolError, ToolOutput
-from denizen_mcp.remote import VendorClient, VendorService
-from denizen_mcp.server import EnvVariable, run
+from denizen_mcp.server import EnvVariable, report_progress, run
+from denizen_mcp.vendor_client import SleepFor, VendorClient, VendorService
 
 if TYPE_CHECKING:
     from PIL.Image import Image as Picture
+
 
 _TRANSPARENT = (0, 0, 0, 0)
 

@@ -1,18 +1,23 @@
-"""How far a long call is: tools tell it, and whoever runs them hears of it."""
+"""Serves skills as an MCP server on standard input and output.
+
+Every tool of the skills is offered with its schema and with hints made from what it declares. What it shows to people
+goes along as pictures and links. No gate stands in front of a tool here: that is the client's business.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+import sys
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-import sys
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any, cast
+
 import anyio
+
 from denizen.adapters.fetch import WebFetcher
 from denizen.app.environment import read_environment
 from denizen.domain.clock import SystemClock
@@ -25,6 +30,12 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
 from denizen.skill import HistoryMessage, Skill, SkillServices, SkillToolset
+
+if TYPE_CHECKING:
+    import mcp_types as wire
+    from mcp.server.context import ServerRequestContext
+    from mcp.server.lowlevel import Server
+
 
 Report = Callable[[str], Awaitable[None]]
 _listener: ContextVar[Report | None] = ContextVar("listener", default=None)
@@ -46,11 +57,6 @@ async def report_progress(text: str) -> None:
     if report is not None:
         await report(text)
 
-
-if TYPE_CHECKING:
-    import mcp_types as wire
-    from mcp.server.context import ServerRequestContext
-    from mcp.server.lowlevel import Server
 
 _INVALID = 2
 

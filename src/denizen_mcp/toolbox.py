@@ -1,23 +1,21 @@
-"""What GreyNoise knows about an IP address: whether it scans the Internet, and what for.
+"""Small tools as an MCP server: the time, the weather, the reputation of IP addresses, pictures.
 
-With a key the IP lookup of the v3 API is asked, without one the community API, which knows less (inventory 5.1, 5.4).
+Everything works without a key except the pictures. GREYNOISE_API_KEY gives more about addresses: without it the
+community API is asked, which knows less. IMAGE_API_KEY (or XAI_API_KEY), IMAGE_BASE_URL and IMAGE_MODEL choose a
+service that speaks OpenAI's `images/generations`.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any
-from denizen.skill import Param, Skill, Taint, Tier, ToolContext, ToolError
-from denizen_mcp.remote import VendorClient, VendorService
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
-from denizen.skill import Json, Param, Skill, Tier, ToolContext, ToolError, ToolOutput
-from denizen.skills import time, weather
-from denizen_mcp import toolbox as greynoise
-from denizen_mcp import toolbox as painter
+
+from denizen.builtin_skills import time, weather
+from denizen.skill import Json, Param, Skill, Taint, Tier, ToolContext, ToolError, ToolOutput
 from denizen_mcp.server import EnvVariable, run
+from denizen_mcp.vendor_client import VendorClient, VendorService
 
 _GREYNOISE_ERRORS = {
     400: "does not take this address.",
@@ -182,4 +180,4 @@ VARIABLES = (
 
 def main() -> None:
     """Runs the server."""
-    run("denizen-mcp-toolbox", (time.skill, weather.skill, greynoise.greynoise_skill, painter.painter_skill), VARIABLES)
+    run("denizen-mcp-toolbox", (time.skill, weather.skill, greynoise_skill, painter_skill), VARIABLES)

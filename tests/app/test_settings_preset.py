@@ -10,12 +10,12 @@ import pytest
 
 from denizen.app.model_specs import Chosen, EmbeddedPool, build_catalog
 from denizen.app.settings import render_settings
+from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.agent import Agent, Limits, Planning, Sampling, Storing, Summarizing
 from denizen.domain.ids import AgentName
 from denizen.domain.prompt import estimate_tokens
 from denizen.ports.model import Capabilities, ModelRequest
 from denizen.skill import SkillToolset
-from denizen.skills import BUILTIN, OPT_IN, load_builtin
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.app.home_folder import Home
 from tests.engine.house import open_house

@@ -8,8 +8,8 @@ from denizen.adapters.fetch import WebFetcher
 from denizen.app.build import Opening, open_denizen
 from denizen.app.generation import _services
 from denizen.app.settings import render_settings
+from denizen.builtin_skills import load_builtin
 from denizen.domain.errors import InvalidInput, NotAllowed
-from denizen.skills import load_builtin
 from tests.app.home_folder import Home
 from tests.app.test_reload import LAB
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 
+from denizen.builtin_skills import load_builtin
 from denizen.domain.conversation import Place
 from denizen.domain.errors import DenizenError
 from denizen.domain.ids import AgentName, CallId, TurnId, derive
@@ -22,7 +23,6 @@ from denizen.engine.memory import MemoryKeeper
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset
-from denizen.skills import load_builtin
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
 from denizen.testing.memory_store import MemoryStore

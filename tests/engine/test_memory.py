@@ -9,6 +9,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from denizen.builtin_skills import load_builtin
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
@@ -23,7 +24,6 @@ from denizen.engine.archive.mirror import Mirror
 from denizen.engine.archive.privacy import Privacy
 from denizen.ports.embed import EmbedKind
 from denizen.ports.memory import MEMORIES
-from denizen.skills import load_builtin
 from tests.engine.memory_house import ADA, ANA, BOB, LOCAL, OWNER, Recollection, WordEmbedder
 
 pytestmark = pytest.mark.anyio

@@ -13,6 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from denizen.adapters.store import open_store
+from denizen.builtin_skills.reminders import skill
 from denizen.domain.agent import Agent, Timestamps
 from denizen.domain.archiving import ArchivePolicy
 from denizen.domain.attention import Manners
@@ -32,7 +33,6 @@ from denizen.engine.runtime import Generation, Runtime
 from denizen.ports.store import Store
 from denizen.ports.toolset import CallScope
 from denizen.skill import SkillToolset
-from denizen.skills.reminders import skill
 from denizen.testing.memory_channel import MemoryChannel, Sent
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from tests.engine.town import ADA, World

@@ -13,6 +13,7 @@ import pytest
 from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.app.settings import load_settings
 from denizen.app.shell import KnowledgeShells
+from denizen.builtin_skills.shell import skill
 from denizen.domain.agent import Agent
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
@@ -21,7 +22,6 @@ from denizen.domain.verdict import Decision
 from denizen.engine.audit import read_log
 from denizen.engine.gate.policy import GatePolicy, Rule
 from denizen.skill import SkillToolset
-from denizen.skills.shell import skill
 from tests.site import ANN, BEN, Site, running_site
 from tests.skill_services import Surroundings
 

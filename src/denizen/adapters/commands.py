@@ -1,8 +1,8 @@
-"""Programs: those of configured commands and of custom tools, as tools that the gate can let run (inventory T37), and
-those that skills run.
+"""Runs programs of this machine: for configured commands, for custom tools and for skills.
 
-`toolset.py` offers the first, `custom.py` the others, `process.py` runs one. Made by the composition root for each
-generation.
+No program gets a shell, input or secrets. `run_program` runs one within bounds of time and output. `CommandToolset` and
+`CustomToolset` offer programs as tools, so that the gate decides about each call; `ProgramRunner` is what skills call.
+The composition root makes them for each generation of the configuration.
 """
 
 from __future__ import annotations
@@ -13,24 +13,21 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
-import anyio
-from anyio.abc import ByteReceiveStream, Process
 from itertools import pairwise
 from pathlib import Path, PurePath
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process
+
 from denizen.domain.commands import INPUT, MAX_INPUT_CHARS, CustomCommand, fill_argv
-from denizen.domain.errors import InvalidInput
-from denizen.domain.json import Json
-from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
-from denizen.ports.toolset import CallScope
 from denizen.domain.custom_tool import CustomTool
-from denizen.domain.errors import NotFound
-from denizen.domain.tool import Taint, ToolCall, ToolResult, ToolSpec
+from denizen.domain.errors import InvalidInput, NotFound
+from denizen.domain.json import Json
+from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
+from denizen.ports.toolset import CallScope
 from denizen.skill.services import ProgramResult
 
-__all__ = ['CommandToolset', 'CustomToolset', 'ProgramRunner', 'run_program']
-
-
+__all__ = ["CommandToolset", "CustomToolset", "ProgramRunner", "run_program"]
 
 
 READ_BYTES = 1_000_000

@@ -1,28 +1,29 @@
-"""Folders of this machine as sources, and the one that has learned answers."""
+"""Folders of this machine as sources of knowledge, and the folder of learned answers.
+
+No link is followed, and only regular files are opened. The revision of a folder is a digest of the names, sizes and
+times of its files, so that one look tells whether anything changed.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import stat
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TypeVar, TypeVarTuple
+
 from anyio import to_thread
+
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotFound
+from denizen.domain.proposal import id_in
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
 from denizen.ports.source import ReportProgress, SourceFile, SourceTree
-import secrets
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TypeVar, TypeVarTuple
-from denizen.domain.errors import InvalidInput, NeedsAttention
-from denizen.domain.proposal import id_in
 
-__all__ = ['FolderReader', 'LearnedFolder']
-
-
+__all__ = ["FolderReader", "LearnedFolder"]
 
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not hold the thread for ever

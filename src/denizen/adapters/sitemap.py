@@ -1,4 +1,8 @@
-"""Web sites as sources, by the sitemaps that they publish."""
+"""A web site as a source: the pages that its sitemap lists, one after the other, each as its HTML.
+
+The revision is a digest of the list with its dates of change; where a page has no date, it holds for a day. Only pages
+on the sitemap's own host are read, and private addresses are out of reach, as for everything that is fetched.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +15,16 @@ from functools import partial
 from html import unescape
 from itertools import islice
 from urllib.parse import unquote, urlsplit
+
 from anyio import from_thread, to_thread
+
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.source import Source, is_plain_path
 from denizen.ports.fetch import FetchedPage, Fetcher
 from denizen.ports.source import ReportProgress, SourceFile, SourceTree
 
-__all__ = ['SitemapReader']
-
-
+__all__ = ["SitemapReader"]
 
 
 MAX_PAGES = 1000

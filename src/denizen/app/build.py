@@ -28,6 +28,7 @@ from denizen.app.settings import Settings, Simulation, load_settings
 from denizen.app.shell import build_sandbox
 from denizen.app.skills.shelf import Shelf
 from denizen.app.upkeep import HomeUpkeep, Restart
+from denizen.builtin_skills import BUILTIN
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import NeedsAttention, NotAllowed
 from denizen.domain.principal import Principal, PrincipalKind, RoleName
@@ -49,7 +50,6 @@ from denizen.engine.services import Services
 from denizen.engine.statistics import UsageStatistics
 from denizen.engine.toolbox import NestedCalls
 from denizen.engine.turn import Turns
-from denizen.skills import BUILTIN
 
 LOCAL = Principal(PrincipalKind.LOCAL, "operator", "operator", frozenset({RoleName.OWNER}))
 """Whoever has a shell on this machine."""

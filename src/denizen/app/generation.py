@@ -26,6 +26,7 @@ from denizen.app.shell import KnowledgeShells, OwnFiles
 from denizen.app.skills.shelf import Shelf
 from denizen.app.skills.workshop import SkillWorkshop
 from denizen.app.unmatched import FIX, find_unmatched
+from denizen.builtin_skills import BUILTIN, OPT_IN, load_builtin
 from denizen.domain.agent import Agent, AnswersFrom
 from denizen.domain.attention import Manners
 from denizen.domain.clock import Clock
@@ -50,7 +51,6 @@ from denizen.skill.toolset import (
     SkillServices,
     SkillToolset,
 )
-from denizen.skills import BUILTIN, OPT_IN, load_builtin
 
 _NAMING = {"knowledge": "knowledge", "shell": "bash"}
 """What a pattern holds that names tools of a skill."""

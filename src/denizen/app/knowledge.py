@@ -170,7 +170,7 @@ def _open_video_fetcher(access: VideoAccess) -> WebFetcher:
 
 
 def _html_text(data: bytes) -> ConvertedText:
-    from denizen.skills.page_text import extract_page_text
+    from denizen.builtin_skills.page_text import extract_page_text
 
     page = extract_page_text(data.decode("utf-8-sig", errors="replace"), "")
     title = f"# {page.title}\n\n" if page.title and not page.text.startswith("# ") else ""

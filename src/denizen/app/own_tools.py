@@ -15,6 +15,7 @@ from denizen.app.settings import Settings
 from denizen.app.skills.markdown import READ_SKILL
 from denizen.app.skills.shelf import Shelf, State, survey
 from denizen.app.skills.statics import list_tool_names
+from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.domain.custom_tool import CustomTool
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
@@ -22,7 +23,6 @@ from denizen.engine.selection import FIND_TOOLS
 from denizen.ports.toolset import Toolset
 from denizen.skill.manifest import SkillPermission, restrict_services
 from denizen.skill.toolset import SkillServices
-from denizen.skills import BUILTIN, load_builtin
 
 ServicesFor = Callable[[Mapping[str, Json]], SkillServices]
 """The services of a skill whose own settings are these."""

@@ -15,8 +15,8 @@ from denizen.app.build import Denizen
 from denizen.app.environment import read_environment
 from denizen.app.generation import build_generation
 from denizen.app.settings import Settings, load_settings
+from denizen.builtin_skills import BUILTIN
 from denizen.domain.errors import DenizenError
-from denizen.skills import BUILTIN
 
 _AT_START = (
     "store",

@@ -14,9 +14,9 @@ from denizen.app.build import Denizen
 from denizen.app.environment import read_environment
 from denizen.app.settings import set_values
 from denizen.app.settings.problem import KeyPath
+from denizen.builtin_skills import BUILTIN
 from denizen.domain.json import Json
 from denizen.domain.snapshot import Remote
-from denizen.skills import BUILTIN
 
 KEY = ("knowledge", "remote")
 

@@ -10,11 +10,11 @@ from denizen.adapters.sandbox.pool import SandboxPool
 from denizen.adapters.sandbox.process import SandboxLimits
 from denizen.app.settings.folders import Folders
 from denizen.app.settings.schema_sandbox import SandboxSection
+from denizen.builtin_skills.knowledge import TextFolder
 from denizen.domain.clock import Clock
 from denizen.domain.ids import AgentName
 from denizen.ports.sandbox import Sandbox, ShellResult, ShellView
 from denizen.ports.toolset import CallScope
-from denizen.skills.knowledge import TextFolder
 
 OWN, SHARED = "own", "shared"
 """How the folders are called in the shell, as the skill `knowledge` calls them."""

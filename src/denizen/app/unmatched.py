@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from denizen.app.mcp_specs import read_servers
 from denizen.app.settings import Settings
 from denizen.app.skills.markdown import READ_SKILL
+from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.engine.selection import FIND_TOOLS
-from denizen.skills import BUILTIN, load_builtin
 
 FIX = "Correct the name; `denizen tools` lists them."
 

@@ -26,7 +26,7 @@ def show(home: Path) -> None:
     from denizen.app.environment import read_environment
     from denizen.app.settings import load_settings
     from denizen.app.settings.render import render_settings
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     click.echo(render_settings(load_settings(home, read_environment(), known_tools=BUILTIN)), nl=False)
 
@@ -38,7 +38,7 @@ def check(home: Path) -> int:
     from denizen.app.environment import read_environment
     from denizen.app.settings import CONFIG_FILE, load_settings
     from denizen.app.settings import check as find_problems
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     problems = find_problems(home, read_environment(), known_tools=BUILTIN)
     for problem in problems:
@@ -58,7 +58,7 @@ def check(home: Path) -> int:
 
 def _refused_by_skills(settings: Settings) -> list[tuple[str, InvalidInput]]:
     """Sections of `tools` that their skill would not take; those of skills that are switched off do not matter."""
-    from denizen.skills import load_builtin
+    from denizen.builtin_skills import load_builtin
 
     refused: list[tuple[str, InvalidInput]] = []
     for name, section in settings.config.tools.items():

@@ -87,8 +87,8 @@ async def _simulate(home: Path, stack: AsyncExitStack) -> Simulation | None:
     """None when there are real accounts."""
     from denizen.app.environment import read_environment
     from denizen.app.settings import load_settings
+    from denizen.builtin_skills import BUILTIN
     from denizen.cli.simulator import open_simulator
-    from denizen.skills import BUILTIN
 
     settings = load_settings(home, read_environment(), known_tools=BUILTIN)
     if settings.discord_accounts:

@@ -150,7 +150,7 @@ def _write(home: Path, answers: SetupAnswers, *, force: bool) -> None:
     from denizen.app.build import make_home
     from denizen.app.environment import read_environment
     from denizen.app.settings.setup import write_setup
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     make_home(home)
     done = write_setup(home, answers, environment=read_environment(), force=force, known_tools=BUILTIN)

@@ -80,10 +80,10 @@ async def _open(home: Path, wish: _Wish) -> AsyncGenerator[tuple[SandboxPool, Sh
     from denizen.app.knowledge import open_library
     from denizen.app.settings import load_settings
     from denizen.app.shell import build_sandbox, view_of
+    from denizen.builtin_skills import BUILTIN
     from denizen.domain.clock import SystemClock
     from denizen.domain.ids import AgentName
     from denizen.ports.sandbox import ShellView
-    from denizen.skills import BUILTIN
 
     settings = load_settings(home, read_environment(), known_tools=BUILTIN)
     if wish.root is not None:

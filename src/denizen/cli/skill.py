@@ -158,6 +158,7 @@ async def _list(home: Path) -> None:
 
 
 def _show(folder: SkillFolder, manifest: SkillManifest) -> None:
+    from denizen.skill.manifest import PERMISSION_DESCRIPTIONS
 
     kind = "a Markdown skill" if folder.is_markdown else "a Python skill; it runs inside Denizen"
     say(f"{manifest.name} {manifest.version}".rstrip() + f": {manifest.description}")
@@ -174,7 +175,7 @@ def _show(folder: SkillFolder, manifest: SkillManifest) -> None:
 def _load(home: Path) -> Settings:
     from denizen.app.environment import read_environment
     from denizen.app.settings import load_settings
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     return load_settings(home, read_environment(), known_tools=BUILTIN)
 
@@ -182,7 +183,7 @@ def _load(home: Path) -> Settings:
 def _write(home: Path, name: str, values: dict[str, Json]) -> None:
     from denizen.app.environment import read_environment
     from denizen.app.settings import set_value
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     for key, value in values.items():
         set_value(home, read_environment(), ("skills", name, key), value, known_tools=BUILTIN)

@@ -49,7 +49,7 @@ async def _check(home: Path, source_id: str) -> None:
 def _put(home: Path, source_id: str, secret: str) -> None:
     from denizen.app.environment import read_environment
     from denizen.app.settings import load_settings, set_secret
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     environment = read_environment()
     known = load_settings(home, environment, known_tools=BUILTIN).config.knowledge.webhooks
@@ -60,7 +60,7 @@ def _put(home: Path, source_id: str, secret: str) -> None:
 def _remove(home: Path, source_id: str) -> None:
     from denizen.app.environment import read_environment
     from denizen.app.settings import remove_value
-    from denizen.skills import BUILTIN
+    from denizen.builtin_skills import BUILTIN
 
     remove_value(home, read_environment(), ("knowledge", "webhooks", source_id), known_tools=BUILTIN)
 

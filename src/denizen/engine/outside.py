@@ -16,7 +16,7 @@ from denizen.domain.turn import Inbound, TurnStatus
 from denizen.engine.direct import DirectCalls, Wanted
 from denizen.engine.runtime import Runtime
 from denizen.engine.turn import Turns
-from denizen.ports.outside import ExternalCaller, ReportLine
+from denizen.ports.external import ExternalCaller, ReportLine
 
 PLATFORM = "mcp"
 OFFERED = ("bash", "bash_batch", "search_docs", "search_archive")
@@ -25,7 +25,7 @@ MAX_QUESTION_CHARS = 100_000
 
 
 class OutsideDesk:
-    """`denizen.ports.outside.ExternalAccess`. One for a process."""
+    """`denizen.ports.external.ExternalAccess`. One for a process."""
 
     def __init__(self, runtime: Runtime, turns: Turns, calls: DirectCalls) -> None:
         self._runtime = runtime

@@ -1,20 +1,21 @@
-"""How sources are read, what the store keeps of them, and the library of what was read.
+"""How sources are read, what the store keeps of them, the library of what was read, and the folder of learned answers.
 
-Readers are `adapters/git`, `files` and `sitemap`, one for a kind; the library is `adapters/library`; the records are
-part of a unit of work. Called by `engine/knowledge`.
+Readers are `adapters/git`, `files`, `sitemap` and `youtube`, one for each kind; the library is `adapters/library`; the
+records are part of a unit of work. `engine/knowledge` calls all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
+
 from denizen.domain.snapshot import Remote, Snapshot, SnapshotPart
 from denizen.domain.source import Source, SourceState, SyncRun, Taken
-from collections.abc import Mapping
+
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:

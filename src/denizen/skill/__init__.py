@@ -1,6 +1,6 @@
-"""The public surface for skill authors: everything a skill may import from Denizen.
+"""The public API for skill authors: everything a skill may import from Denizen.
 
-A skill is a module with one `Skill` and some functions marked as its tools:
+A skill is a module with one `Skill` and some functions that are marked as its tools:
 
     from typing import Annotated
     from denizen.skill import Param, Skill, Tier, ToolContext, ToolError
@@ -11,9 +11,9 @@ A skill is a module with one `Skill` and some functions marked as its tools:
     async def roll(context: ToolContext, sides: Annotated[int, Param("2 to 100", ge=2, le=100)] = 6) -> str:
         \"\"\"Rolls one die.\"\"\"
 
-Built-in skills (`denizen.skills`) are written against this module only, so whatever they can do, yours can. Here are
-declaration, context and results; who may call a tool is decided elsewhere, by the gate, from the tier a tool states.
-Importing this loads no vendor: pydantic comes in when the first schema is asked for.
+Built-in skills (`denizen.builtin_skills`) are written against this module only, so whatever they can do, yours can. A
+skill declares its tools and their tiers; the gate decides who may call them. Importing this module loads no vendor:
+pydantic is loaded when the first schema is asked for.
 """
 
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable
@@ -25,18 +25,30 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage
 from denizen.ports.sandbox import ShellResult
-from denizen.skill.services import ArchiveCount, ArchivedEdits, ArchivedPost, ArchiveKey, ArchiveLookup
-from denizen.skill.context import ConversationHistory, HistoryMessage, ToolContext
-from denizen.skill.signature import ToolError, ToolOutput
-from denizen.skill.signature import Param
-from denizen.skill.services import PlatformActions
-from denizen.skill.services import MemoryAccess, MemoryItem, PastToolCall, ToolCallLog
-from denizen.skill.services import PlannedReminder, ReminderAccess
-from denizen.skill.services import CacheUsage, InstanceControl, ProgramResult, SkillEditor, SkillInfo, SpendingSummary
+from denizen.skill.context import ConversationHistory, HistoryMessage, ToolContext, quote_untrusted, run_in_thread
+from denizen.skill.services import (
+    ArchiveCount,
+    ArchivedEdits,
+    ArchivedPost,
+    ArchiveKey,
+    ArchiveLookup,
+    CacheUsage,
+    InstanceControl,
+    MemoryAccess,
+    MemoryItem,
+    PastToolCall,
+    PlannedReminder,
+    PlatformActions,
+    ProgramResult,
+    ReminderAccess,
+    SkillEditor,
+    SkillInfo,
+    SpendingSummary,
+    ToolCallLog,
+)
+from denizen.skill.signature import Param, ToolError, ToolOutput
 from denizen.skill.skill import Skill, Tool
-from denizen.skill.context import run_in_thread
 from denizen.skill.toolset import SkillServices, SkillToolset
-from denizen.skill.context import quote_untrusted
 
 __all__ = [
     "ArchiveCount",

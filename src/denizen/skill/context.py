@@ -1,12 +1,16 @@
-"""What a tool knows about the call it serves, and the few ways out of it."""
+"""`ToolContext`, the first argument of every tool, and small helpers that tools use."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+from anyio import to_thread
+
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName, ConversationId, TurnId
@@ -15,23 +19,20 @@ from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
-from denizen.skill.services import ArchiveLookup
-from denizen.skill.services import PlatformActions
-from denizen.skill.services import MemoryAccess, ToolCallLog
-from denizen.skill.services import ReminderAccess
 from denizen.skill.services import (
+    ArchiveLookup,
     AskModel,
     Download,
     InstanceControl,
+    MemoryAccess,
+    PlatformActions,
+    ReminderAccess,
     RunProgram,
     RunShell,
     SearchDocuments,
     SkillEditor,
+    ToolCallLog,
 )
-from collections.abc import Callable
-from typing import TypeVar
-from anyio import to_thread
-import re
 
 K = TypeVar("K")
 

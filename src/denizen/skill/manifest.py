@@ -1,28 +1,35 @@
-"""What a skill of the owner says that it needs. Its context holds these services only.
+"""The manifest of a skill in the owner's folder, and the permissions that it asks for.
 
-This keeps honest code honest and tells the owner what to expect. It is no sandbox: a Python skill that is enabled runs
-inside Denizen and could do anything that Denizen can. That is why nothing runs before its owner has enabled exactly
-this content (inventory VW6).
+The manifest is `skill.yaml` of a Python skill, or the front matter of a SKILL.md:
+
+    name: dice
+    version: 0.1.0
+    description: Rolls dice.
+    tier: 0                      # no tool of it is below this; 3 unless it is said
+    permissions: [network]
+    entry: skill.py
+    examples:
+      - {tool: roll_dice, args: {sides: 1}, expect: "1"}
+
+Parsing is pure: the caller reads the file (`app/skills`). The context of a skill holds only the services that it has
+permissions for. That keeps honest code honest and tells the owner what to expect. It is no sandbox: a Python skill that
+is enabled runs inside Denizen and can do anything that Denizen can. That is why nothing runs before its owner has
+enabled exactly this content.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
-from enum import StrEnum
-from typing import TYPE_CHECKING
-from denizen.domain.errors import NotAllowed
-from denizen.domain.json import JsonObject
-from denizen.domain.tool import Taint, ToolResult
-from denizen.ports.fetch import NO_HEADERS, FetchedPage
 import difflib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import cast
-from denizen.domain.errors import InvalidInput
-from denizen.domain.json import Json
-from denizen.domain.tool import Tier
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, cast
+
+from denizen.domain.errors import InvalidInput, NotAllowed
+from denizen.domain.json import Json, JsonObject
+from denizen.domain.tool import Taint, Tier, ToolResult
+from denizen.ports.fetch import NO_HEADERS, FetchedPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

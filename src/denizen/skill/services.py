@@ -1,23 +1,27 @@
-"""What a tool can ask of Denizen beyond its own call: programs, files from the web, a model, the skills of the owner,
-and Denizen itself. Each is None in a context where the skill has no permission for it, or where there is none.
+"""The services that a tool can use beyond its own call, as protocols and records.
 
-Protocols and records only; the composition root hands in what implements them.
+Programs, downloads, a model, the read-only shell, documents, the archive of messages, memory, the log of past tool
+calls, reminders, actions on the platform, the owner's skills, and Denizen itself. Each is None in a context where the
+skill has no permission for it, or where there is none. The composition root passes in what implements them.
+
+What a tool gets is limited to what the asker and everybody who reads the answer may see, at the moment of the call. A
+thing that may not be seen and a thing that does not exist raise the same NotFound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
+
+from denizen.domain.json import Json, JsonObject
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile
 from denizen.ports.sandbox import ShellResult
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Literal, Protocol
-from denizen.domain.json import Json, JsonObject
+
 
 class Download(Protocol):
     """The way to the web for files (`ports/fetch`): private addresses are out of reach."""

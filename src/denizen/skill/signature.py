@@ -1,18 +1,25 @@
-"""What an author may say about one parameter, beyond its type."""
+"""The values of a tool: from annotations to its JSON schema, from the model's arguments to the function's, and from
+what it returns to a result.
+
+This is the only user of pydantic's schemas. Schemas are kept small, since each request pays for them: no titles, no
+references, no null branches. `additionalProperties` is false so that a wrong name is noticed.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from denizen.domain.errors import InvalidInput
-from denizen.domain.json import Json
-from denizen.domain.tool import ToolResult
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_origin, get_type_hints
+
+from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json, JsonObject
+from denizen.domain.tool import ToolResult
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 
 @dataclass(frozen=True, slots=True)
 class Param:
@@ -64,9 +71,6 @@ def to_result(value: object) -> ToolResult:
 
             return ToolResult(TypeAdapter[object](object).dump_json(value).decode())
 
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 _NULL: JsonObject = {"type": "null"}
 

@@ -1,24 +1,24 @@
-"""`Skill` and `Tool`: declaration and manifest.
+"""`Skill` and `Tool`: how a skill is declared, and how its settings are read.
 
 Declaring checks what can be checked without types (names, docstrings, parameter kinds), so that a wrong skill fails
-when it is loaded. Schemas are made when first asked for, by `signature`.
+when it is loaded. Schemas are made when they are first asked for, by `signature`.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
+
 from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.domain.tool import Effect, Taint, Tier, ToolSpec
 from denizen.skill.signature import ToolSignature
-import dataclasses
-import difflib
-from collections.abc import Mapping
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -1,6 +1,6 @@
 """`SkillToolset`: a skill as a source of tools (`ports/toolset`).
 
-Made by the composition root and by tests; called by the gate alone, which also holds the deadline (`timeout_s`) and
+The composition root and tests make it. Only the gate calls it; the gate also enforces the deadline (`timeout_s`) and
 turns a fault in a tool's code into an error result with a reference.
 """
 
@@ -20,15 +20,22 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.fetch import Fetcher
 from denizen.ports.toolset import CallScope
-from denizen.skill.services import ArchiveLookup
-from denizen.skill.context import HistoryMessage, ToolContext, no_documents
+from denizen.skill.context import HistoryMessage, ToolContext, no_documents, run_in_thread
+from denizen.skill.services import (
+    ArchiveLookup,
+    Download,
+    InstanceControl,
+    MemoryAccess,
+    PlatformActions,
+    ReminderAccess,
+    RunProgram,
+    RunShell,
+    SearchDocuments,
+    SkillEditor,
+    ToolCallLog,
+)
 from denizen.skill.signature import to_result
-from denizen.skill.services import PlatformActions
-from denizen.skill.services import MemoryAccess, ToolCallLog
-from denizen.skill.services import ReminderAccess
-from denizen.skill.services import Download, InstanceControl, RunProgram, RunShell, SearchDocuments, SkillEditor
 from denizen.skill.skill import Skill, Tool
-from denizen.skill.context import run_in_thread
 
 
 class SearchHistory(Protocol):
@@ -112,7 +119,8 @@ def _no_snapshot() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillServices:
-    """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder, `find_shared_folder` a
+    """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder,
+    `find_shared_folder` maps a
     skill to the one that all agents share, for skills that have one; `snapshot` gives the folder of what was read of
     the sources of knowledge.
     """

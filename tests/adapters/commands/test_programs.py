@@ -10,8 +10,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from denizen.adapters.commands import CommandToolset
-from denizen.adapters.commands import READ_BYTES, run_program
+from denizen.adapters.commands import READ_BYTES, CommandToolset, run_program
 from denizen.domain.commands import CustomCommand
 from denizen.domain.conversation import Place
 from denizen.domain.errors import InvalidInput

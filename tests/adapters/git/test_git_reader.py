@@ -16,8 +16,7 @@ import anyio
 import pytest
 
 from denizen.adapters.git import GitReader
-from denizen.adapters.git.program import explain_git_error
-from denizen.adapters.git.program import Git
+from denizen.adapters.git.program import Git, explain_git_error
 from denizen.domain.errors import DenizenError, Exhausted, NotFound, Unavailable
 from denizen.domain.source import Source, SourceKind
 from denizen.ports.source import ReadingProgress

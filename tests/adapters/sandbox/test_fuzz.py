@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from denizen.adapters.sandbox.inside.expansion import GlobWalker, expand
-from denizen.adapters.sandbox.inside.words import CommandRefusedError
-from denizen.adapters.sandbox.inside.words import ParsedPipeline, parse_line
+from denizen.adapters.sandbox.inside.words import CommandRefusedError, ParsedPipeline, parse_line
 
 pytestmark = pytest.mark.proves("S19", "SW1", "SW2", "E2")
 

@@ -19,9 +19,8 @@ import pytest
 from denizen.adapters.sandbox.inside.policy import check_command
 from denizen.adapters.sandbox.inside.programs import NAMES
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
-from denizen.adapters.sandbox.process import find_host_programs
 from denizen.adapters.sandbox.pool import SandboxPool
-from denizen.adapters.sandbox.process import SandboxLimits, start_worker
+from denizen.adapters.sandbox.process import SandboxLimits, find_host_programs, start_worker
 from denizen.adapters.sandbox.sessions import MAX_OWN_SESSIONS, MAX_SESSIONS, SESSION_TTL_S, SandboxSessions
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, NotFound, Unavailable

@@ -17,8 +17,7 @@ from denizen.ports.fetch import NO_HEADERS, DownloadedFile, FetchedPage
 if TYPE_CHECKING:
     import httpcore2
 
-    from denizen.adapters.fetch.http import FetchResponse
-    from denizen.adapters.fetch.http import ResolveHost
+    from denizen.adapters.fetch.http import FetchResponse, ResolveHost
 
 _HEADER_NAME = re.compile(r"(?!(?i:host|content-length|transfer-encoding|connection)$)[A-Za-z0-9-]{1,100}")
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,4000}[\x21-\x7e])?")
@@ -96,8 +95,13 @@ class WebFetcher:
     ) -> FetchResponse:
         import httpcore2
 
-        from denizen.adapters.fetch.http import follow_redirects, get_port, parse_url
-        from denizen.adapters.fetch.http import CheckedNetwork, resolve_with_system
+        from denizen.adapters.fetch.http import (
+            CheckedNetwork,
+            follow_redirects,
+            get_port,
+            parse_url,
+            resolve_with_system,
+        )
 
         target = parse_url(url)
         if headers:

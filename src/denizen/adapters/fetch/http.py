@@ -1,24 +1,32 @@
-"""From the bytes of an answer to text."""
+"""One GET over HTTP on connections that were checked: resolve, connect, follow redirects, read the body up to a limit.
+
+`CheckedNetwork` is the only place where a fetch resolves and connects; httpcore2 calls it for every new connection. It
+resolves a name once, checks every address, and connects to a checked address instead of the name. So a second answer of
+the name server (DNS rebinding) is never asked for, and a redirect is checked like the first request. TLS still verifies
+the name, which httpcore2 knows from the URL.
+
+This module loads httpx2 and httpcore2, so `fetcher` imports it at the first fetch. There is no client object that could
+add cookies, proxies or credentials: only a pool of connections, a request and a response.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass
 from ipaddress import ip_address
+
 import anyio
 import httpcore2
+import httpx2
+
+from denizen import __version__
 from denizen.adapters.fetch.addresses import Address, AllowList, find_port_refusal, find_refusal
 from denizen.domain.errors import InvalidInput, NotAllowed, Unavailable
-import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
-import httpx2
-from denizen import __version__
-from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

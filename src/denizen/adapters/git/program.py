@@ -1,30 +1,29 @@
-"""Running `git`: separate arguments, no shell, no prompt, nothing of the operator's own configuration.
+"""Runs `git` with separate arguments: no shell, no prompt, nothing of the operator's own configuration.
 
-Hooks, submodules, filters, LFS and file monitors have no way to run anything here: repositories are bare, nothing is
-ever checked out, and the configuration that could name a program is not read. What a failure means is in `faults`.
+Hooks, submodules, filters, LFS and file monitors cannot run anything here: repositories are bare, nothing is ever
+checked out, and configuration that could name a program is not read. `explain_git_error` turns what git prints (in
+English, since the locale is fixed) into an error. `lock_repository` lets one process at a time use a repository.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from copy import copy
 from pathlib import Path
+
 import anyio
-from anyio.abc import ByteReceiveStream, Process
-from denizen.domain.errors import NeedsAttention, Unavailable
-from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, NotFound, Unavailable
-import fcntl
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from anyio import to_thread
-from denizen.domain.errors import Unavailable
+from anyio.abc import ByteReceiveStream, Process
+
+from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, NotFound, Unavailable
 
 _OPTIONS = (
     "--no-pager", "--no-replace-objects",

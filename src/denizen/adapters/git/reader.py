@@ -1,8 +1,8 @@
-"""A repository as a source: a shallow fetch of one branch, in which only the documents are asked for (inventory S26).
+"""A git repository as a source: a shallow fetch of one branch, which asks the server for the documents only.
 
-Each source has a bare repository in the library's folder; the next fetch brings only what is new. Files are read out
-of it one by one and never written as git would write them, so that no link, attribute, filter or submodule has any
-effect. A server that knows partial clones sends only the documents below the content path.
+Each source has a bare repository in the library's folder; the next fetch brings only what is new. Files are read from
+the object database one by one and never checked out, so that no link, attribute, filter or submodule has any effect. A
+server that supports partial clones sends only the documents below the content path.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.git.program import lock_repository
-from denizen.adapters.git.program import Git, OnPercent
+from denizen.adapters.git.program import Git, OnPercent, lock_repository
 from denizen.domain.errors import Exhausted, NotFound, Unavailable
 from denizen.domain.source import WHAT_IS_KEPT, Source, find_readme, is_kept
 from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree

@@ -1,7 +1,7 @@
-"""Pushing a snapshot to a repository, for those who want to see or keep it elsewhere (inventory S24, S25, S30).
+"""Pushes a snapshot to a git repository, for those who want to see or keep it elsewhere.
 
-The repository belongs to Denizen: a file in it says so, and one that is somebody else's is not written to unless the
-configuration allows it. A commit is made of the snapshot's folder without a working tree of git's own.
+The repository belongs to Denizen: a marker file in it says so. A repository without the marker is not written to unless
+the configuration allows it. A commit is made from the snapshot's folder without a working tree of git's own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from shutil import rmtree
 
 from anyio import to_thread
 
-from denizen.adapters.git.program import lock_repository
-from denizen.adapters.git.program import Git
+from denizen.adapters.git.program import Git, lock_repository
 from denizen.domain.errors import Conflict, Unavailable
 from denizen.domain.ids import fresh
 from denizen.domain.snapshot import Remote, Snapshot

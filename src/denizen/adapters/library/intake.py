@@ -1,21 +1,23 @@
-"""From the files of a source to objects and a manifest: text as it is, in UTF-8, HTML and PDF as their text. Blocks.
+"""Turns the files of a source into stored objects and a manifest. Blocks; `library` calls it in a thread.
 
-Called by `library`, in a thread. What a file of which kind is worth reading at all is `domain/source`'s.
+Text is kept as it is, in UTF-8; HTML and PDF are kept as their text. `domain/source` decides which kinds of files are
+worth reading at all.
 """
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
 from threading import Event
+
 from denizen.adapters.library.storage import ManifestEntry, ObjectStore
 from denizen.domain.errors import Exhausted
 from denizen.domain.source import DOCUMENT_SUFFIXES, HTML_SUFFIXES, PDF_SUFFIXES, Taken, is_plain_path, make_visible
 from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile
-import codecs
-import re
 
 MAX_TEXT_BYTES = 5 * 1024 * 1024
 MAX_PDF_BYTES = 20 * 1024 * 1024

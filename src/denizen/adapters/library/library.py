@@ -24,8 +24,7 @@ from anyio import to_thread
 from anyio.lowlevel import checkpoint
 
 from denizen.adapters.library.intake import DocumentConverters, SourceIntake
-from denizen.adapters.library.storage import FILE_MODE, ObjectStore, make_folder
-from denizen.adapters.library.storage import SnapshotStore
+from denizen.adapters.library.storage import FILE_MODE, ObjectStore, SnapshotStore, make_folder
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, NeedsAttention, NotFound, Unavailable
 from denizen.domain.snapshot import Snapshot, SnapshotPart

@@ -1,26 +1,30 @@
-"""Files by the SHA-256 of their content, and lists of files (manifests) likewise. Blocks; called in threads.
+"""The files of the library: objects by the SHA-256 of their content, and snapshots made of hard links to them. Blocks.
 
-An object is written beside its place and renamed, so that one that is there is whole. Its time is when it was last
-wanted: what nothing refers to goes only when nobody can be about to refer to it.
+An object is written beside its place and renamed, so that an object that is there is whole. Its modification time is
+when it was last needed: an object that nothing refers to is removed only after a while, since a sync may be about to
+refer to it.
+
+A snapshot has its files in `kept/<id>/` and its description in `kept/<id>.json`; readers hold `kept/<id>.lock` shared.
+`current.json` names the current snapshot. It is replaced in one step, so that everybody sees the old or the new one
+whole.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
 import errno
 import fcntl
+import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, replace
+import os
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
 from shutil import copyfile, rmtree
 from typing import Any
+
 from denizen.domain.errors import Conflict, NotFound
 from denizen.domain.snapshot import Snapshot, SnapshotPart, is_outdated, snapshot_id
 

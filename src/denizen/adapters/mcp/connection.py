@@ -1,22 +1,36 @@
-"""What is configured about one MCP server: how to reach it, and what of its tools is offered."""
+"""One connection to one MCP server: how it is configured, opened, watched and closed.
+
+A connection is opened and closed in the same task, by `server.py`: the vendor's client fails when another task closes
+it. When a connection ends, that client raises groups of many kinds of errors; `find_reason` makes one sentence of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from pathlib import Path
-from denizen.domain.tool import Tier
 import logging
 import os
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import Context
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
+
 import anyio
+
 from denizen import __version__
 from denizen.domain.json import Json
+from denizen.domain.tool import Tier
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client._transport import ReadStream, TransportStreams
+    from mcp.shared.dispatcher import ProgressFnT
+    from mcp.shared.message import SessionMessage
+    from mcp_types import CallToolResult, Tool
+
 
 TIMEOUT_S = 360.0
 """How long a call may take unless it is configured (inventory L6)."""
@@ -80,13 +94,6 @@ class McpToolPolicy:
         """The one that the owner wrote."""
         return next((tier for pattern, tier in self.tiers if fnmatchcase(tool, pattern)), None)
 
-
-if TYPE_CHECKING:
-    from mcp import Client
-    from mcp.client._transport import ReadStream, TransportStreams
-    from mcp.shared.dispatcher import ProgressFnT
-    from mcp.shared.message import SessionMessage
-    from mcp_types import CallToolResult, Tool
 
 SILENCE_S = 660.0
 """How long an HTTP server may keep a response open without a word: longer than any call may take."""

@@ -17,9 +17,15 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio.abc import TaskGroup
 
-from denizen.adapters.mcp.connection import McpConnection, StderrTail, find_reason, is_unreachable, open_connection
+from denizen.adapters.mcp.connection import (
+    McpConnection,
+    McpServerSpec,
+    StderrTail,
+    find_reason,
+    is_unreachable,
+    open_connection,
+)
 from denizen.adapters.mcp.tools import read_progress
-from denizen.adapters.mcp.connection import McpServerSpec
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, Unavailable
 from denizen.domain.json import Json

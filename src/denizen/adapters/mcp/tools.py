@@ -1,22 +1,28 @@
-"""The names under which a server's tools are offered: `<prefix>_<tool>`, in a form that every model accepts. Pure."""
+"""Translates a server's tools and results: names, specs with tiers, texts for the model, files for people. Pure.
+
+Tools are offered as `<prefix>_<tool>`, in a form that every model accepts. Schemas are passed on as the server wrote
+them.
+"""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Sequence
-from hashlib import sha256
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
-from denizen.adapters.mcp.connection import McpToolPolicy
-from denizen.domain.json import Json
-from denizen.domain.tool import Taint, Tier, ToolSpec
 import json
 import mimetypes
-from typing import TYPE_CHECKING
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
-from denizen.domain.tool import ToolResult
+
+from denizen.adapters.mcp.connection import McpToolPolicy
+from denizen.domain.json import Json
+from denizen.domain.tool import Taint, Tier, ToolResult, ToolSpec
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, Tool
+
 
 MAX_CHARS = 64
 """The longest name that the strictest provider takes."""
@@ -44,9 +50,6 @@ def _marked(name: str) -> str:
     mark = sha256(name.encode()).hexdigest()[:_MARK_CHARS]
     return f"{_FOREIGN.sub('_', name)[: MAX_CHARS - _MARK_CHARS - 1]}_{mark}"
 
-
-if TYPE_CHECKING:
-    from mcp_types import Tool
 
 MAX_TOOLS = 500
 """Of one server."""
@@ -120,9 +123,6 @@ def _find_problem(tool: Tool) -> str:
         return f"its schema is not valid: {error.message[:200]}"
     return ""
 
-
-if TYPE_CHECKING:
-    from mcp_types import CallToolResult, EmbeddedResource, ResourceLink
 
 MAX_DATA_CHARS = 16_000_000
 """Of what one result shows to people, as it is recorded."""

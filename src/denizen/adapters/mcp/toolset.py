@@ -1,26 +1,26 @@
-"""One server's tools as a source of tools (`ports/toolset`). Made for each generation of the configuration; the server
-behind it may be older and outlive it.
+"""The toolsets of MCP servers (`ports/toolset`), and the pool of all servers of this process.
+
+A toolset is made for each generation of the configuration; the server behind it may be older and outlive it. The pool
+starts each server once, however many generations use it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from denizen.adapters.mcp.tools import to_result
-from denizen.adapters.mcp.server import LOST, UNSENT, McpServer
-from denizen.adapters.mcp.connection import McpToolPolicy
-from denizen.adapters.mcp.tools import McpToolList, build_tool_list
-from denizen.domain.errors import Unavailable
-from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
-from denizen.ports.toolset import CallScope
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Self
+
 import anyio
-from denizen.adapters.mcp.server import McpServer
+
 from denizen.adapters.mcp.connection import McpServerSpec, McpToolPolicy
+from denizen.adapters.mcp.server import LOST, UNSENT, McpServer
+from denizen.adapters.mcp.tools import McpToolList, build_tool_list, to_result
 from denizen.domain.clock import Clock
+from denizen.domain.errors import Unavailable
+from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
+from denizen.ports.toolset import CallScope
 
 PATIENCE_S = 10.0
 """How long a list of tools waits for a server that is being reached for the first time. Without it the first turn after

@@ -17,7 +17,7 @@ from anyio import to_thread
 from starlette.types import Receive, Scope, Send
 
 from denizen.domain.errors import Unavailable
-from denizen.ports.outside import ExternalAccess
+from denizen.ports.external import ExternalAccess
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

@@ -24,7 +24,7 @@ from denizen.domain.ids import fresh
 from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal
 from denizen.domain.tool import ToolResult, ToolSpec
-from denizen.ports.outside import ExternalAccess, ExternalCaller, ReportLine
+from denizen.ports.external import ExternalAccess, ExternalCaller, ReportLine
 
 _log = logging.getLogger("denizen.mcp_server")
 

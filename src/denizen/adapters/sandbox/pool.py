@@ -1,11 +1,15 @@
-"""Workers for the life of the process: a few, each bound to one view, started when needed and replaced when they end.
+"""Keeps sandbox workers for the life of the process: a few, each bound to one view, started when needed.
 
-How programs are shut in here is found out once, by really running one (`check`): namespaces, else Landlock alone, else
-the shell is off and says why. It never works without. Called by the skill `shell` and by `denizen shell`.
+How programs can be isolated on this machine is found out once, by really running one (`check`): namespaces, else
+Landlock alone, else the shell is off and says why. It never runs anything without isolation. Where the system offers no
+mounts, several folders are copied side by side into one; files on the same disk are linked, so that a copy costs
+little.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -13,25 +17,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
 import anyio
 from anyio import to_thread
-from denizen.adapters.sandbox.process import HostPrograms, find_host_programs, sandbox_unavailable
+
 from denizen.adapters.sandbox.process import (
+    HostPrograms,
     SandboxLimits,
     SandboxWorker,
     SandboxWorkerError,
+    find_host_programs,
     is_world_readable,
+    sandbox_unavailable,
     start_worker,
 )
-from denizen.adapters.sandbox.sessions import FairQueue
-from denizen.adapters.sandbox.sessions import SandboxSessions
+from denizen.adapters.sandbox.sessions import FairQueue, SandboxSessions
 from denizen.domain.clock import Clock
-from denizen.domain.errors import InvalidInput, NotFound, Unavailable
+from denizen.domain.errors import Exhausted, InvalidInput, NotFound, Unavailable
 from denizen.ports.sandbox import MAX_COMMANDS, ShellReply, ShellResult, ShellView
-import os
-import shutil
-from denizen.domain.errors import Exhausted
-from denizen.ports.sandbox import ShellView
 
 TIERS = ("namespaces", "landlock")
 """The stronger first. With Landlock alone nothing outside can be read, run or written either, but whether a file

@@ -1,29 +1,31 @@
-"""What of this machine a worker needs: the programs that are installed, their libraries, and a few files of data."""
+"""One sandbox worker: the programs of this machine that it needs, its process, and requests to it, one at a time."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+import signal
+import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from denizen.adapters.sandbox.inside.programs import EXTERNAL
-from denizen.domain.errors import Unavailable
-import json
-import signal
-import stat
-from contextlib import suppress
 from typing import Any, cast
+
 import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
+
 import denizen
 from denizen.adapters.sandbox.inside.isolation import TOP
+from denizen.adapters.sandbox.inside.programs import EXTERNAL
 from denizen.adapters.sandbox.inside.worker import MAX_COMMAND_CHARS
+from denizen.domain.errors import Unavailable
 from denizen.ports.sandbox import ShellResult, ShellView
 
 SEARCHED = "/usr/local/bin:/usr/bin:/bin"

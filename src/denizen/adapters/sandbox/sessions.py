@@ -1,20 +1,23 @@
-"""Who looks at what: a session binds its owner to a view for half an hour after its last use (inventory S21, SW10).
+"""Sessions of the sandbox, which bind an owner to a view, and the queue for its workers.
 
-In memory: a session that is gone is begun anew, and nothing is lost with it.
+A session ends half an hour after its last use. Sessions are kept in memory: one that is gone is begun anew, and nothing
+is lost with it. The queue serves one owner after the other: with a plain queue, a conversation that sends a hundred
+batches would make everybody else wait for all of them.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
-from denizen.ports.sandbox import ShellView
-from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+
 import anyio
 import anyio.lowlevel
+
+from denizen.ports.sandbox import ShellView
 
 SESSION_TTL_S = 1800.0
 MAX_SESSIONS = 10_000

@@ -1,4 +1,4 @@
-"""The YouTube Data API v3: which videos a channel has. Three requests for fifty videos, of 10 000 that a key has a day.
+"""The YouTube Data API v3: which videos a channel has. Fifty videos cost three requests of the 10,000 a key has a day.
 
 https://developers.google.com/youtube/v3/docs. The key goes in a header, so that no address, log or error holds it.
 """

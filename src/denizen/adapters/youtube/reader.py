@@ -1,6 +1,7 @@
-"""A channel of YouTube as a source: a document for each of its newest videos, and an index (inventory S27).
+"""A YouTube channel as a source: a document for each of its newest videos, and an index.
 
-The revision stands for the list of videos with their titles; as long as some have no transcript, it holds for a day.
+The revision is a digest of the list of videos with their titles; as long as some have no transcript, it holds for a
+day.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from shutil import rmtree
 from anyio import to_thread
 
 from denizen.adapters.youtube.api import YoutubeDataApi
-from denizen.adapters.youtube.transcripts import TranscriptCache
-from denizen.adapters.youtube.transcripts import TranscriptFetcher
+from denizen.adapters.youtube.transcripts import TranscriptCache, TranscriptFetcher
 from denizen.domain.clock import Clock
 from denizen.domain.errors import NeedsAttention, NotFound
 from denizen.domain.source import Source

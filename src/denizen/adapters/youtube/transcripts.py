@@ -1,32 +1,36 @@
-"""What is said in a video, by the library `youtube-transcript-api`, which follows YouTube's own player. Blocks.
+"""Transcripts of videos, fetched by the library `youtube-transcript-api`, and the cache of those that were fetched.
+Blocks.
 
-YouTube has no way to ask for transcripts of others' videos that it promises to keep; the library is where its changes
-are dealt with. It is given a session that goes to YouTube alone (or to the site of the configuration), with a deadline
-and a bound for each answer, and without what the machine's environment would add.
+YouTube has no supported way to ask for transcripts of other people's videos; the library follows YouTube's own player,
+and its maintainers deal with YouTube's changes. It is given an HTTP session that goes to YouTube alone (or to the
+configured site), with a deadline and a size limit for each response, and without proxies or credentials of the
+environment.
+
+The cache has a file for each video, so that a process that was killed goes on with the remaining videos. A video
+without a transcript is asked for again on another day: YouTube makes many transcripts hours after the video.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
-from xml.etree.ElementTree import ParseError
-from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, Unavailable
-from denizen.domain.location import YOUTUBE
-from denizen.domain.video import Transcript, VideoAccess
 import json
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
-from typing import Any
-from denizen.domain.video import Transcript
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import ParseError
+
+from denizen.domain.errors import DenizenError, Exhausted, NeedsAttention, Unavailable
+from denizen.domain.location import YOUTUBE
+from denizen.domain.video import Transcript, VideoAccess
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response, Session
     from youtube_transcript_api import TranscriptList, YouTubeTranscriptApi
+
 
 TIMEOUT_S = 20.0
 MAX_BYTES = 20 * 1024 * 1024

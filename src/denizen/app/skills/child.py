@@ -32,8 +32,7 @@ from denizen.engine.gate.door import BoundTool, Gate
 from denizen.engine.gate.policy import GatePolicy
 from denizen.ports.toolset import CallScope
 from denizen.skill.context import HistoryMessage
-from denizen.skill.manifest import SkillExample, SkillManifest
-from denizen.skill.manifest import restrict_services
+from denizen.skill.manifest import SkillExample, SkillManifest, restrict_services
 from denizen.skill.skill import Skill
 from denizen.skill.toolset import SkillServices, SkillToolset
 

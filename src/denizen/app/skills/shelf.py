@@ -27,8 +27,7 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json
 from denizen.ports.toolset import Toolset
-from denizen.skill.manifest import SkillManifest
-from denizen.skill.manifest import PERMISSION_TAINTS, SkillPermission
+from denizen.skill.manifest import PERMISSION_TAINTS, SkillManifest, SkillPermission
 from denizen.skill.skill import Skill
 from denizen.skill.toolset import SkillServices, SkillToolset
 

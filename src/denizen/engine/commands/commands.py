@@ -133,4 +133,4 @@ def _no_group(word: str, spec: CommandSpec) -> InvalidInput:
 
 
 def _either(ways: Iterable[str]) -> str:
-    return " or ".join(f"`{transport}`" for way in ways)
+    return " or ".join(f"`{way}`" for way in ways)

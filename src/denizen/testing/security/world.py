@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, cast
 
+from denizen.builtin_skills import BUILTIN, load_builtin
 from denizen.domain.json import Json
 from denizen.domain.tool import Effect, Taint, Tier, ToolCall, ToolResult, ToolSpec
 from denizen.engine.toolbox import NestedCalls
 from denizen.ports.toolset import CallScope
-from denizen.skills import BUILTIN, load_builtin
 
 _TEXT: Mapping[str, Json] = {"type": "string"}
 _ADDRESS: Mapping[str, Json] = {"type": ["string", "array"], "items": {"type": "string"}}

@@ -1,19 +1,21 @@
-"""Which paths may be named: those at or below the top folder, and /dev/null (inventory S19).
+"""Expands braces and file name patterns of a word as bash does, and checks that paths stay below the top folder.
 
-The system underneath shows nothing else anyway; where it can only forbid to read (Landlock without namespaces), a path
-that leads outside could still tell whether something exists there.
+A pattern that matches a name beginning with `-` gives `./-name`, so that no file name becomes an option. The system
+underneath shows nothing outside of the top folder anyway; but where it can only forbid reading (Landlock without
+namespaces), a path that leads outside could still tell whether something exists there.
 """
 
 from __future__ import annotations
 
-from denizen.adapters.sandbox.inside.words import CommandRefusedError
 import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from denizen.adapters.sandbox.inside.words import Char, Word
+
+from denizen.adapters.sandbox.inside.words import Char, CommandRefusedError, Word
+
 
 def check_path(path: str, depth: int) -> None:
     """`depth` is how far the current folder lies below the top; so many `..` may stand at the beginning. Raises

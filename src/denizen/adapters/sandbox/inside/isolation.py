@@ -1,26 +1,26 @@
-"""Shuts this process in: namespaces and a root of its own, or Landlock alone; always without privileges, with limits
-and with few system calls (inventory S17).
+"""Isolates this process: namespaces and a root of its own, or Landlock alone; always without privileges, with limits
+and with few system calls.
 
-Called once by `worker.py`, before it reads the first command. Whatever fails raises OSError, and the worker ends: it
-never works unprotected.
+`worker.py` calls `isolate_process` once, before it reads the first command. Whatever fails raises OSError, and the
+worker ends: it never works unprotected.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
+import stat
+import struct
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
+
 from denizen.adapters.sandbox.inside import kernel
 from denizen.adapters.sandbox.inside.kernel import forbid_system_calls
-import stat
-from collections.abc import Sequence
-from pathlib import Path
-import ctypes
-import struct
-from collections.abc import Iterable
 
 _NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000

@@ -1,13 +1,17 @@
-"""Calls of the kernel that Python has no words for (Linux; x86_64 and aarch64)."""
+"""System calls for isolation that Python does not offer, and the seccomp filter (Linux; x86_64 and aarch64).
+
+The filter is a classic BPF program, assembled here: reading, running listed programs and exiting are allowed; every
+call that writes, connects, mounts, traces or makes namespaces fails. The filter holds for everything that the process
+starts.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
-import errno
 import struct
-from denizen.adapters.sandbox.inside import kernel
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -133,12 +137,12 @@ _FAILING = {
 
 def forbid_system_calls() -> None:
     """For this process and all that it starts, for good. Raises OSError where the kernel cannot do it."""
-    if kernel.MACHINE not in _TABLES:
-        raise OSError(0, f"seccomp: not known on {kernel.MACHINE}")
-    program = b"".join(_assemble(*_TABLES[kernel.MACHINE]))
+    if MACHINE not in _TABLES:
+        raise OSError(0, f"seccomp: not known on {MACHINE}")
+    program = b"".join(_assemble(*_TABLES[MACHINE]))
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
-    kernel.invoke("prctl", kernel.PR_SET_SECCOMP, _FILTER_MODE, ctypes.create_string_buffer(header, len(header)), 0, 0)
+    invoke("prctl", PR_SET_SECCOMP, _FILTER_MODE, ctypes.create_string_buffer(header, len(header)), 0, 0)
 
 
 def _assemble(arch: int, table: dict[str, int]) -> list[bytes]:

@@ -1,6 +1,6 @@
-"""Runs planned pipelines and collects what they print, until the end, the deadline or the cap of output.
+"""Runs planned pipelines and collects what they print, until the end, the deadline or the limit of output.
 
-Called by `worker.py`, in the process that is shut in. Nothing that was started outlives the line.
+`worker.py` calls it in the isolated process. Nothing that was started outlives the line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the text of a line to commands that passed every check, ready to run. Runs nothing.
+"""Turns the text of a line into commands that passed every check, ready to run. Runs nothing.
 
 The whole line is planned before its first command starts: a line is refused as a whole or not at all.
 """
@@ -9,11 +9,16 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from denizen.adapters.sandbox.inside.expansion import GlobWalker, expand
-from denizen.adapters.sandbox.inside.expansion import check_path
+from denizen.adapters.sandbox.inside.expansion import GlobWalker, check_path, expand
 from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
-from denizen.adapters.sandbox.inside.words import CommandRefusedError
-from denizen.adapters.sandbox.inside.words import Connector, ParsedPipeline, SimpleCommand, StreamRedirect, parse_line
+from denizen.adapters.sandbox.inside.words import (
+    CommandRefusedError,
+    Connector,
+    ParsedPipeline,
+    SimpleCommand,
+    StreamRedirect,
+    parse_line,
+)
 from denizen.adapters.sandbox.inside.xargs import XargsCommand, parse_xargs
 
 MAX_COMMANDS = 32

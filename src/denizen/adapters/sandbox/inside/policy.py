@@ -1,14 +1,17 @@
-"""The expression of find: tests, operators and actions that may stand in it. Called by `policy.py`."""
+"""Checks one final command, after all expansion, against the rules in `programs.py` and the expression of find.
+
+This is the only check: lines of agents, people and programs pass it, and every command that xargs or find would run.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from denizen.adapters.sandbox.inside.expansion import check_path
-from denizen.adapters.sandbox.inside.words import CommandRefusedError
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from denizen.adapters.sandbox.inside.expansion import check_path
 from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGRAMS, SCRIPT, ProgramRule
+from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 _ALONE = frozenset({
     "-depth", "-xdev", "-mount", "-empty", "-prune", "-print", "-print0", "-quit", "-ls", "-true", "-false", "-not",

@@ -1,9 +1,9 @@
-"""The programs that may run, each with exactly the options that may be given (inventory S16).
+"""The programs that may run, each with exactly the options that it may be given.
 
-Options are listed one by one, and what is not listed is refused: lists of what is forbidden fail, since GNU programs
-take abbreviated and clustered options. Left out is everything that writes (`sort -o`, `tree -o`), runs programs
-(`sort --compress-program`, `diff -l`), reads names of files from elsewhere (`--files0-from`, `grep -f`), follows links
-or waits (`tail -f`), and every width that could make output of gigabytes.
+Options are listed one by one, and everything else is refused. A list of forbidden options would fail, since GNU
+programs accept abbreviated and clustered options. Left out are options that write (`sort -o`, `tree -o`), run programs
+(`sort --compress-program`, `diff -l`), read file names from elsewhere (`--files0-from`, `grep -f`), follow links or
+wait (`tail -f`), and every width that could make gigabytes of output.
 """
 
 from __future__ import annotations

@@ -1,10 +1,16 @@
-"""Why a line is not run. The text is for a model: what is wrong, and what to write instead."""
+"""Parses one line of shell into words, pipelines and the few redirects without side effects.
+
+The parser accepts a strict subset of bash: what it accepts means exactly what it means in bash, and everything else is
+refused with the form that is allowed. No shell ever sees the text. Nothing is expanded or checked against the policy
+here.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 from typing import Literal
+
 
 class CommandRefusedError(Exception):
     """Raised before anything of the line runs."""

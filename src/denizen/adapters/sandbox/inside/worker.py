@@ -15,8 +15,7 @@ import sys
 import time
 from typing import Any, NoReturn
 
-from denizen.adapters.sandbox.inside.isolation import IsolationSpec, isolate_process
-from denizen.adapters.sandbox.inside.isolation import BindMount
+from denizen.adapters.sandbox.inside.isolation import BindMount, IsolationSpec, isolate_process
 from denizen.adapters.sandbox.inside.pipeline import (
     CAPPED,
     CallerGoneError,

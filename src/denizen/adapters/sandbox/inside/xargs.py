@@ -1,7 +1,7 @@
-"""Our own xargs: every command that it builds is judged before it runs, so that no option comes out of a file's name.
+"""Our own xargs: every command that it builds is checked before it runs, so that no file name becomes an option.
 
-The real one is not in the sandbox. `-P` is taken and does nothing: commands run one after another. Planned by
-`plan.py`, run by `pipeline.py` in a process of its own.
+The real xargs is not in the sandbox. `-P` is accepted and does nothing: commands run one after another. `plan.py`
+parses it, `pipeline.py` runs it in a process of its own.
 """
 
 from __future__ import annotations
