@@ -70,7 +70,7 @@ def find_host_programs(also: Sequence[str] = ()) -> HostPrograms:
 def sandbox_unavailable(why: str) -> Unavailable:
     return Unavailable(
         "There is no read-only shell on this machine.",
-        code="sandbox_unavailable",
+        code="sandbox_off",
         why=why,
         fix="It needs Linux with user namespaces or Landlock (kernel 5.13 or newer) and seccomp. In a container, allow "
         "the landlock system calls, as Docker's usual profile does. `denizen doctor` tells more; the other tools work.",
