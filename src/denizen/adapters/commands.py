@@ -31,7 +31,7 @@ __all__ = ["CommandToolset", "CustomToolset", "ProgramRunner", "run_program"]
 
 
 READ_BYTES = 1_000_000
-"""Of what a program prints; one that prints more is stopped."""
+"""How much of a program's output is read; a program that prints more is stopped."""
 
 _REAP_S = 5.0
 
@@ -48,9 +48,10 @@ class Ended:
 
 
 async def run_program(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout_s: float) -> Ended:
-    """Runs it without a shell and without input. Raises OSError when it cannot be started.
+    """Runs a program without a shell and without input. Raises OSError when it cannot be started.
 
-    Whatever ends the wait (its time, too much output, the caller going away), the whole process group is killed.
+    The whole process group is killed at the end, whatever ended the wait: the program itself, its time limit, too much
+    output, or a caller that went away.
     """
     process = await anyio.open_process(
         argv,
@@ -72,7 +73,7 @@ async def run_program(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, s
 
 
 class _Output:
-    """What was read so far, within the bound."""
+    """The output that was read so far, within the limit."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -83,7 +84,7 @@ class _Output:
         return self._data.decode("utf-8", "replace")
 
     async def read(self, stream: ByteReceiveStream) -> None:
-        """Until its end, or until there is more than is read."""
+        """Reads until the stream ends or the limit is reached."""
         with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
             while not self.is_cut:
                 self._data += await stream.receive()
@@ -93,7 +94,7 @@ class _Output:
 
 
 async def _follow(process: Process, output: _Output) -> None:
-    """Until the program has ended and everything that it printed is read."""
+    """Waits until the program has ended and all of its output is read."""
     stdout = process.stdout
     assert stdout is not None
     async with anyio.create_task_group() as group:
@@ -104,7 +105,7 @@ async def _follow(process: Process, output: _Output) -> None:
 
 
 async def _end_children_after(process: Process) -> None:
-    """What the program left running would hold its output open."""
+    """Kills what the program left running, which would hold its output open."""
     await process.wait()
     _kill_group(process.pid)
 
@@ -121,10 +122,12 @@ async def _end(process: Process) -> None:
 
 
 PASSED_VARIABLES = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "", "LANG": "C.UTF-8"}
-"""All of the environment that a program sees, with what is taken when it is not set; HOME then is the home folder."""
+"""The whole environment that a program sees, with the value that is used when a variable is not set. An empty HOME
+becomes the home folder.
+"""
 
 GRACE_S = 10.0
-"""The gate's time limit is so much longer than the command's, which tells more about what happened."""
+"""The gate waits this much longer than the command's own time limit, whose error says more about what happened."""
 
 _INTERPRETERS = frozenset({
     "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "perl", "ruby", "node", "deno", "bun", "php",
@@ -134,7 +137,10 @@ _CODE_FLAGS = ("-c", "-e", "-lc", "-ec", "-p", "-r", "--eval", "--command")
 
 
 class CommandToolset:
-    """`cwd` is the home folder. Raises InvalidInput for a command whose input would be read as code."""
+    """The programs of configured commands as tools. No agent has them: only people give commands.
+
+    `cwd` is the home folder. Raises InvalidInput for a command whose input would be read as code.
+    """
 
     def __init__(self, commands: Sequence[CustomCommand], *, cwd: Path, environ: Mapping[str, str]) -> None:
         self._commands = {command.tool: command for command in commands if command.shell}
@@ -151,7 +157,7 @@ class CommandToolset:
         return [_command_spec(command) for command in self._commands.values()]
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        """Runs the program. `data` has its `exit_code` when it ended by itself."""
+        """Runs the program. `data` has its `exit_code` unless it was stopped."""
         command = self._commands.get(call.tool)
         if command is None:
             return ToolResult(f"There is no command '{call.tool}'.", is_error=True)
@@ -168,12 +174,12 @@ class CommandToolset:
 
 
 def clean_environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
-    """What a program sees of this one: nothing that could be a secret."""
+    """Returns the environment of a program: nothing of this process's that could be a secret."""
     return {name: environ.get(name) or usual or str(home) for name, usual in PASSED_VARIABLES.items()}
 
 
 def to_tool_result(ended: Ended, timeout_s: float) -> ToolResult:
-    """What a program printed, and how it ended when that was not well."""
+    """Returns what a program printed, and how it ended when it failed."""
     text = ended.text.strip("\n")
     if ended.is_cut:
         return ToolResult(f"{text}\n[stopped: it printed more than {READ_BYTES:,} bytes]", is_error=True)
@@ -199,9 +205,9 @@ def _command_spec(command: CustomCommand) -> ToolSpec:
 
 
 def refuse_input_in_code(whose: str, argv: Sequence[str], place: str) -> None:
-    """An input inside of code is code. Only the plain case is seen here, to spare its author a surprise.
+    """Raises InvalidInput when the placeholder for input stands inside of code, where the input would be code too.
 
-    Raises InvalidInput.
+    Only plain cases are found. That is a help for the author of the command, not a guard.
     """
     program = PurePath(argv[0]).name
     for flag, argument in pairwise(argv[1:]):
@@ -215,7 +221,7 @@ def refuse_input_in_code(whose: str, argv: Sequence[str], place: str) -> None:
 
 
 class ProgramRunner:
-    """Runs programs for skills (`denizen.skill.RunProgram`). `home` is where they run unless another is given."""
+    """Runs programs for skills (`denizen.skill.RunProgram`). `home` is their working folder unless another is given."""
 
     def __init__(self, *, home: Path, environ: Mapping[str, str]) -> None:
         self._home = home
@@ -231,7 +237,10 @@ class ProgramRunner:
 
 
 class CustomToolset:
-    """Raises InvalidInput for a tool whose argument would be read as code by its program."""
+    """Custom tools of the configuration: programs whose arguments the model fills in.
+
+    Raises InvalidInput for a tool whose argument its program would read as code.
+    """
 
     def __init__(self, tools: Sequence[CustomTool], *, cwd: Path, environ: Mapping[str, str]) -> None:
         for tool in tools:
@@ -248,7 +257,7 @@ class CustomToolset:
         return [_custom_tool_spec(tool) for tool in self._tools.values()]
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        """Runs the program. `data` has its `exit_code` when it ended by itself."""
+        """Runs the program. `data` has its `exit_code` unless it was stopped."""
         tool = self._tools[call.tool]
         argv = tool.fill(call.args)
         try:

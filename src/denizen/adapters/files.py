@@ -31,7 +31,7 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe mus
 
 @dataclass(frozen=True, slots=True)
 class _FoundFile:
-    """A file by its path below the content path, and what tells two states of it apart."""
+    """A file by its path below the content path, with the times and inode that tell two states of it apart."""
 
     path: str
     size_bytes: int
@@ -39,7 +39,9 @@ class _FoundFile:
 
 
 class FolderReader:
-    """`denizen.ports.source.SourceReader`. Folders that hold Denizen's `home` are refused, and the `library` in it."""
+    """Reads folders (`denizen.ports.source.SourceReader`). Refuses folders that hold Denizen's `home`, and its
+    `library`.
+    """
 
     def __init__(self, home: Path, library: Path) -> None:
         self._home = home
@@ -59,7 +61,7 @@ class FolderReader:
             yield SourceTree(_revision(found), len(found), files)
 
     async def forget(self, source_ids: Sequence[str]) -> None:
-        """Nothing is kept."""
+        """Does nothing: nothing is kept."""
 
     def _find(self, source: Source) -> list[_FoundFile]:
         root = _root(source)
@@ -81,7 +83,7 @@ class FolderReader:
 
 
 def _root(source: Source) -> Path:
-    """Whoever named the location may have named a link; below it none is followed. Raises InvalidInput for one."""
+    """Returns the folder to read. The location itself may be a link; raises InvalidInput for a link below it."""
     root = Path(source.location).resolve() / source.content_path
     if root.resolve() != root:
         raise InvalidInput(
@@ -131,7 +133,9 @@ def _open_files(root: Path, wanted: set[str]) -> Generator[SourceFile]:
 
 
 def _entries(root: Path) -> Generator[tuple[str, str, int]]:
-    """The path of each folder with a slash behind it, the name of a file in it, and the open folder; in order."""
+    """Yields the path of each folder with a slash at its end, the name of a file in it, and the open folder, in
+    order.
+    """
 
     def refuse(error: OSError) -> None:
         raise _unreadable(str(error.filename)) from error
@@ -178,7 +182,9 @@ _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class LearnedFolder:
-    """`denizen.ports.source.LearnedFiles`. The folder is made with its first file."""
+    """The folder of learned answers in the home folder (`denizen.ports.source.LearnedFiles`). Its files are for
+    their owner only. The folder is made with its first file.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

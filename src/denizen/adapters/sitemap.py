@@ -30,12 +30,12 @@ __all__ = ["SitemapReader"]
 MAX_PAGES = 1000
 MAX_SITEMAPS = 20
 MAX_ENTRIES = 50_000
-"""Of one sitemap, as the standard has it."""
+"""The limit of the standard for one sitemap."""
 MAX_SITEMAP_BYTES = 10_000_000
 PAGE_TIMEOUT_S = 30.0
 
 _TAG = re.compile(r"<(/?)(?:[\w.-]{1,50}:)?(\w{1,20})\b[^<>]*>")
-"""Takes time in proportion to the text, whatever stands in it: the text is a stranger's, and as long as they like."""
+"""The pattern takes time in proportion to the text, whatever the text is: it comes from strangers."""
 _MAX_WORDS = 2100
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -48,7 +48,7 @@ class _Page:
 
 
 class SitemapReader:
-    """`denizen.ports.source.SourceReader`."""
+    """Reads sites by their sitemap (`denizen.ports.source.SourceReader`)."""
 
     def __init__(self, fetcher: Fetcher, clock: Clock) -> None:
         self._fetcher = fetcher
@@ -59,14 +59,14 @@ class SitemapReader:
 
     @asynccontextmanager
     async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
-        """A page that cannot be read is left out; when most cannot, the site counts as unavailable."""
+        """Leaves out pages that cannot be read; when most cannot, raises Unavailable at the end."""
         del report
         pages = await self._list(source)
         with closing(self._read(pages)) as files:
             yield SourceTree(self._revision(pages), len(pages), files)
 
     async def forget(self, source_ids: Sequence[str]) -> None:
-        """Nothing is kept."""
+        """Does nothing: nothing is kept."""
 
     async def _list(self, source: Source) -> list[_Page]:
         waiting, seen = [source.location], set[str]()
@@ -100,7 +100,7 @@ class SitemapReader:
         return digest.hexdigest()[:40]
 
     def _read(self, pages: Sequence[_Page]) -> Generator[SourceFile]:
-        """In a worker thread, one page at a time: a site is not to be pressed."""
+        """Runs in a worker thread and fetches one page at a time, so as not to burden the site."""
         missed = 0
         for page in pages:
             data = self._read_page(page)
@@ -128,7 +128,9 @@ def _read_entries(text: str) -> list[tuple[str, str, str]]:
 
 
 def _entries(text: str) -> Generator[tuple[str, str, str]]:
-    """Whether each leads to a page or another sitemap, where, and when that changed. Nothing is expanded or loaded."""
+    """Yields for each entry whether it is a page (`url`) or another sitemap, its address, and its date of change.
+    Nothing is expanded or loaded.
+    """
     kind, begun, said = "", 0, dict[str, str]()
     for tag in _TAG.finditer(text):
         is_end, name = bool(tag[1]), tag[2]
@@ -143,13 +145,13 @@ def _entries(text: str) -> Generator[tuple[str, str, str]]:
 
 
 def _words(text: str) -> str:
-    """Without the wrapping that XML has for texts; empty for what holds more than words."""
+    """Returns the text without a CDATA wrapper; empty for text with markup in it."""
     words = text.strip().removeprefix("<![CDATA[").removesuffix("]]>").strip()
     return words if "<" not in words and "]" not in words else ""
 
 
 def _host(url: str) -> str:
-    """Empty for what is no web address."""
+    """Returns the host of an https address; empty for anything else."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -158,7 +160,7 @@ def _host(url: str) -> str:
 
 
 def _path(url: str, below: str) -> str:
-    """Where the page goes; empty for one that is not below the content path, or can have no file."""
+    """Returns the file path for a page; empty for a page that is not below the content path, or can have no file."""
     given = unquote(urlsplit(url).path).strip("/")
     if below and given != below and not given.startswith(f"{below}/"):
         return ""

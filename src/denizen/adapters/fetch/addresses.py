@@ -63,7 +63,7 @@ _METADATA = frozenset(
         *("fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42"),
     )
 )
-"""Where clouds hand credentials to whoever asks from within. No allow list opens these."""
+"""The addresses at which clouds hand out credentials to whoever asks from within. No allow list opens them."""
 
 _GLOBAL_V6 = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -75,13 +75,13 @@ _OTHER_SERVICES = frozenset(
     {1719, 1720, 1723, 2049, 2375, 2376, 3306, 3659, 4045, 4190, 5060, 5061, 5432, 6000, 6379, 6566}
     | {6665, 6666, 6667, 6668, 6669, 6679, 6697, 9200, 10080, 11211, 27017}
 )
-"""Ports above 1023 that the fetch standard blocks, and those of databases and of Docker."""
+"""The ports above 1023 that the fetch standard blocks, and those of databases and of Docker."""
 
 
 def find_refusal(address: Address) -> str | None:
-    """What is special about the address, so that no fetch may go there; None for one of the public internet.
+    """Returns why no fetch may go to the address; None for an address of the public internet.
 
-    An IPv6 address that carries an IPv4 address within (mapped, 6to4, NAT64, ISATAP) is as good as that one.
+    An IPv6 address that carries an IPv4 address (mapped, 6to4, NAT64, ISATAP) is checked as that one too.
     """
     if is_cloud_metadata(address):
         return "for the metadata of a cloud"
@@ -101,11 +101,14 @@ def find_refusal(address: Address) -> str | None:
 
 
 def is_cloud_metadata(address: Address) -> bool:
+    """Returns whether the address, or one that it carries, serves credentials of a cloud."""
     return address in _METADATA or any(inner in _METADATA for inner in _embedded(address))
 
 
 def find_port_refusal(port: int) -> str | None:
-    """80, 443 and from 1024 up, less the ports of well-known services that do not speak HTTP."""
+    """Returns why a port may not be fetched. Allowed are 80, 443 and from 1024 up, except ports of well-known
+    services that do not speak HTTP.
+    """
     if port in {80, 443} or (1024 <= port <= 65_535 and port not in _OTHER_SERVICES):
         return None
     return f"port {port} is not used for the web"
@@ -124,7 +127,7 @@ def _embedded(address: Address) -> Iterator[IPv4Address]:
 
 
 class AllowList:
-    """What the operator opens on purpose: networks (`10.0.0.0/8`, `192.168.1.5`) and `host:port` pairs.
+    """The networks (`10.0.0.0/8`, `192.168.1.5`) and `host:port` pairs that the operator opened.
 
     A pair opens that name at that port, whatever it resolves to. Raises InvalidInput for an entry that is neither.
     """
@@ -136,11 +139,13 @@ class AllowList:
             self._add(entry.strip())
 
     def admits(self, host: str, port: int, address: Address) -> bool:
+        """Returns whether the address of that host and port may be reached."""
         if is_cloud_metadata(address):
             return False
         return self.names(host, port) or any(address in network for network in self._networks)
 
     def names(self, host: str, port: int) -> bool:
+        """Returns whether the pair itself is listed."""
         return (_normalise_host(host), port) in self._pairs
 
     def _add(self, entry: str) -> None:
@@ -158,7 +163,7 @@ class AllowList:
 
 
 def _normalise_host(host: str) -> str:
-    """One spelling for a name or a literal address: lower case, no brackets, no dot at the end."""
+    """Returns one spelling for a name or a literal address: lower case, no brackets, no dot at the end."""
     text = host.lower().strip("[]").rstrip(".")
     try:
         return str(ip_address(text))

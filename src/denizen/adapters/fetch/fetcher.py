@@ -1,4 +1,4 @@
-"""`WebFetcher`: the deadline, the tries and the parts that a fetch is made of."""
+"""`WebFetcher`: fetches pages and files with a deadline and retries."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _HEADER_NAME = re.compile(r"(?!(?i:host|content-length|transfer-encoding|connect
 _HEADER_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,4000}[\x21-\x7e])?")
 
 RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-"""The server was busy or broken. After other errors the same request would fail the same way (inventory TW16)."""
+"""Statuses of a server that is busy or broken. After any other error the same request would fail the same way."""
 
 
 class WebFetcher:
     """Implements `ports.fetch.Fetcher` and `Downloader`. Holds nothing open between fetches.
 
     `allow_private` opens networks and `host:port` pairs that the operator named (`addresses.AllowList`). `trusted` are
-    the `host:port` pairs of servers that headers may be sent to. `resolve`
-    and `network` stand in for the machine's own; `backoff_s` are the pauses before the second and third try.
+    the `host:port` pairs of servers that headers may be sent to. `resolve` and `network` replace the machine's own in
+    tests; `backoff_s` are the pauses before the second and the third try.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class WebFetcher:
         max_bytes: int = 2_000_000,
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> FetchedPage:
-        """See the port. Faults that may pass (network, 408, 429, 5xx) are tried again while there is time."""
+        """Implements the port. Faults that may pass (network, 408, 429, 5xx) are retried while there is time."""
         with anyio.move_on_after(timeout_s):
             return (await self._fetch(url, max_bytes, headers=headers)).fetched
         raise Unavailable(f"there was no answer within {timeout_s:g} s", code="timed_out")
 
     async def download(self, url: str, *, timeout_s: float = 60.0, max_bytes: int = 25_000_000) -> DownloadedFile:
-        """See the port."""
+        """Implements the port; retries as `fetch` does."""
         with anyio.move_on_after(timeout_s):
             answer = await self._fetch(url, max_bytes, raw=True)
             got = answer.fetched
@@ -73,10 +73,10 @@ class WebFetcher:
         raise Unavailable(f"the file was not there within {timeout_s:g} s", code="timed_out")
 
     async def aclose(self) -> None:
-        """Each fetch closes what it opened."""
+        """Does nothing: each fetch closes what it opened."""
 
     def _check_headers(self, headers: Mapping[str, str], host: str, port: int) -> None:
-        """Does not repeat them: they may be secret."""
+        """Raises NotAllowed or InvalidInput. The error does not repeat the headers: they may be secret."""
         if not self._trusted.names(host, port):
             raise NotAllowed(
                 f"headers are not sent to {host}:{port}",
@@ -126,7 +126,9 @@ class WebFetcher:
 
 @cache
 def system_tls_context() -> ssl.SSLContext:
-    """Trusts the certificates of the machine, or those that SSL_CERT_FILE names. Reading them takes 30 ms: once."""
+    """Returns a context that trusts the certificates of the machine, or those that SSL_CERT_FILE names. Cached,
+    since reading them takes 30 ms.
+    """
     import httpx2
 
     return httpx2.create_ssl_context()

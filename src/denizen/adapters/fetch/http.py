@@ -37,19 +37,19 @@ _SNIFFED_BYTES = 1024
 
 
 def parse_media_type(content_type: str) -> str:
-    """`text/html` of `Text/HTML; charset=utf-8`; empty when there is none."""
+    """Returns `text/html` for `Text/HTML; charset=utf-8`; empty when there is none."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def has_text(media_type: str) -> bool:
-    """False for pictures, sound and the like, whose bytes are not worth reading."""
+    """Returns False for pictures, sound and the like, whose bytes are not worth reading."""
     return media_type.endswith("+xml") or not media_type.startswith(_WITHOUT_TEXT)
 
 
 def decode_text(data: bytes, content_type: str) -> str:
-    """By byte-order mark, the header's charset, the page's own word, or UTF-8, and else as Western European.
+    """Decodes by the header's charset, the byte-order mark, the page's declaration or UTF-8, else as Western European.
 
-    Bytes that do not fit become U+FFFD; data that is no text (NUL bytes without a 16-bit charset) is empty.
+    Bytes that do not fit become U+FFFD. Data that is no text (NUL bytes without a 16-bit charset) gives an empty text.
     """
     named = _find_header_charset(content_type) or _find_byte_order_mark(data) or _find_declared_charset(data)
     if not named and b"\0" in data[:_SNIFFED_BYTES]:
@@ -77,7 +77,9 @@ def _find_declared_charset(data: bytes) -> str:
 
 
 def _find_codec(charset: str) -> str:
-    """The codec's name; empty for a charset that Python lacks, or whose codec is not for text of the web."""
+    """Returns the codec's name; empty for a charset that Python lacks, or whose codec is not meant for text of the
+    web.
+    """
     try:
         name = codecs.lookup(charset).name
         b"a".decode(name, errors="replace")
@@ -87,7 +89,7 @@ def _find_codec(charset: str) -> str:
 
 
 ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Host and port to addresses, best first. Raises OSError when the name is unknown."""
+"""Returns the addresses of a host and port, best first. Raises OSError when the name is unknown."""
 
 _MAX_ADDRESSES = 4
 _PATIENCE_S = 3.0
@@ -101,7 +103,9 @@ async def resolve_with_system(host: str, port: int) -> Sequence[str]:
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):
-    """`network` makes the connections; it is only ever given literal addresses that passed."""
+    """Connects to addresses that passed the checks. `network` makes the connections and is given only literal
+    addresses.
+    """
 
     def __init__(self, allowed: AllowList, resolve: ResolveHost, network: httpcore2.AsyncNetworkBackend) -> None:
         self._allowed = allowed
@@ -116,7 +120,9 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Raises NotAllowed, InvalidInput or Unavailable, which httpcore2 lets pass, and its own ConnectError."""
+        """Tries the checked addresses in order. Raises NotAllowed, InvalidInput or Unavailable, which httpcore2 lets
+        pass, and its own ConnectError.
+        """
         *others, last = await self.check(host, port)
         for address in others:
             with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
@@ -129,7 +135,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         await anyio.sleep(seconds)
 
     async def check(self, host: str, port: int) -> list[Address]:
-        """The addresses of the host, each of them fit to be reached at that port; never empty."""
+        """Returns the addresses of the host, each allowed at that port; never empty."""
         if not self._allowed.names(host, port):
             reason = find_port_refusal(port)
             if reason is not None:
@@ -163,7 +169,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
     async def _kept(
         self, stream: httpcore2.AsyncNetworkStream, host: str, port: int, address: Address
     ) -> httpcore2.AsyncNetworkStream:
-        """The stream, unless it turns out to lead back to this machine. Nothing was sent over it yet."""
+        """Returns the stream, unless it turns out to lead back to this machine. Nothing was sent over it yet."""
         loops = is_own_address(stream.get_extra_info("client_addr"), address, port)
         if loops and not self._allowed.admits(host, port, address):
             await stream.aclose()
@@ -172,9 +178,9 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
 
 
 def is_own_address(own: tuple[str, int] | None, address: Address, port: int) -> bool:
-    """Whether a connection from `own` to `address` stays on this machine, other than at the ports of websites.
+    """Returns whether a connection from `own` to `address` stays on this machine, other than at the ports of websites.
 
-    A machine with a public address of its own could be asked for services there that a firewall hides from others.
+    A machine with a public address could otherwise be asked for services that a firewall hides from others.
     """
     return own is not None and port not in {80, 443} and ip_address(own[0]) == address
 
@@ -193,7 +199,7 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """`retry_after_s` is what the server asked for, if it did so in seconds."""
+    """What came back of a fetch. `retry_after_s` is the server's Retry-After header, if it was given in seconds."""
 
     fetched: FetchedPage
     retry_after_s: float = 0.0
@@ -201,7 +207,7 @@ class FetchResponse:
 
 
 def parse_url(text: str, *, base: httpx2.URL | None = None) -> httpx2.URL:
-    """A URL that may be tried, without its fragment. `base` completes the relative ones of redirects.
+    """Returns a URL that may be tried, without its fragment. `base` completes the relative URLs of redirects.
 
     Raises InvalidInput for anything but http and https with a host, and for credentials in the URL.
     """
@@ -221,6 +227,7 @@ def parse_url(text: str, *, base: httpx2.URL | None = None) -> httpx2.URL:
 
 
 def get_port(url: httpx2.URL) -> int:
+    """Returns the port of the URL, or the default port of its scheme."""
     if url.port is not None:
         return url.port
     return 443 if url.scheme == "https" else 80
@@ -239,9 +246,10 @@ async def follow_redirects(
     raw: bool = False,
     headers: Mapping[str, str] = NO_HEADERS,
 ) -> FetchResponse:
-    """The first answer that is no redirect. Each hop is checked like the first, by `parse_url` and by `network`. With
-    `raw` bytes of every kind are read, and not only text. `headers` go to the first server only, not to another scheme,
-    host or port that it leads to.
+    """Fetches the URL and returns the first response that is no redirect.
+
+    Each hop is checked like the first, by `parse_url` and by `network`. With `raw`, bytes of every kind are read, and
+    not only text. `headers` go to the first server only, not to another scheme, host or port that it leads to.
 
     Raises Unavailable (`network_fault`, `tls_failed`, `too_many_redirects`, `bad_answer`), and what `network` raises.
     """
@@ -258,7 +266,7 @@ async def follow_redirects(
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The bytes as they come over the wire, cut at a limit: they could be many and unpack to nothing."""
+    """The bytes as they come over the wire, cut at a limit: a huge body could unpack to nothing."""
 
     def __init__(self, answer: httpcore2.Response, max_bytes: int) -> None:
         self._answer = answer
@@ -276,7 +284,9 @@ class _Body(httpx2.AsyncByteStream):
 async def _open_response(
     pool: httpcore2.AsyncConnectionPool, url: httpx2.URL, max_bytes: int, headers: Mapping[str, str]
 ) -> AsyncGenerator[httpx2.Response]:
-    """The answer to one GET, its body not read yet. Faults of the network become Unavailable, also while reading."""
+    """Sends one GET and gives the response, its body not read yet. Faults of the network become Unavailable, also
+    while the caller reads.
+    """
     request = httpx2.Request("GET", url, headers={**_HEADERS, **headers})
     target = httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
     try:
@@ -291,7 +301,7 @@ async def _open_response(
 
 
 async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int, *, raw: bool) -> FetchResponse:
-    """Unpacks piece by piece and stops at the limit, so that a small answer cannot become a large one."""
+    """Unpacks piece by piece and stops at the limit, so that a small response cannot become a large one."""
     content_type = response.headers.get("content-type", "")
     media_type = parse_media_type(content_type)
     # One coding: a packed packing grows a thousandfold once more, and unpacking it is work that no deadline ends.
@@ -322,7 +332,7 @@ async def _read(url: httpx2.URL, response: httpx2.Response, max_bytes: int, *, r
 
 
 def _is_tls_fault(error: BaseException) -> bool:
-    """Whether TLS failed at the bottom of it: the layers between wrap each other's errors."""
+    """Returns whether TLS failed underneath: the layers between wrap each other's errors."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__

@@ -33,7 +33,7 @@ _OPTIONS = (
     "-c", "protocol.version=2", "-c", "pack.threads=1",
 )  # fmt: skip
 MAX_FILE_BYTES = 4 * 1024**3
-"""Of one file that git writes, such as what a fetch brings: a server could send without end."""
+"""The limit for one file that git writes, such as a fetched pack: a server could send without end."""
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 _MAX_SAID_BYTES = 64 * 1024
 _REAP_S = 5.0
@@ -43,12 +43,14 @@ _PASSED_ON = (
 )  # fmt: skip
 
 OnPercent = Callable[[str, int], None]
-"""Gets what git says that it is doing, and how far that is."""
+"""Receives what git says that it is doing, and the percentage."""
 
 
 class Git:
-    """Runs commands of git. `environ` is the process's; of it only what is needed to find programs, keys of an SSH
-    agent, certificates and a proxy goes on.
+    """Runs commands of git.
+
+    `environ` is this process's environment; git gets only the variables that are needed to find programs, keys of an
+    SSH agent, certificates and a proxy.
     """
 
     def __init__(self, environ: Mapping[str, str], *, max_file_bytes: int = MAX_FILE_BYTES) -> None:
@@ -72,13 +74,13 @@ class Git:
         }
 
     def with_variables(self, variables: Mapping[str, str]) -> Git:
-        """One with these variables too."""
+        """Returns a copy that also sets these variables."""
         other = copy(self)
         other.environ = {**self.environ, **variables}
         return other
 
     def argv(self, args: Sequence[str], folder: Path | None = None) -> list[str]:
-        """The whole command line. `folder` is a bare repository."""
+        """Returns the whole command line. `folder` is a bare repository."""
         where = [f"--git-dir={folder}"] if folder is not None else []
         return ["git", *_OPTIONS, *where, *args]
 
@@ -90,7 +92,9 @@ class Git:
         timeout_s: float = 60.0,
         on_percent: OnPercent | None = None,
     ) -> bytes:
-        """What it prints. Raises what `faults` makes of a failure, and Unavailable when its time is over."""
+        """Returns what the command prints. Raises what `explain_git_error` makes of a failure, and Unavailable on a
+        time-out.
+        """
         try:
             process = await anyio.open_process(
                 self.argv(args, folder), stdin=subprocess.PIPE, cwd="/", env=self.environ, start_new_session=True
@@ -112,7 +116,7 @@ class Git:
 
 
 class _ErrorOutput:
-    """What git says on standard error: kept up to a bound, its newest part, and followed for percentages."""
+    """The newest part of git's standard error, which is also searched for percentages."""
 
     def __init__(self, data: bytearray, on_percent: OnPercent | None) -> None:
         self._data = data
@@ -126,7 +130,9 @@ class _ErrorOutput:
 
 
 def _bound_files(process_id: int, size_bytes: int) -> None:
-    """Of the process and those that it will start. Elsewhere than on Linux only the time bounds what it writes."""
+    """Limits the files that the process and its children may write. Where there is no prlimit (not Linux), only the
+    time limit applies.
+    """
     if sys.platform == "linux":
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
         bound = size_bytes if most == resource.RLIM_INFINITY else min(size_bytes, most)
@@ -164,7 +170,7 @@ async def _follow(stream: ByteReceiveStream, said: _ErrorOutput) -> None:
 
 
 async def _end(process: Process) -> None:
-    """With all that it started, such as a transport."""
+    """Kills the process with its children, such as a transport."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with anyio.CancelScope(shield=True, deadline=anyio.current_time() + _REAP_S):
@@ -196,17 +202,17 @@ _MISSING = re.compile(
 _DAMAGED = re.compile(
     r"bad object|corrupt|loose object|inflate|index-pack failed|unable to read|\.lock': File exists", re.IGNORECASE
 )
-"""A lock that nobody removes is what a process leaves that was killed."""
+"""The lock file is what a killed process leaves; nobody removes it."""
 _FULL = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 _TOO_LARGE = re.compile(r"File too large|died of signal 25")
 _NO_SSH = re.compile(r"cannot run ssh", re.IGNORECASE)
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""A server's words are shown on a terminal: none of them may work there."""
+"""Control characters: what a server says is shown on a terminal and must not control it."""
 _MAX_WHY_CHARS = 300
 
 
 def explain_git_error(said: str) -> DenizenError:
-    """The error for a run that failed. What is not known counts as worth another try."""
+    """Returns the error for a run that failed, by what it printed. An unknown failure counts as worth another try."""
     why = _last_words(said)
     if _MISSING_BRANCH.search(said):
         return NotFound("There is no such branch.", code="branch_missing", why=why, fix="Look at the source's branch.")
@@ -249,8 +255,11 @@ PATIENCE_S = 600.0
 
 @asynccontextmanager
 async def lock_repository(place: Path) -> AsyncGenerator[None]:
-    """Waits until nobody else uses the repository that is or will be there, and clears up. Raises Unavailable when
-    somebody does for long.
+    """Waits until nobody else uses the repository at `place`, in any process, and removes what killed fetches left in
+    it.
+
+    The repository need not exist yet. A fetch that is killed leaves packs as large as what had come so far; they may be
+    removed only while nobody fetches there. Raises Unavailable when somebody holds the lock for long.
     """
     await to_thread.run_sync(_make_folder, place.parent)
     handle = os.open(place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -263,7 +272,7 @@ async def lock_repository(place: Path) -> AsyncGenerator[None]:
 
 
 def remove_unfinished(place: Path) -> None:
-    """Removes what was never finished: packs, objects, and locks of programs that are gone. Blocks."""
+    """Removes unfinished packs and objects, and locks of programs that are gone. Blocks."""
     objects = place / "objects"
     for pattern in ("pack/tmp_*", "pack/.tmp-*", "??/tmp_obj_*", "tmp_*"):
         for left in objects.glob(pattern):

@@ -25,21 +25,21 @@ from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, So
 LOOK_TIMEOUT_S = 60.0
 FETCH_TIMEOUT_S = 1800.0
 MAX_PACKS = 20
-"""A repository of more fetches is fetched anew: what was replaced would stay in it for ever."""
+"""A repository with more packs is fetched anew: objects that were replaced would stay in it for ever."""
 
 _HEAD = "refs/denizen/head"
 _FILE_MODES = frozenset({b"100644", b"100755"})
 
 
 class GitReader:
-    """`denizen.ports.source.SourceReader`. `folder` is for its repositories alone."""
+    """Reads git repositories (`denizen.ports.source.SourceReader`). `folder` is for its clones alone."""
 
     def __init__(self, git: Git, folder: Path) -> None:
         self._git = git
         self._folder = folder
 
     async def look(self, source: Source) -> str:
-        """The commit of the branch, asked of the server."""
+        """Asks the server for the commit of the branch."""
         names = _names(source)
         # A tag of its own has an object of its own; its commit is told beside it.
         wanted = [name for each in names for name in (f"{each}^{{}}", each)] if source.branch else list(names)
@@ -53,7 +53,9 @@ class GitReader:
 
     @asynccontextmanager
     async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
-        """Raises NotFound also when there is no content path, no README or no document."""
+        """Fetches the branch and gives its documents. Raises NotFound also when there is no content path, no README
+        or no document.
+        """
         await self.look(source)
         place = self._place(source.id)
         try:
@@ -79,7 +81,9 @@ class GitReader:
             await to_thread.run_sync(partial(rmtree, self._place(source_id), ignore_errors=True))
 
     def _git_for(self, source: Source) -> Git:
-        """Plain http only for an address that begins with it: a redirect from https does not lead there."""
+        """Returns a git that may use plain http only for an address that begins with it: a redirect from https may
+        not lead there.
+        """
         plain = source.location.startswith("http://")
         return self._git.with_variables({"GIT_ALLOW_PROTOCOL": "http:https"}) if plain else self._git
 
@@ -87,7 +91,7 @@ class GitReader:
         return self._folder / f"{source_id}.git"
 
     async def _prepare(self, place: Path, source: Source) -> None:
-        """An empty repository, unless there is one of this address that is still fit."""
+        """Makes an empty repository, unless there is one with this address that is still fit."""
         if await to_thread.run_sync(_is_fit, place):
             try:
                 known = await self._git.run("config", "--get", "remote.origin.url", folder=place)
@@ -124,7 +128,7 @@ class GitReader:
                 return
 
     async def _list(self, place: Path, source: Source) -> dict[str, str]:
-        """Object ids by path below the content path."""
+        """Returns object ids by path below the content path."""
         below = source.content_path
         listed = await self._git.run(
             "ls-tree", "-r", "-z", "--full-tree", _HEAD, "--", *([f"{below}/"] if below else []), folder=place
@@ -144,7 +148,7 @@ class GitReader:
         return blobs
 
     async def _fetch_missing(self, place: Path, source: Source, blobs: dict[str, str], report: ReportProgress) -> None:
-        """All at once; one by one, as git would, takes for ever."""
+        """Fetches all missing blobs in one request; git itself would fetch them one by one, which takes for ever."""
         listed = await self._git.run("rev-list", "--objects", "--missing=print", _HEAD, folder=place)
         missing = {line[1:].decode("ascii") for line in listed.split(b"\n") if line.startswith(b"?")}
         wanted = sorted(missing.intersection(blobs.values()))
@@ -171,8 +175,8 @@ def _is_fit(place: Path) -> bool:
 
 
 def _read(git: Git, place: Path, blobs: dict[str, str]) -> Generator[SourceFile]:
-    """Blocks. Of a file that nobody asks for only the size is looked up: unpacked it may be a thousand times what the
-    repository is.
+    """Yields the files. Blocks. Content is read only when it is asked for: unpacked, a file may be a thousand times
+    as large as the repository.
     """
     with _asking(git, place, "--batch-check") as sizes, _asking(git, place, "--batch") as contents:
         for path, oid in sorted(blobs.items()):
@@ -181,7 +185,7 @@ def _read(git: Git, place: Path, blobs: dict[str, str]) -> Generator[SourceFile]
 
 @contextmanager
 def _asking(git: Git, place: Path, how: str) -> Generator[subprocess.Popen[bytes]]:
-    """One process of git that answers about one object after the other."""
+    """Starts a git process that answers about one object after the other."""
     process = subprocess.Popen(  # noqa: S603 - separate arguments, see `program`
         git.argv(["cat-file", how], place),
         stdin=subprocess.PIPE,
@@ -198,7 +202,7 @@ def _asking(git: Git, place: Path, how: str) -> Generator[subprocess.Popen[bytes
 
 
 def _ask(process: subprocess.Popen[bytes], path: str, oid: str) -> int:
-    """The size of the blob."""
+    """Returns the size of the blob."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -213,7 +217,7 @@ def _ask(process: subprocess.Popen[bytes], path: str, oid: str) -> int:
 
 
 def _read_blob(process: subprocess.Popen[bytes], path: str, oid: str) -> bytes:
-    """Its bytes; one line break stands behind them."""
+    """Returns the bytes of the blob, without the line break that git adds."""
     assert process.stdout is not None
     left = _ask(process, path, oid) + 1
     data = process.stdout.read(left)

@@ -30,15 +30,18 @@ _BY = {
 
 
 class GitRemote:
-    """`denizen.ports.source.SnapshotRemote`. `folder` is for its repository alone."""
+    """Pushes snapshots (`denizen.ports.source.SnapshotRemote`). `folder` is for its repository alone."""
 
     def __init__(self, git: Git, folder: Path) -> None:
         self._git = git
         self._place = folder / "remote.git"
 
     async def claim(self, remote: Remote) -> None:
-        """Makes it where it is a path with nothing there, and marks it where it is empty (inventory S30). Raises
-        Conflict for one with something of others in it, unless that is allowed, and what reading one raises.
+        """Creates the repository where the location is a path with nothing there, and marks it as Denizen's where it is
+        empty.
+
+        Raises Conflict for a repository with content of others, unless that is allowed, and what reading a repository
+        raises.
         """
         async with lock_repository(self._place):
             await self._prepare(remote)
@@ -49,7 +52,9 @@ class GitRemote:
             await self._send(remote, _text(tree), "", f"A place for snapshots, {fresh('place')}")
 
     async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
-        """Raises Conflict for a repository without the marker, and what reading one raises."""
+        """Implements the port. Raises Conflict for a repository without the marker, and what reading a repository
+        raises.
+        """
         async with lock_repository(self._place):
             try:
                 return await self._push(remote, snapshot, folder)
@@ -76,7 +81,7 @@ class GitRemote:
         )  # fmt: skip
 
     async def _prepare(self, remote: Remote) -> None:
-        """A path where there is nothing becomes an empty repository."""
+        """Makes the local repository, and an empty repository at a path where there is nothing."""
         if not (self._place / "HEAD").is_file():
             await to_thread.run_sync(partial(rmtree, self._place, ignore_errors=True))
             await self._init(self._place, remote.branch)
@@ -88,7 +93,7 @@ class GitRemote:
         await self._git.run("init", "--bare", "--quiet", "--template=", f"--initial-branch={branch}", "--", str(place))
 
     async def _fetch(self, remote: Remote) -> str:
-        """The newest commit of the branch; empty for a repository without any."""
+        """Returns the newest commit of the branch; empty for a repository without any."""
         listed = await self._git.run("ls-remote", "--", remote.location)
         refs = {name for _, _, name in (line.partition("\t") for line in _text(listed).splitlines())}
         branch = f"refs/heads/{remote.branch}"
@@ -108,7 +113,9 @@ class GitRemote:
         return await self._rev(f"{_KNOWN}^{{commit}}") if branch in refs else ""
 
     async def _write_tree(self, snapshot: Snapshot, folder: Path) -> str:
-        """Without talk: a history that others have a copy of forgets nothing."""
+        """Writes the snapshot as a tree, without conversations: a history that others have a copy of cannot forget
+        them.
+        """
         index = self._place / "snapshot.index"
         await to_thread.run_sync(partial(index.unlink, missing_ok=True))
         writer = self._git.with_variables({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
@@ -121,7 +128,7 @@ class GitRemote:
         return _text(await writer.run("write-tree", folder=self._place))
 
     async def _mark_entry(self) -> bytes:
-        """The marker, as trees and indexes take it."""
+        """Returns the marker as an index entry."""
         mark = await self._git.run("hash-object", "-w", "--stdin", folder=self._place, stdin=_MARK)
         return f"100644 blob {_text(mark)}\t{MARKER}\n".encode()
 

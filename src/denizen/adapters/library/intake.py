@@ -23,14 +23,14 @@ MAX_TEXT_BYTES = 5 * 1024 * 1024
 MAX_PDF_BYTES = 20 * 1024 * 1024
 MAX_FILES = 200_000
 MAX_BYTES = 4 * 1024 * 1024 * 1024
-"""Of one source."""
+"""The limit for one source."""
 MAX_NAMED = 20
-"""How many of the files that are left out are named."""
+"""How many of the files that were left out are named."""
 MAX_PATH_BYTES = 2000
-"""Of one file below its source. Systems take 4096 with all that is above."""
+"""The limit for the path of a file below its source. Systems take 4096 bytes with the folders above."""
 
 _ENDINGS = {**dict.fromkeys(PDF_SUFFIXES, ".txt"), **dict.fromkeys(HTML_SUFFIXES, ".md")}
-"""What a file becomes says so behind its name."""
+"""The ending that a converted file gets behind its name."""
 _SNIFFED_BYTES = 8192
 _LFS_MARK = b"version https://git-lfs.github.com/spec/"
 _TOLD_EVERY = 50
@@ -45,18 +45,22 @@ class ConvertedText:
 
 
 ConvertDocument = Callable[[bytes], ConvertedText]
-"""Blocks. Raises Unavailable for what has nothing to do with the file: the source is then tried again."""
+"""Converts a file to text. Blocks. Raises Unavailable for a fault that is not the file's: the source is then tried
+again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentConverters:
+    """The converters for HTML and for PDF."""
+
     html: ConvertDocument
     pdf: ConvertDocument
 
 
 @dataclass(slots=True)
 class SourceIntake:
-    """One reading. `stop` ends it before the next file."""
+    """Takes in the files of one source once. Setting `stop` ends it before the next file."""
 
     objects: ObjectStore
     convert: DocumentConverters
@@ -68,7 +72,7 @@ class SourceIntake:
     _bytes: int = 0
 
     def take(self, files: Iterator[SourceFile], report: ReportProgress) -> Taken | None:
-        """None when it was stopped. Raises Exhausted for a source beyond all bounds."""
+        """Stores all files. Returns None when it was stopped. Raises Exhausted for a source that is too large."""
         for number, file in enumerate(files):
             if self.stop.is_set():
                 return None
@@ -110,7 +114,7 @@ class SourceIntake:
             self._left_out.append(f"{make_visible(path)} ({why})")
 
     def _read(self, file: SourceFile, suffix: str) -> tuple[bytes | None, str]:
-        """What is kept; None for what has no text, with why if that is known."""
+        """Returns what is stored; None for a file without text, with the reason if that is known."""
         given = file.read()
         if suffix in PDF_SUFFIXES:
             return _in_bytes(self.convert.pdf(given))
@@ -122,7 +126,7 @@ class SourceIntake:
         return _in_bytes(self.convert.html(data)) if suffix in HTML_SUFFIXES else (data, "")
 
     def _plan(self) -> list[ManifestEntry]:
-        """By path; without files in whose place a folder is needed."""
+        """Returns the entries of the manifest by path, without files in whose place a folder is needed."""
         folders = {above.as_posix() for path in self._items for above in PurePosixPath(path).parents}
         for path in sorted(folders.intersection(self._items)):
             self._leave_out(path, "a folder has its place")
@@ -134,7 +138,7 @@ def _in_bytes(converted: ConvertedText) -> tuple[bytes | None, str]:
 
 
 def _fits(name: str) -> bool:
-    """Whether a disk takes it, once it ends as what it became and stands below a snapshot's folder."""
+    """Returns whether a disk takes the name, with the ending that it gets and below a snapshot's folder."""
     return is_plain_path(name) and len(name.encode()) <= MAX_PATH_BYTES
 
 
@@ -150,23 +154,25 @@ def _too_much() -> Exhausted:
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)
 _DECLARED_WITHIN_BYTES = 1024
 _DECLARABLE = ("cp", "iso8859", "koi8", "mac-", "shift_jis", "euc_", "gb", "big5", "tis-620")
-"""How the codecs begin that a page may declare: none of those that are for something else than text."""
+"""The beginnings of codec names that a page may declare: no codec that is for something else than text."""
 _MEANT = {
     "iso8859-1": "cp1252", "iso8859-9": "cp1254", "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030",
     "tis-620": "cp874",
 }  # fmt: skip
-"""What pages are written in that declare less, as browsers have it."""
+"""The encodings that browsers use for pages that declare less."""
 _LETTERS = re.compile(rb"[A-Za-z]+")
 _HIGH = re.compile(rb"[\x80-\xff]+")
 _FOREIGN = re.compile(rb"[\xc0-\xff]{3}")
-"""Three accented letters in a row: no word of Western Europe, but most words in Cyrillic or Greek."""
+"""Three accented letters in a row: no word of Western Europe has that, but most words in Cyrillic or Greek."""
 _ACCENTED_ONE_OF = 4
-"""Among the letters, at most."""
+"""At most one letter of so many is accented in Western European text."""
 
 
 def to_utf8(data: bytes, *, is_page: bool) -> bytes | None:
-    """None when the encoding is not known. UTF-8 with some damage is left as it is; with `is_page` the word of an HTML
-    page counts. What is left is taken for Western European if it can be: nobody would find a word with an umlaut.
+    """Returns the text as UTF-8; None when its encoding is not known.
+
+    UTF-8 with some damage is left as it is. With `is_page`, the declaration in an HTML page counts. Other text is taken
+    for Western European if that is plausible: otherwise nobody would find a word with an umlaut.
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors="replace").encode()
@@ -190,7 +196,7 @@ def _find_declared(data: bytes) -> str:
 
 
 def _is_damaged(data: bytes) -> bool:
-    """Whether it is UTF-8 but for some bytes."""
+    """Returns whether the data is UTF-8 except for some bytes."""
     text = data.decode(errors="replace")
     broken = text.count("\ufffd") - data.count("\ufffd".encode())
     return broken * 2 <= sum(not each.isascii() for each in text)

@@ -1,10 +1,12 @@
-"""The library as its port has it: work on files goes to threads, one publisher at a time, whatever the process.
+"""`FileLibrary` implements the library's port: file work goes to threads, and one process publishes at a time.
 
-objects/ab/cdef...     files and manifests by their content (`objects`)
-kept/<id>/docs/...     snapshots (`shelf`)
-current.json           which one agents read
-staging/               what is being made or removed
-clones/                repositories, for the reader of git
+The folder holds:
+
+    objects/ab/cdef...     files and manifests by their content (`storage`)
+    kept/<id>/docs/...     snapshots (`storage`)
+    current.json           the snapshot that agents read
+    staging/               what is being made or removed
+    clones/                repositories, for the git reader
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ _TRIES = 5
 
 
 class FileLibrary:
-    """`denizen.ports.source.Library`. `root` is made when something is first kept."""
+    """Implements `denizen.ports.source.Library`. `root` is made when something is first stored."""
 
     def __init__(self, root: Path, convert: DocumentConverters, clock: Clock) -> None:
         self._root = root
@@ -137,7 +139,7 @@ class FileLibrary:
 
     @asynccontextmanager
     async def hold(self) -> AsyncGenerator[Path | None]:
-        """A lock of the system, which ends with the process at the latest."""
+        """Holds a lock of the system, which ends with the process at the latest."""
         for _ in range(_TRIES):
             current = self._shelf.current()
             handle = self._shelf.hold(current.id) if current is not None else None
@@ -156,7 +158,7 @@ class FileLibrary:
 
 
 async def _in_thread(job: Callable[[*Ts], T], *args: *Ts) -> T:
-    """Raises NeedsAttention for what is wrong with the disk."""
+    """Runs the job in a thread. Raises NeedsAttention when the disk cannot be used."""
     try:
         return await to_thread.run_sync(job, *args)
     except OSError as error:
@@ -169,7 +171,9 @@ async def _in_thread(job: Callable[[*Ts], T], *args: *Ts) -> T:
 
 
 def _read_document(file: Path) -> str | None:
-    """A snapshot holds nothing but files and folders of them."""
+    """Returns the text of a file; None when there is none. A snapshot holds only files and folders, so no link is
+    followed.
+    """
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
 
 
@@ -181,7 +185,7 @@ async def _stop_when_cancelled(stop: Event) -> None:
 
 
 async def _wait_for(handle: int) -> None:
-    """Raises Unavailable when others publish without an end."""
+    """Waits for the lock. Raises Unavailable when others hold it for long."""
     with anyio.move_on_after(_PATIENCE_S):
         while True:
             if _locked(handle):

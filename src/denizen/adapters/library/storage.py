@@ -30,7 +30,7 @@ from denizen.domain.snapshot import Snapshot, SnapshotPart, is_outdated, snapsho
 
 FOLDER_MODE = 0o755
 FILE_MODE = 0o644
-"""Readable for everybody who gets so far: a confined program that reads a snapshot may run as somebody else."""
+"""Readable by everybody who can reach the folder: an isolated program that reads a snapshot may run as another user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,13 @@ class ManifestEntry:
 
 
 class ObjectStore:
-    """`root` exists."""
+    """Files by the SHA-256 of their content, and manifests, which are lists of files, likewise. `root` exists."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def put(self, data: bytes, now: datetime) -> str:
+        """Stores the data unless it is there already, notes that it was needed now, and returns its digest."""
         digest = hashlib.sha256(data).hexdigest()
         place = self.place(digest)
         with suppress(FileNotFoundError):
@@ -68,40 +69,40 @@ class ObjectStore:
         return self.put("".join(lines).encode(), now)
 
     def read_manifest(self, digest: str) -> Iterator[ManifestEntry]:
-        """Raises FileNotFoundError."""
+        """Yields the entries. Raises FileNotFoundError."""
         with self.place(digest).open(encoding="utf-8", newline="\n") as lines:
             for line in lines:
                 content, size, path = line.removesuffix("\n").split(" ", 2)
                 yield ManifestEntry(path, content, int(size))
 
     def read_text(self, digest: str) -> str | None:
-        """None when it is gone."""
+        """Returns the text of an object; None when it is gone."""
         try:
             return self.place(digest).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
 
     def list_digests(self, manifest: str) -> set[str]:
-        """Of the files it lists; none when it is gone."""
+        """Returns the digests of the files that a manifest lists; none when it is gone."""
         try:
             return {item.digest for item in self.read_manifest(manifest)}
         except FileNotFoundError:
             return set()
 
     def is_whole(self, manifest: str) -> bool:
-        """Whether everything it lists is there with its size."""
+        """Returns whether everything that a manifest lists is there with its size."""
         try:
             return all(_find_size(self.place(item.digest)) == item.size_bytes for item in self.read_manifest(manifest))
         except (FileNotFoundError, ValueError):
             return False
 
     def erase(self, digests: Iterable[str]) -> None:
-        """Whenever they were last wanted."""
+        """Removes these objects, whenever they were last needed."""
         for digest in digests:
             self.place(digest).unlink(missing_ok=True)
 
     def sweep(self, kept: set[str], before: datetime) -> int:
-        """Removes what is not among the kept and was last wanted before. How many files went."""
+        """Removes objects that are not kept and were last needed before that time. Returns how many."""
         gone = 0
         for shelf in self._root.iterdir():
             with os.scandir(shelf) as entries:
@@ -113,7 +114,7 @@ class ObjectStore:
 
 
 def make_folder(folder: Path) -> None:
-    """With those above it; whatever the process's mask is, everybody may read."""
+    """Makes a folder and those above it, readable by everybody whatever the process's umask is."""
     if not folder.is_dir():
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -121,7 +122,7 @@ def make_folder(folder: Path) -> None:
 
 
 def write_file(place: Path, data: bytes, now: datetime) -> None:
-    """At once or not at all."""
+    """Writes the whole file or nothing."""
     beside = place.with_name(f".{place.name}.{secrets.token_hex(4)}")
     try:
         with beside.open("xb") as stream:
@@ -134,7 +135,7 @@ def write_file(place: Path, data: bytes, now: datetime) -> None:
 
 
 def digest_file(place: Path) -> str:
-    """Raises FileNotFoundError."""
+    """Returns the SHA-256 of a file. Raises FileNotFoundError."""
     with place.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -147,13 +148,13 @@ def _find_size(place: Path) -> int:
 
 
 ROOTS = ("docs",)
-"""Folders that every snapshot has."""
+"""The folders that every snapshot has."""
 
 _NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
 
 
 class SnapshotStore:
-    """`root` exists."""
+    """The snapshots on disk, and which of them is the current one. `root` exists."""
 
     def __init__(self, root: Path, objects: ObjectStore) -> None:
         self._root = root
@@ -161,7 +162,9 @@ class SnapshotStore:
         self._objects = objects
 
     def publish(self, parts: Sequence[SnapshotPart], now: datetime, *, anew: bool) -> Snapshot:
-        """Called by one at a time. Raises Conflict when files are gone that a manifest lists."""
+        """Makes the snapshot and then the current one. One caller at a time. Raises Conflict when files of a
+        manifest are gone.
+        """
         rmtree(self._root / "staging", ignore_errors=True)  # what a process that was killed had begun
         made = Snapshot(snapshot_id(parts), now, tuple(parts))
         current = self.current()
@@ -189,7 +192,7 @@ class SnapshotStore:
             return None
 
     def list_snapshots(self) -> list[Snapshot]:
-        """Newest first; of those of one time the current one."""
+        """Returns snapshots newest first; of those of the same time the current one first."""
         found = (self.find(record.stem) for record in self._kept.glob("snap_*.json"))
         current = self.current()
         now = current.id if current is not None else ""
@@ -199,7 +202,7 @@ class SnapshotStore:
         return self._kept / wanted
 
     def hold(self, wanted: str) -> int | None:
-        """An open file that keeps the snapshot there until it is closed; None when it is gone."""
+        """Returns an open file that keeps the snapshot there until it is closed; None when the snapshot is gone."""
         handle = os.open(self._lock(wanted), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -213,7 +216,7 @@ class SnapshotStore:
         return None
 
     def expire(self, before: datetime, manifests: Collection[str]) -> list[Snapshot]:
-        """Removes those made before, or outdated, that are neither current nor held. What went."""
+        """Removes snapshots that are older or outdated, and neither current nor held. Returns what was removed."""
         current = self.current()
         old = [each for each in self.list_snapshots() if each.created_at < before or is_outdated(each, manifests)]
         return [each for each in old if (current is None or each.id != current.id) and self._remove(each.id)]
@@ -222,7 +225,7 @@ class SnapshotStore:
         (self._root / "current.json").unlink(missing_ok=True)
 
     def verify(self, wanted: str) -> list[str]:
-        """What is wrong, a sentence each. Raises NotFound."""
+        """Returns what is wrong with a snapshot, a sentence each. Raises NotFound."""
         snapshot = self.find(wanted)
         if snapshot is None:
             raise NotFound(f"There is no snapshot {wanted}.", code="snapshot_not_found")
