@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 TIMEOUT_S = 360.0
-"""How long a call may take unless it is configured (inventory L6)."""
+"""How long a call may take unless it is configured. Tools that paint or search need minutes."""
 START_TIMEOUT_S = 30.0
 
 
@@ -41,7 +41,7 @@ START_TIMEOUT_S = 30.0
 class StdioTransport:
     """A server that is started here and spoken to over its standard input and output.
 
-    `env` is all that it sees beside HOME, LOGNAME, PATH, SHELL, TERM and USER (inventory LW4).
+    `env` is all that it sees beside HOME, LOGNAME, PATH, SHELL, TERM and USER.
     """
 
     command: str
@@ -60,9 +60,10 @@ class HttpTransport:
 
 @dataclass(frozen=True, slots=True)
 class McpServerSpec:
-    """What a connection depends on. A server whose spec stays the same goes on running when the configuration changes.
+    """The configuration that a connection depends on. A server whose spec stays the same keeps running when the
+    configuration changes.
 
-    `start_timeout_s` bounds starting it, shaking hands and listing its tools.
+    `start_timeout_s` limits starting it, shaking hands and listing its tools.
     """
 
     name: str
@@ -72,12 +73,12 @@ class McpServerSpec:
 
 @dataclass(frozen=True, slots=True)
 class McpToolPolicy:
-    """What of a server's tools is offered, and as how dangerous. Patterns are of the server's own names of its tools;
-    in `tiers` the first match counts.
+    """Which of a server's tools are offered, and how dangerous they are.
 
-    What a server says of its tools' risks is believed only when it is `trusted`; all of another one's are dangerous.
-    `reserved` are beginnings of names that belong to other servers: `git_hub_` where this one's begin with `git_`. What
-    the owner says of such a name, and what agents call by it, is not to become this one's.
+    Patterns match the server's own names of its tools; in `tiers` the first match counts. What a server says about the
+    risks of its tools is believed only when it is `trusted`; all tools of other servers are dangerous. `reserved` are
+    beginnings of names that belong to other servers, such as `git_hub_` for a server whose names begin with `git_`:
+    rules and calls for such a name must not reach this server.
     """
 
     prefix: str
@@ -91,14 +92,14 @@ class McpToolPolicy:
         return any(fnmatchcase(tool, pattern) for pattern in self.allow)
 
     def find_tier(self, tool: str) -> Tier | None:
-        """The one that the owner wrote."""
+        """Returns the tier that the owner configured for a tool."""
         return next((tier for pattern, tier in self.tiers if fnmatchcase(tool, pattern)), None)
 
 
 SILENCE_S = 660.0
-"""How long an HTTP server may keep a response open without a word: longer than any call may take."""
+"""How long an HTTP server may keep a response open without sending anything: longer than any call may take."""
 MAX_PAGES = 50
-"""Of a list of tools."""
+"""The limit for the pages of a list of tools."""
 LISTEN_AGAIN_S = 5.0
 LAST_LINES = 5
 MAX_LINE_CHARS = 500
@@ -108,13 +109,14 @@ _log = logging.getLogger("denizen.mcp")
 
 @dataclass(slots=True)
 class StderrTail:
-    """What a program wrote to its standard error lately: it often says why it ended."""
+    """The last lines that a program wrote to its standard error: they often say why it ended."""
 
     server: str
     lines: deque[str] = field(default_factory=lambda: deque[str](maxlen=LAST_LINES))
     _rest: bytes = b""
 
     def take(self, chunk: bytes) -> None:
+        """Adds a chunk of output."""
         *lines, self._rest = (self._rest + chunk)[-65_536:].split(b"\n")
         for line in lines:
             text = line.decode("utf-8", "replace").strip()[:MAX_LINE_CHARS]
@@ -125,8 +127,8 @@ class StderrTail:
 
 @dataclass(slots=True)
 class McpConnection:
-    """`ended` is set when nothing will come over it any more. `statuses` holds that of the last HTTP request that
-    failed, which the vendor's errors do not tell.
+    """An open connection. `ended` is set when nothing will come over it any more. `statuses` holds the status of the
+    last HTTP request that failed, which the vendor's errors do not contain.
     """
 
     client: Client
@@ -136,12 +138,12 @@ class McpConnection:
 
     @property
     def about(self) -> str:
-        """Name and version, as the server gives them."""
+        """The name and version that the server gives."""
         info = self.client.server_info
         return f"{info.name} {info.version}"[:100] if info else ""
 
     async def list_tools(self) -> list[Tool]:
-        """All pages."""
+        """Returns the tools of all pages."""
         tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
@@ -156,8 +158,11 @@ class McpConnection:
         return await self.client.call_tool(tool, dict(args), progress_callback=progress)
 
     async def follow_changes(self) -> None:
-        """Sets `changed` for servers of the newest protocol, which tell only those who listen; the others tell anyway.
-        Ends when there is nothing to listen to. While nobody listened, something may have changed unheard.
+        """Sets `changed` for servers of the newest protocol, which tell only those who subscribe; older servers notify
+        anyway.
+
+        Ends when the server has nothing to subscribe to. After a lost subscription `changed` is set too, since a change
+        may have been missed.
         """
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
         from mcp.shared.exceptions import MCPError
@@ -232,7 +237,7 @@ async def _listen(reading: int, words: StderrTail) -> None:
 
 
 def _drain(reading: int, words: StderrTail) -> bool:
-    """What is there now; whether there may be more."""
+    """Reads what is there now. Returns whether there may be more later."""
     while True:
         try:
             chunk = os.read(reading, 65_536)
@@ -269,7 +274,9 @@ async def _watched(
 
 
 class _WatchedStream:
-    """A stream that tells when it is over: else the death of an idle server would only show in the next call."""
+    """A stream that sets an event when it ends: otherwise the death of an idle server would only show at the next
+    call.
+    """
 
     def __init__(self, stream: ReadStream[SessionMessage | Exception], ended: anyio.Event) -> None:
         self._stream = stream
@@ -309,7 +316,7 @@ class _WatchedStream:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Whether nobody took the connection, so that nothing can have happened."""
+    """Returns whether nobody accepted the connection, so that nothing can have happened."""
     import httpx2
 
     causes = list(_leaves(error))
@@ -317,7 +324,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def find_reason(error: BaseException, way: StdioTransport | HttpTransport) -> str:
-    """The first thing that went wrong, in one line."""
+    """Returns the first thing that went wrong, in one line."""
     found = next(_leaves(error), error)
     if isinstance(found, FileNotFoundError):
         if found.filename is None and isinstance(way, StdioTransport):  # uvloop does not tell which

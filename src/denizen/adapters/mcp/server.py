@@ -1,7 +1,7 @@
-"""One server, kept connected by a task of its own (inventory LW3, LW12, L11).
+"""Keeps one MCP server connected, in a task of its own.
 
-That task opens the connection, takes calls from a queue and closes the connection; a server that has ended is reached
-again after a growing pause, or at once when somebody calls it. Whatever happens to one server stays here (LW5).
+The task opens the connection, takes calls from a queue and closes the connection. A server that has ended is reached
+again after a growing pause, or at once when somebody calls it. A fault of one server affects no other.
 """
 
 from __future__ import annotations
@@ -37,29 +37,31 @@ if TYPE_CHECKING:
 FIRST_PAUSE_S = 1.0
 MAX_PAUSE_S = 300.0
 LIST_PAUSE_S = 1.0
-"""Between two listings, however often a server says that its tools have changed."""
+"""The pause between two listings, however often a server says that its tools have changed."""
 STEADY_S = 60.0
-"""A connection that lived so long begins with short pauses again."""
+"""After a connection that lived this long, pauses begin short again."""
 
 DOWN = "mcp_down"
-"""The server could not be reached: nothing was sent."""
+"""Error code: the server could not be reached, so nothing was sent."""
 UNSENT = "mcp_unsent"
-"""The connection was gone before the server took the call: it may be repeated."""
+"""Error code: the connection was gone before the server took the call, so the call may be repeated."""
 LOST = "mcp_lost"
-"""The connection was lost while the server had the call: nobody knows what it did."""
+"""Error code: the connection was lost while the server had the call, so its outcome is unknown."""
 REFUSED = "mcp_refused"
 HTTP_FAILED = ("Server returned an error response", "Session terminated", "Session not found")
-"""What the vendor makes of a status from 400 on."""
+"""The messages that the vendor's client raises for HTTP statuses from 400 on."""
 SESSION_GONE = (400, 404)
-"""How a server that was started anew answers to a session of before. It did not take the call."""
+"""The statuses of a restarted server for a session that it does not know. It did not take the call."""
 STOPPED = "It was stopped."
 
 _log = logging.getLogger("denizen.mcp")
 
 
 class McpServerPhase(StrEnum):
+    """Where a server is in its life."""
+
     IDLE = "idle"
-    """Nobody has needed it so far."""
+    """Nobody has needed the server so far."""
     STARTING = "starting"
     UP = "up"
     DOWN = "down"
@@ -67,7 +69,7 @@ class McpServerPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class McpServerState:
-    """How a server fares. `why` tells of one that is down; `starts` counts the connections that came about."""
+    """The state of a server. `why` explains one that is down; `starts` counts the connections that were made."""
 
     phase: McpServerPhase = McpServerPhase.IDLE
     why: str = ""
@@ -78,7 +80,7 @@ class McpServerState:
 
 @dataclass(slots=True, eq=False)
 class _PendingCall:
-    """One call on its way through the queue. Its scope is left by the task that runs it and cancelled by the caller."""
+    """A call in the queue. The task that runs it leaves its scope; the caller cancels the scope."""
 
     tool: str
     args: Mapping[str, Json]
@@ -94,7 +96,7 @@ class _PendingCall:
 
 
 class McpServer:
-    """`run` is its one task; `start` is asked for by whoever needs the server first, and is called in any task."""
+    """One server. `run` is its only task; whoever needs the server first calls `start`, from any task."""
 
     def __init__(self, spec: McpServerSpec, clock: Clock, begin: Callable[[McpServer], None]) -> None:
         self.spec = spec
@@ -114,26 +116,28 @@ class McpServer:
         self._words = StderrTail(spec.name)
 
     def start(self) -> None:
-        """Twice is once."""
+        """Starts the server unless it was started before."""
         if self.state.phase is McpServerPhase.IDLE and not self._scope.cancel_called:
             self._enter(McpServerPhase.STARTING)
             self._began_s = self._clock.monotonic_s()
             self._begin(self)
 
     def stop(self) -> None:
-        """Ends its task, which ends the program. Whoever waits for a call is told."""
+        """Ends its task, which ends the program. Waiting callers get an error."""
         self._scope.cancel()
 
     async def wait_first_attempt(self, timeout_s: float) -> None:
-        """Until the first attempt to reach it has come to something, or so much time has passed since that began."""
+        """Waits until the first attempt to reach it has succeeded or failed, or `timeout_s` has passed since it
+        began.
+        """
         self.start()
         with anyio.move_on_after(self._began_s + timeout_s - self._clock.monotonic_s()):
             await self._tried.wait()
 
     async def ask(self, tool: str, args: Mapping[str, Json], report: Callable[[str], None]) -> CallToolResult:
-        """Runs one of its tools, by its own name. Going away from here cancels the call on the server.
+        """Runs one of its tools, by the server's own name. Cancelling this cancels the call on the server.
 
-        Raises Unavailable (DOWN, UNSENT, LOST) and InvalidInput (REFUSED), which says what the server said.
+        Raises Unavailable (DOWN, UNSENT, LOST) and InvalidInput (REFUSED), which repeats what the server said.
         """
         self.start()
         request = _PendingCall(tool, args, report)
@@ -152,7 +156,7 @@ class McpServer:
         return request.result
 
     async def run(self) -> None:
-        """Keeps it connected until `stop`."""
+        """Keeps the server connected until `stop`."""
         pause_s, told = FIRST_PAUSE_S, ""
         try:
             with self._scope:
@@ -184,7 +188,9 @@ class McpServer:
             self._fail_waiting()
 
     async def _live(self) -> str:
-        """One connection from its opening to its end; why it ended. A fault in the vendor's client ends no more."""
+        """Runs one connection from its opening to its end. Returns why it ended. A fault in the vendor's client ends
+        only the connection.
+        """
         self._enter(McpServerPhase.STARTING)
         self._words.lines.clear()
         ending: BaseException | None = None
@@ -208,7 +214,7 @@ class McpServer:
         return self._with_last_words(told if told and told != "Connection closed" else "It closed the connection.")
 
     async def _serve(self, connection: McpConnection) -> None:
-        """Until the connection ends."""
+        """Takes calls until the connection ends."""
         async with anyio.create_task_group() as group:
             group.start_soon(connection.follow_changes)
             group.start_soon(self._list_again, connection)
@@ -228,7 +234,7 @@ class McpServer:
             await self._wanted.wait()
 
     async def _list_again(self, connection: McpConnection) -> None:
-        """The server has said that its tools are others now."""
+        """Lists the tools again whenever the server says that they have changed."""
         from mcp import MCPError
 
         while True:
@@ -260,7 +266,7 @@ class McpServer:
             request.done.set()
 
     def _read_error(self, error: MCPError, connection: McpConnection) -> DenizenError | None:
-        """None when the connection has ended: what that means for the call is known when it is known why."""
+        """Returns the error for the caller; None when the connection has ended, whose reason decides about the call."""
         from mcp_types import CONNECTION_CLOSED
 
         if error.code == CONNECTION_CLOSED or error.message.startswith("SSE stream"):
@@ -274,7 +280,7 @@ class McpServer:
         return self._refused(error.message)
 
     def _settle_orphans(self, ending: BaseException | None) -> None:
-        """Those that the connection's end has left without an answer."""
+        """Fails the calls that the end of the connection left without an answer."""
         is_unsent = ending is not None and len(self._orphans) == 1 and is_unreachable(ending)
         for request in self._orphans:
             request.fail(self._unsent() if is_unsent else self._lost())

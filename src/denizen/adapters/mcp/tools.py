@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 
 
 MAX_CHARS = 64
-"""The longest name that the strictest provider takes."""
+"""The longest name that the strictest provider accepts."""
 _MARK_CHARS = 6
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def plan_names(prefix: str, tools: Sequence[str]) -> dict[str, str]:
-    """The name of each tool. The same tool of the same server has the same name always, whatever stands beside it in
-    the list; where two would have the same, the one that had to be changed is marked with a digest of its own name.
+    """Returns the offered name of each tool.
+
+    The same tool of the same server always has the same name, whatever else is in the list. Where two would have the
+    same name, the one that had to be changed gets a digest of its own name.
     """
     raw = {tool: f"{prefix}_{tool}" if prefix else tool for tool in tools}
     plain = {tool: sanitise(name) for tool, name in raw.items()}
@@ -41,7 +43,7 @@ def plan_names(prefix: str, tools: Sequence[str]) -> dict[str, str]:
 
 
 def sanitise(name: str) -> str:
-    """Other characters become `_`; a name that is too long is cut and marked."""
+    """Replaces other characters by `_`; cuts and marks a name that is too long."""
     clean = _FOREIGN.sub("_", name)
     return clean if len(clean) <= MAX_CHARS else _marked(name)
 
@@ -52,13 +54,15 @@ def _marked(name: str) -> str:
 
 
 MAX_TOOLS = 500
-"""Of one server."""
+"""The limit for one server."""
 MAX_DESCRIPTION_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
 class McpToolList:
-    """`own_names` leads from an offered name to the server's; `left_out` says of other tools why they are not there."""
+    """The tools that are offered. `own_names` maps an offered name to the server's; `left_out` says why others are
+    missing.
+    """
 
     specs: tuple[ToolSpec, ...] = ()
     own_names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -66,7 +70,7 @@ class McpToolList:
 
 
 def build_tool_list(tools: Sequence[Tool], offer: McpToolPolicy, source: str) -> McpToolList:
-    """What of the tools is offered."""
+    """Returns the tools that the policy offers, with a reason for each that is left out."""
     allowed = {tool.name: tool for tool in tools if offer.allows(tool.name)}
     left_out = {name: problem for name, tool in allowed.items() if (problem := _find_problem(tool))}
     usable = [tool for name, tool in allowed.items() if name not in left_out]
@@ -110,7 +114,7 @@ def _tier(tool: str, offer: McpToolPolicy, *, reads_only: bool) -> Tier:
 
 
 def _find_problem(tool: Tool) -> str:
-    """Why arguments could never be checked against the tool's schema; empty when they can."""
+    """Returns why arguments can never be checked against the tool's schema; empty when they can."""
     from jsonschema import Draft202012Validator, SchemaError
     from jsonschema.validators import validator_for
 
@@ -125,11 +129,14 @@ def _find_problem(tool: Tool) -> str:
 
 
 MAX_DATA_CHARS = 16_000_000
-"""Of what one result shows to people, as it is recorded."""
+"""The limit for what one result shows to people, as it is recorded."""
 
 
 def to_result(result: CallToolResult) -> ToolResult:
-    """`isError` is failure (inventory LW6). Structured content stands in where there is no text."""
+    """Translates a result: text for the model; pictures, sound and files for people (`domain/extras`).
+
+    `isError` makes it a failure. Structured content is used where there is no text.
+    """
     read = _ResultReader()
     for block in result.content:
         read.take(block)
@@ -144,7 +151,7 @@ def to_result(result: CallToolResult) -> ToolResult:
 
 
 class _ResultReader:
-    """What was read of a result so far."""
+    """Collects the texts and files of a result."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -175,7 +182,7 @@ class _ResultReader:
             self.has_text = True
 
     def _take_resource(self, block: EmbeddedResource) -> None:
-        """A text is read by the model; anything else is shown to people."""
+        """Gives a text to the model and shows anything else to people."""
         from mcp_types import TextResourceContents
 
         resource = block.resource
@@ -207,7 +214,7 @@ class _ResultReader:
 
 
 def _file_name(uri: str, media_type: str) -> str:
-    """The last part of the address, which is only a name."""
+    """Returns the last part of the address, which is only a name."""
     parts = urlsplit(uri)
     last = unquote(parts.path or parts.netloc).rstrip("/").rpartition("/")[2] or "resource"
     return last if "." in last or not media_type else f"{last}{_ending(media_type)}"
@@ -220,7 +227,7 @@ def _ending(media_type: str) -> str:
 
 
 def read_progress(progress: float, total: float | None, message: str | None) -> str:
-    """One line for people of how far a call is."""
+    """Returns one line for people about how far a call is."""
     text = " ".join((message or "").split())[:200]
     done = f"{progress / total:.0%}" if total and 0 <= progress <= total else ""
     return f"{text} ({done})" if text and done else text or done

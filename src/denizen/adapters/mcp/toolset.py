@@ -23,13 +23,14 @@ from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
 
 PATIENCE_S = 10.0
-"""How long a list of tools waits for a server that is being reached for the first time. Without it the first turn after
-a start would miss tools; with more of it, one slow server would hold everybody up (inventory LW5)."""
+"""How long a list of tools waits for a server that is being reached for the first time. Without it, the first turn
+after a start would miss tools; with more of it, one slow server would hold everybody up.
+"""
 
 
 class McpToolset:
-    """`wake` starts this server and those beside it, so that they are waited for together. `release` is called once,
-    when no turn uses this toolset any more.
+    """The tools of one server. `wake` starts this server and the other configured ones, so that they are waited for
+    together. `release` is called once, when no turn uses this toolset any more.
     """
 
     def __init__(
@@ -49,21 +50,23 @@ class McpToolset:
 
     @property
     def listing(self) -> McpToolList:
-        """What the server has listed so far."""
+        """The tools that the server has listed so far."""
         if self._version != self.server.version:
             self._listing = build_tool_list(self.server.tools, self.offer, self.name)
             self._version = self.server.version
         return self._listing
 
     async def list_tools(self) -> Sequence[ToolSpec]:
-        """The tools as the server listed them last; none of a server that never answered."""
+        """Returns the tools as the server listed them last; none for a server that never answered."""
         self._wake()
         await self.server.wait_first_attempt(PATIENCE_S)
         return self.listing.specs
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        """Runs the tool on the server. A call that the server never got is repeated once; one that was lost with the
-        connection only if that does no harm. Raises Unavailable, and InvalidInput with what the server says.
+        """Runs the tool on the server. A call that the server never got is repeated once; a call that was lost with the
+        connection only if repeating does no harm.
+
+        Raises Unavailable, and InvalidInput with what the server says.
         """
         await self.server.wait_first_attempt(PATIENCE_S)
         own_name = self.listing.own_names.get(call.tool)
@@ -79,14 +82,16 @@ class McpToolset:
         return to_result(result)
 
     async def aclose(self) -> None:
-        """The server itself goes on while another generation has it too."""
+        """Releases the server, which goes on while another generation uses it."""
         if self._is_open:
             self._is_open = False
             self._release()
 
 
 class McpPool:
-    """Use it with `async with`: leaving ends all servers. Errors from within the block pass through as they are."""
+    """All servers of this process. Use it with `async with`: leaving ends all servers. Errors from within the block
+    pass through unchanged.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -109,13 +114,13 @@ class McpPool:
             await self._group.__aexit__(None, None, None)
 
     def start(self) -> None:
-        """From now on servers are started when they are configured, not only when they are needed."""
+        """Starts servers when they are configured from now on, not only when they are needed."""
         self._is_eager = True
         for server in self._servers.values():
             server.start()
 
     def open(self, servers: Mapping[McpServerSpec, McpToolPolicy]) -> tuple[McpToolset, ...]:
-        """A toolset for each; servers that run already are shared. Each toolset is to be closed."""
+        """Returns a toolset for each server; servers that run already are shared. The caller closes each toolset."""
         return tuple(self._open(spec, offer) for spec, offer in servers.items())
 
     def _open(self, spec: McpServerSpec, offer: McpToolPolicy) -> McpToolset:

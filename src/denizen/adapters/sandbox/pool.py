@@ -37,11 +37,12 @@ from denizen.domain.errors import Exhausted, InvalidInput, NotFound, Unavailable
 from denizen.ports.sandbox import MAX_COMMANDS, ShellReply, ShellResult, ShellView
 
 TIERS = ("namespaces", "landlock")
-"""The stronger first. With Landlock alone nothing outside can be read, run or written either, but whether a file
-exists there could be told through a link; lines with paths that lead out are refused for that.
+"""The kinds of isolation, the stronger first. With Landlock alone nothing outside can be read, run or written
+either, but a link could tell whether a file exists there; lines with paths that lead out are refused for that
+reason.
 """
 ASK_AGAIN_S = 60.0
-"""After so long a machine that could not shut programs in is asked again: it may have been too busy."""
+"""After this time a machine that could not isolate programs is probed again: it may have been too busy."""
 MERGED_LIFE_S = 60.0
 """How long a copy of several folders is used, where they cannot be mounted side by side."""
 
@@ -50,12 +51,12 @@ _INSIDE = "inside\n"
 
 @dataclass(slots=True)
 class _BoundWorker:
-    """A worker and what it looks at. `copy` is the folder that was made for it, None where it sees the folders."""
+    """A worker and its view. `copy` is the folder that was made for it, None where it sees the folders themselves."""
 
     worker: SandboxWorker
     view: ShellView
     folders: tuple[tuple[int, int], ...]
-    """Which ones they are, since others may come to lie under the same names."""
+    """The device and inode of each folder, since other folders may take over the same paths."""
     opened_at_s: float
     copy: Path | None = None
 
@@ -67,7 +68,7 @@ class _BoundWorker:
 
 
 class SandboxPool:
-    """`tiers` are tried in order."""
+    """Implements `ports.sandbox.Sandbox`. `tiers` are tried in order."""
 
     def __init__(self, clock: Clock, limits: SandboxLimits | None = None, *, tiers: Sequence[str] = TIERS) -> None:
         self._clock = clock
@@ -91,7 +92,7 @@ class SandboxPool:
         await self.aclose()
 
     async def run(self, commands: Sequence[str], view: ShellView, *, owner: str, session_id: str = "") -> ShellReply:
-        """As `ports/sandbox` says; NotFound (`folder_missing`) too, when a folder of the view is gone."""
+        """Implements the port. Raises NotFound (`folder_missing`) too, when a folder of the view is gone."""
         if not 1 <= len(commands) <= MAX_COMMANDS:
             raise InvalidInput(f"Give 1 to {MAX_COMMANDS} commands, not {len(commands)}.", code="too_many_commands")
         tier, machine = await self._find_tier()
@@ -154,7 +155,9 @@ class SandboxPool:
     async def _run(
         self, commands: Sequence[str], view: ShellView, tier: str, machine: HostPrograms
     ) -> tuple[ShellResult, ...]:
-        """A worker may have ended by itself right then. Nothing was changed by what it did, so it can be done again."""
+        """Runs the commands, once more if the worker ended by itself: commands change nothing, so they can be
+        repeated.
+        """
         for is_last in (False, True):
             try:
                 async with self._desk(view, tier, machine) as desk:
@@ -168,7 +171,9 @@ class SandboxPool:
 
     @asynccontextmanager
     async def _desk(self, view: ShellView, tier: str, machine: HostPrograms) -> AsyncGenerator[_BoundWorker]:
-        """A worker on that view, for this caller alone. One that was left in the middle of something is closed."""
+        """Gives a worker on that view to this caller alone. A worker that was left in the middle of something is
+        closed.
+        """
         desk = await self._take(view, tier, machine)
         try:
             yield desk
@@ -211,7 +216,7 @@ class SandboxPool:
 
 
 def _identify(view: ShellView) -> tuple[tuple[int, int], ...]:
-    """Device and inode of each folder. Raises NotFound."""
+    """Returns device and inode of each folder. Raises NotFound."""
     found: list[tuple[int, int]] = []
     for _, folder in view.folders:
         if not folder.is_dir():
@@ -234,8 +239,9 @@ MAX_COPIED_BYTES = 2_000_000_000
 
 
 def copy_view(view: ShellView) -> Path:
-    """A fresh folder with one below it for each of the view; `remove_copy` removes it. It lies in one that only this
-    user may enter: others on the machine may not read the documents either. Raises Exhausted.
+    """Copies the folders of a view into one new folder, which `remove_copy` removes. Raises Exhausted.
+
+    The copy lies in a folder that only this user may enter: others on the machine must not read the documents either.
     """
     top = Path(tempfile.mkdtemp(prefix="denizen-sandbox-")) / "view"
     left = MAX_COPIED_BYTES
@@ -272,7 +278,7 @@ def _copy(source: Path, target: Path, left: int) -> int:
 
 
 def _copy_file(source: Path, target: Path) -> int:
-    """The bytes that it cost."""
+    """Links or copies a file. Returns the bytes that it cost."""
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:

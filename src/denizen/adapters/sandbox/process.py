@@ -39,7 +39,9 @@ _LDD_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class HostPrograms:
-    """`programs` by name, `libraries` and `data` as they are found. `scratch` is a folder that every machine has."""
+    """The programs of this machine by name, with the libraries and data files that they need. `scratch` is a folder
+    that every machine has.
+    """
 
     programs: dict[str, str]
     libraries: tuple[str, ...]
@@ -52,8 +54,8 @@ class HostPrograms:
 
 
 def find_host_programs(also: Sequence[str] = ()) -> HostPrograms:
-    """Looks around; `also` are programs whose libraries are wanted too. Raises Unavailable (`sandbox_off`) on a system
-    without what the sandbox is built on.
+    """Finds the installed programs; `also` are programs whose libraries are needed too. Raises Unavailable
+    (`sandbox_off`) on a system without what the sandbox is built on.
     """
     if sys.platform != "linux":
         raise sandbox_unavailable(f"the system is {sys.platform}, and only Linux can shut a program in like this")
@@ -93,9 +95,9 @@ def _find_libraries(programs: list[str]) -> tuple[str, ...]:
 
 START_TIMEOUT_S = 20.0
 SLACK_S = 5.0
-"""For the worker to answer after its own deadline, before it is taken for stuck."""
+"""How long a worker may take beyond its own deadline before it counts as stuck."""
 UNPRIVILEGED_UID = 64_000
-"""Whom a worker of the superuser becomes. Nobody else has this number, as a rule."""
+"""The user that a worker of the superuser becomes. As a rule nobody else has this number."""
 _MAX_REPLY_BYTES = 64_000_000
 _CODE = "import sys; sys.path.insert(0, sys.argv[1]); from denizen.adapters.sandbox.inside.worker import main; main()"
 _ROOT = str(Path(denizen.__file__).parent.parent)
@@ -103,8 +105,8 @@ _ROOT = str(Path(denizen.__file__).parent.parent)
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """`timeout_s` holds for one command, `batch_timeout_s` for all of a call; a worker ends after `idle_s` without
-    one.
+    """The limits of workers. `timeout_s` holds for one command, `batch_timeout_s` for all of a call; a worker ends
+    after `idle_s` without a request.
     """
 
     workers: int = 2
@@ -115,7 +117,7 @@ class SandboxLimits:
 
 
 class SandboxWorkerError(Exception):
-    """It could not shut itself in, or ended, or is stuck. The text says why."""
+    """A worker could not isolate itself, or ended, or is stuck. The text says why."""
 
     def __init__(self, why: str, *, is_stuck: bool = False) -> None:
         super().__init__(why)
@@ -123,7 +125,7 @@ class SandboxWorkerError(Exception):
 
 
 class SandboxWorker:
-    """Made by `start_worker`; to be closed."""
+    """A running worker. `start_worker` makes it; the caller closes it."""
 
     def __init__(self, process: Process, limits: SandboxLimits) -> None:
         assert process.stdin is not None
@@ -134,7 +136,7 @@ class SandboxWorker:
         self._replies = BufferedByteReceiveStream(process.stdout)
 
     async def run(self, commands: Sequence[str]) -> tuple[ShellResult, ...]:
-        """Raises WorkerError, after which it is of no more use."""
+        """Runs the commands. Raises SandboxWorkerError, after which the worker cannot be used any more."""
         limits = self._limits
         total_s = min(limits.batch_timeout_s, limits.timeout_s * len(commands))
         # What is too long is refused inside, in the words of the one judge; more than that need not travel.
@@ -147,7 +149,7 @@ class SandboxWorker:
         return tuple(ShellResult(command, **result) for command, result in zip(commands, results, strict=True))
 
     async def give_order(self, order: dict[str, Any]) -> None:
-        """Raises WorkerError with what the system refused."""
+        """Sends the isolation spec. Raises SandboxWorkerError with what the system refused."""
         reply = await self._exchange(order, START_TIMEOUT_S)
         if reply.get("ready") is not True:
             raise SandboxWorkerError(str(reply.get("failed", "the worker did not start")))
@@ -163,7 +165,7 @@ class SandboxWorker:
             raise SandboxWorkerError("the worker ended") from None
 
     async def aclose(self) -> None:
-        """By force: it holds nothing that could be lost."""
+        """Kills the worker: it holds nothing that could be lost."""
         with anyio.CancelScope(shield=True):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -171,7 +173,7 @@ class SandboxWorker:
 
 
 async def start_worker(tier: str, view: ShellView, machine: HostPrograms, limits: SandboxLimits) -> SandboxWorker:
-    """Raises WorkerError with what the system refused."""
+    """Starts a worker. Raises SandboxWorkerError with what the system refused."""
     try:
         process = await anyio.open_process(
             [sys.executable, "-I", "-S", "-c", _CODE, _ROOT],
@@ -190,7 +192,7 @@ async def start_worker(tier: str, view: ShellView, machine: HostPrograms, limits
 
 
 def _order(tier: str, view: ShellView, machine: HostPrograms, limits: SandboxLimits) -> dict[str, Any]:
-    """As `inside/worker.py` reads it."""
+    """Returns the isolation spec as `inside/worker.py` reads it."""
     folders = [(str(folder.resolve()), f"{TOP}/{name}".rstrip("/")) for name, folder in view.folders]
     is_moved = tier == "namespaces"
     programs = {name: f"/bin/{name}" if is_moved else path for name, path in machine.programs.items()}
@@ -215,8 +217,8 @@ def _order(tier: str, view: ShellView, machine: HostPrograms, limits: SandboxLim
 
 
 def is_world_readable(view: ShellView) -> bool:
-    """Whether everybody may look into the folders. What only its owner may see, a worker of the superuser sees with
-    his number, though without any of his powers.
+    """Returns whether everybody may read the folders. For folders that only their owner may read, a worker of the
+    superuser keeps its user number, without any privileges.
     """
     open_to_all = stat.S_IROTH | stat.S_IXOTH
     return all(folder.stat().st_mode & open_to_all == open_to_all for _, folder in view.folders)

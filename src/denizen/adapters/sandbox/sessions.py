@@ -22,12 +22,14 @@ from denizen.ports.sandbox import ShellView
 SESSION_TTL_S = 1800.0
 MAX_SESSIONS = 10_000
 MAX_OWN_SESSIONS = 500
-"""Of one owner: each view makes one, and each id that is not known."""
+"""The limit for one owner: each view makes a session, and so does each unknown id."""
 PREFIX = "sess_"
 
 
 @dataclass(slots=True)
 class SandboxSession:
+    """Binds an owner to the view that the session began with."""
+
     id: str
     owner: str
     view: ShellView
@@ -36,15 +38,17 @@ class SandboxSession:
 
 @dataclass(slots=True)
 class SandboxSessions:
-    """`now_s` counts seconds from any beginning."""
+    """All sessions. `now_s` is a monotonic clock."""
 
     now_s: Callable[[], float]
     _by_id: dict[str, SandboxSession] = field(default_factory=dict[str, SandboxSession])
-    """What was not used for longest comes first, here and of each owner."""
+    """The least recently used session comes first, here and in the sessions of each owner."""
     _by_owner: dict[str, dict[str, SandboxSession]] = field(default_factory=dict[str, dict[str, SandboxSession]])
 
     def open(self, owner: str, view: ShellView, session_id: str = "") -> SandboxSession:
-        """The given one, if it is this owner's and not over; else the owner's own on that view; else a new one."""
+        """Returns the named session if it is this owner's and still there, else the owner's session on that view,
+        else a new one.
+        """
         now = self.now_s()
         self._forget_old(now)
         own = self._by_owner.get(owner, {})
@@ -73,10 +77,10 @@ class SandboxSessions:
             self._forget(session)
 
     def _make_room(self, own: Mapping[str, SandboxSession]) -> None:
-        """Whoever has as many as they may loses the one that they have not used for longest.
+        """Forgets the least recently used session of an owner who has as many as allowed.
 
-        When there are too many in all, the owners who have most lose one, whoever asks for another: of all of theirs,
-        the one that was not used for longest.
+        When there are too many in all, the owners with most sessions lose one, whoever asks for another: the least
+        recently used of all of theirs.
         """
         if len(own) >= MAX_OWN_SESSIONS:
             self._forget(next(iter(own.values())))
@@ -92,7 +96,9 @@ class SandboxSessions:
 
 
 class FairQueue:
-    """`places` may be taken at the same time. Of one owner whoever came first goes first."""
+    """A queue in which owners take turns. `places` may be taken at the same time; one owner's requests are served in
+    order.
+    """
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -105,7 +111,7 @@ class FairQueue:
 
     @asynccontextmanager
     async def place(self, owner: str) -> AsyncGenerator[None]:
-        """Waits for one, and holds it until the block ends."""
+        """Waits for a place, and holds it until the block ends."""
         await self._take(owner)
         try:
             yield
@@ -130,7 +136,7 @@ class FairQueue:
             raise
 
     def _leave(self) -> None:
-        """Hands the place to the next owner, who then comes last."""
+        """Hands the place to the next owner, who then goes to the end of the queue."""
         self._taken -= 1
         if not self._waiting:
             self._free += 1

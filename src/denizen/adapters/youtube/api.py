@@ -19,7 +19,7 @@ from denizen.domain.video import Video, VideoAccess, read_duration
 from denizen.ports.fetch import FetchedPage, Fetcher
 
 PAGE = 50
-"""The most that the service gives at once."""
+"""The most rows that the service gives at once."""
 TIMEOUT_S = 30.0
 
 _ID = re.compile(r"[A-Za-z0-9_-]{11}")
@@ -31,15 +31,15 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class UploadsPlaylist:
-    """What a channel is called, and the list of all its videos."""
+    """A channel's title, and the playlist of all its videos."""
 
     channel: str
     playlist: str
 
 
 class YoutubeDataApi:
-    """Raises NotFound for a channel that is not there, NeedsAttention for a key that is not taken, Exhausted when its
-    requests are used up, Unavailable for what is worth another try.
+    """Requests to the API. Raises NotFound for a channel that does not exist, NeedsAttention for a key that is
+    refused, Exhausted when its quota is used up, Unavailable for what is worth another try.
     """
 
     def __init__(self, access: VideoAccess, fetcher: Fetcher) -> None:
@@ -47,7 +47,7 @@ class YoutubeDataApi:
         self._fetcher = fetcher
 
     async def find_uploads(self, location: str) -> UploadsPlaylist:
-        """`location` as `domain.location` gives it."""
+        """Finds a channel. `location` has the form that `domain.location` gives it."""
         name, _, value = location.removeprefix(f"{YOUTUBE}/").rpartition("/")
         which = {"": "forHandle", "channel": "id", "user": "forUsername"}[name]
         rows = await self._list("channels", {"part": "snippet,contentDetails", which: value})
@@ -58,7 +58,9 @@ class YoutubeDataApi:
         raise NotFound("There is no such channel on YouTube.", code="source_missing", fix="Check the location.")
 
     async def list_videos(self, uploads: UploadsPlaylist, most: int) -> list[Video]:
-        """The newest first. What is private or deleted has a row too, without a date."""
+        """Returns at most so many videos, the newest first. Private and deleted ones are rows without a date, which
+        are left out.
+        """
         videos: dict[str, Video] = {}
         token = ""
         while len(videos) < most:
@@ -75,7 +77,7 @@ class YoutubeDataApi:
         return newest[:most]
 
     async def find_durations(self, video_ids: Sequence[str]) -> dict[str, int]:
-        """Seconds by id."""
+        """Returns seconds by id."""
         found: dict[str, int] = {}
         for start in range(0, len(video_ids), PAGE):
             chosen = video_ids[start : start + PAGE]
@@ -101,7 +103,7 @@ class YoutubeDataApi:
 
 
 def _explain(got: FetchedPage) -> DenizenError:
-    """What an error means. https://developers.google.com/youtube/v3/docs/errors"""
+    """Returns what an error response means. https://developers.google.com/youtube/v3/docs/errors"""
     error = cast("Row", (_parse(got) or {}).get("error") or {})
     reasons = {str(row.get("reason", "")) for key in ("errors", "details") for row in _rows(error, key)}
     why = f"HTTP {got.status} {', '.join(sorted(filter(None, reasons)))}".strip()
@@ -140,7 +142,7 @@ def _rows(answer: Row, key: str = "items") -> list[Row]:
 
 
 def _text(row: Row, *path: str) -> str:
-    """The text there; empty for anything else."""
+    """Returns the text at that path; empty for anything else."""
     found: Any = row
     for key in path:
         found = cast("Row", found).get(key) if isinstance(found, dict) else None

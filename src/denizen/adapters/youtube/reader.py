@@ -27,12 +27,12 @@ from denizen.ports.fetch import Fetcher
 from denizen.ports.source import ReadingProgress, ReportProgress, SourceFile, SourceTree
 
 OpenFetcher = Callable[[VideoAccess], Fetcher]
-"""What may reach the API with its key, and nothing private besides."""
+"""Opens a fetcher that may send the key to the API, and reaches nothing private besides."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """What the API says of a channel."""
+    """A channel and its videos."""
 
     channel: str
     videos: Sequence[Video]
@@ -44,8 +44,9 @@ class _Listing:
 
 
 class YoutubeReader:
-    """`denizen.ports.source.SourceReader`. `access` is asked each time, None where there is no key; `folder` is for the
-    reader alone.
+    """Reads channels (`denizen.ports.source.SourceReader`).
+
+    `access` is called each time and returns None where there is no key; `folder` is for the cached transcripts alone.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class YoutubeReader:
 
     @asynccontextmanager
     async def open(self, source: Source, report: ReportProgress) -> AsyncGenerator[SourceTree]:
-        """Raises NotFound for a channel without videos."""
+        """Gives the documents of the channel. Raises NotFound for a channel without videos."""
         access = self._get_access()
         report(ReadingProgress("listing videos"))
         listing, kept = await self._list(access, source), self._kept(source.id, access)
@@ -111,7 +112,7 @@ class YoutubeReader:
     async def _fetch(
         self, access: VideoAccess, listing: _Listing, kept: TranscriptCache, report: ReportProgress
     ) -> dict[str, Transcript]:
-        """One video after the other: whoever asks for many at once is blocked."""
+        """Fetches the transcripts one after the other: YouTube blocks whoever asks for many at once."""
         today = self._clock.now().date()
         known = {video.id: await to_thread.run_sync(kept.find, video.id, today) for video in listing.videos}
         found = {key: said for key, said in known.items() if said is not None}
@@ -136,7 +137,9 @@ class YoutubeReader:
 
 
 def _revision(listing: _Listing, kept: TranscriptCache, today: date) -> str:
-    """Also the one of a channel of which something was never asked for, or not today: it is no other then."""
+    """Returns the revision by what the cache knows. A video that was not asked for today counts as one without a
+    transcript, so that it is asked for again on another day.
+    """
     said = [kept.find(video.id, today) for video in listing.videos]
     return listing.revision(any(each is None or each.missing for each in said), today)
 

@@ -39,7 +39,7 @@ _DOMAIN = "youtube.com"
 
 
 class TranscriptFetcher:
-    """For one thread at a time."""
+    """Fetches transcripts. Use it in one thread at a time."""
 
     def __init__(self, access: VideoAccess) -> None:
         from youtube_transcript_api import YouTubeTranscriptApi
@@ -49,8 +49,10 @@ class TranscriptFetcher:
         self._api: YouTubeTranscriptApi = YouTubeTranscriptApi(http_client=self._session)
 
     def fetch(self, video_id: str, duration_s: int) -> Transcript:
-        """A video that has none gives one that says why. Raises Exhausted when YouTube does not answer this machine any
-        more, Unavailable when it does not answer now, NeedsAttention when the library does not understand it.
+        """Returns the transcript of a video, or one that says why there is none.
+
+        Raises Exhausted when YouTube blocks this machine, Unavailable when it does not answer now, NeedsAttention when
+        the library does not understand its pages.
         """
         from requests import RequestException
         from youtube_transcript_api import CouldNotRetrieveTranscript
@@ -76,7 +78,7 @@ class TranscriptFetcher:
 
 
 def _choose(found: TranscriptList, languages: Sequence[str]):  # noqa: ANN202
-    """One that was written, before one that was recognised; in a language that is wanted, before any other."""
+    """Prefers a written transcript to a generated one, and a wanted language to any other."""
     from youtube_transcript_api import NoTranscriptFound
 
     try:
@@ -88,7 +90,7 @@ def _choose(found: TranscriptList, languages: Sequence[str]):  # noqa: ANN202
 
 
 def _explain(error: Exception) -> str:
-    """Why a video has no transcript. Raises what ends the reading of the whole channel."""
+    """Returns why a video has no transcript. Raises an error that ends the reading of the whole channel."""
     import youtube_transcript_api as library
 
     if isinstance(error, library.RequestBlocked):  # and IpBlocked, which is one
@@ -156,7 +158,7 @@ def _open_session(site_url: str) -> Session:
 
 
 def _lead(url: str, site_url: str) -> str:
-    """Where an address of YouTube leads; empty for any other."""
+    """Returns where an address of YouTube leads; empty for any other."""
     site = site_url.rstrip("/")
     if url.startswith(f"{site}/"):
         return url
@@ -169,14 +171,14 @@ def _lead(url: str, site_url: str) -> str:
 
 
 class TranscriptCache:
-    """Those of one channel. `folder` need not exist."""
+    """The cached transcripts of one channel. `folder` need not exist."""
 
     def __init__(self, folder: Path, languages: Collection[str]) -> None:
         self._folder = folder
         self._languages = list(languages)
 
     def find(self, video_id: str, today: date) -> Transcript | None:
-        """None for one that is to be asked for."""
+        """Returns the cached transcript; None when the video is to be asked for."""
         try:
             told: dict[str, Any] = json.loads(self._place(video_id).read_bytes())
             asked_on, languages = told.pop("asked_on"), told.pop("languages")
@@ -189,7 +191,7 @@ class TranscriptCache:
         return said
 
     def put(self, video_id: str, said: Transcript, today: date) -> None:
-        """At once, or not at all."""
+        """Writes the whole file or nothing."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         beside = self._place(f".{secrets.token_hex(4)}")
         told = asdict(said) | {"asked_on": today.isoformat(), "languages": self._languages}
@@ -200,7 +202,7 @@ class TranscriptCache:
             beside.unlink(missing_ok=True)
 
     def drop_others(self, video_ids: Collection[str]) -> None:
-        """All but these."""
+        """Removes all transcripts but these."""
         wanted = {self._place(each).name for each in video_ids}
         for place in list(self._folder.iterdir()) if self._folder.is_dir() else ():
             if place.name not in wanted:

@@ -18,8 +18,9 @@ from denizen.adapters.sandbox.inside.words import Char, CommandRefusedError, Wor
 
 
 def check_path(path: str, depth: int) -> None:
-    """`depth` is how far the current folder lies below the top; so many `..` may stand at the beginning. Raises
-    Refused.
+    """Raises CommandRefusedError for a path outside of the top folder, other than /dev/null.
+
+    `depth` is how far the current folder lies below the top: that many `..` may stand at the beginning.
     """
     if path == "/dev/null":
         return
@@ -43,15 +44,16 @@ def _cut(text: str) -> str:
 
 
 MAX_WORDS = 10_000
-"""Of one word. More would not fit a command line of the kernel for long."""
+"""The limit for one word. More arguments would soon not fit the kernel's limit for a command line."""
 MAX_LOOKED_AT = 200_000
-"""Names that the patterns of a line may pass over."""
+"""The limit for the names that the patterns of a line may look at."""
 _BRACE_FIX = "Write {a,b} without nesting, or put the braces into quotes."
 
 
 def expand(word: Word, depth: int, walk: GlobWalker) -> list[str]:
-    """The arguments that the word becomes, in bash's order. `depth` is how far the current folder lies below the top;
-    all words of a line share one `walk`. Raises Refused.
+    """Returns the arguments that the word becomes, in bash's order. Raises CommandRefusedError.
+
+    `depth` is how far the current folder lies below the top; all words of a line share one `walk`.
     """
     found: list[str] = []
     for each in _open_braces(word):
@@ -119,7 +121,7 @@ def _match(word: Word, text: str, depth: int, walk: GlobWalker) -> list[str]:
 
 @dataclass(slots=True)
 class GlobWalker:
-    """Looks at the names in folders, and counts them."""
+    """Matches names in folders and counts how many it looked at."""
 
     looked_at: int = 0
 
@@ -156,7 +158,9 @@ class GlobWalker:
 
 
 def _to_regex(part: Word) -> str:
-    """Between two stars each piece takes the first place that fits, for good: so no name takes long to match."""
+    """Returns the pattern as a regular expression. Between two stars each piece takes the first place that fits and
+    never another (an atomic group), so that no name takes long to match.
+    """
     pieces: list[str] = [""]
     at = 0
     while at < len(part):
@@ -179,7 +183,7 @@ def _to_regex(part: Word) -> str:
 
 
 def _closing(part: Word, start: int) -> int:
-    """Where the bracket ends; 0 for one that is no bracket."""
+    """Returns where the bracket ends; 0 for a bracket that is not closed."""
     at = start + 1
     if part[at : at + 1] in {(("!", False),), (("^", False),)}:
         at += 1

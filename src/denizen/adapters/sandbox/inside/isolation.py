@@ -30,8 +30,8 @@ MAX_FILES = 256
 
 @dataclass(frozen=True, slots=True)
 class IsolationSpec:
-    """What the parent wants. `uid` is whom to become when this process is the superuser, None to stay. `runnable` and
-    `readable` say what of the system is needed; `programs` where a program is once shut in.
+    """What the parent process asks for. `uid` is the user to become when this process is the superuser, None to
+    stay. `runnable` and `readable` are the files of the system that programs need.
     """
 
     tier: str
@@ -49,8 +49,10 @@ class IsolationSpec:
 
 
 def isolate_process(order: IsolationSpec) -> int:
-    """Returns a descriptor of the top folder. Raises OSError. With namespaces the process that returns is a child, the
-    first of a process namespace; the caller's own process only waits for it and ends with its exit code.
+    """Isolates this process and returns a descriptor of the top folder. Raises OSError.
+
+    With namespaces, the process that returns is a child, the first one of a process namespace; the original process
+    only waits for it and ends with its exit code.
     """
     _go_first()
     if order.tier == "namespaces":
@@ -76,8 +78,8 @@ def isolate_process(order: IsolationSpec) -> int:
 
 
 def _go_first() -> None:
-    """When the machine runs out of memory, programs in here end and not the service. Without it all else still holds,
-    so a machine that does not offer this is no reason to refuse.
+    """Makes the kernel end programs in here first when the machine runs out of memory. Everything else holds without
+    it, so a machine that does not offer it is no reason to refuse.
     """
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123
         score.write("1000")
@@ -99,7 +101,7 @@ def _enter_namespaces(order: IsolationSpec) -> None:
 
 
 def _wait_for(child: int, order: IsolationSpec) -> NoReturn:
-    """Without privileges, and with nothing open, so that the ends of the pipes are the child's alone."""
+    """Waits without privileges and with nothing open, so that the ends of the pipes are the child's alone."""
     _drop_privileges(order.uid)
     os.closerange(0, 256)
     _, status = os.waitpid(child, 0)
@@ -131,7 +133,7 @@ def _drop_privileges(uid: int | None) -> None:
 
 
 def _has_capabilities() -> bool:
-    """As the superuser, or in a user namespace of one's own."""
+    """Returns whether this process has capabilities: as the superuser, or in a user namespace of its own."""
     try:
         kernel.control(kernel.PR_CAPBSET_DROP, 0)
     except PermissionError:
@@ -143,12 +145,12 @@ _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8,
 _NOATIME, _NODIRATIME = 1024, 2048
 _DETACH = 2
 TOP = "/docs"
-"""Where a line begins."""
+"""The folder in which a line begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class BindMount:
-    """A file or folder of the system, and where it is to be seen. A folder of documents holds nothing to run."""
+    """A file or folder of the system and where it appears. Nothing in a folder of documents can be run."""
 
     source: str
     target: str
@@ -156,8 +158,8 @@ class BindMount:
 
 
 def enter_root(binds: Sequence[BindMount], scratch: str) -> None:
-    """Makes it and goes in; what was there before cannot be reached any more. `scratch` is any folder that exists.
-    Raises OSError.
+    """Makes a small read-only root and enters it; what was there before cannot be reached any more. `scratch` is any
+    existing folder. Raises OSError.
     """
     kernel.mount(None, "/", None, _REC | _PRIVATE)
     handles = [os.open(bind.source, os.O_PATH | os.O_CLOEXEC) for bind in binds]  # before the scratch folder is hidden
@@ -194,7 +196,7 @@ _PATH_BENEATH = 1
 
 
 def find_version() -> int:
-    """Of the kernel's Landlock; 0 where there is none."""
+    """Returns the version of the kernel's Landlock; 0 where there is none."""
     try:
         return kernel.system_call("landlock", None, 0, _ASK_VERSION)
     except OSError:
@@ -202,7 +204,9 @@ def find_version() -> int:
 
 
 def forbid_files(readable: Iterable[str], runnable: Iterable[str]) -> None:
-    """All but these. Below a folder everything may be read, and nothing run. Raises OSError."""
+    """Forbids access to all files but these. Everything below a readable folder may be read, and nothing there may
+    run. Raises OSError.
+    """
     version = find_version()
     files = (1 << 13) - 1 | (1 << 13 if version >= 2 else 0) | (1 << 14 if version >= 3 else 0)
     files |= 1 << 15 if version >= 5 else 0

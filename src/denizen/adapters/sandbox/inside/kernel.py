@@ -25,7 +25,7 @@ _CAPABILITY_VERSION = 0x20080522
 
 
 def invoke(name: str, *args: int | bytes | ctypes.Array[ctypes.c_char] | None) -> int:
-    """A function of the C library. Raises OSError with the function's name."""
+    """Calls a function of the C library. Raises OSError with the function's name."""
     function = getattr(_libc, name)
     function.restype = ctypes.c_long
     converted = [ctypes.c_ulong(arg) if isinstance(arg, int) else arg for arg in args]
@@ -37,7 +37,7 @@ def invoke(name: str, *args: int | bytes | ctypes.Array[ctypes.c_char] | None) -
 
 
 def system_call(name: str, *args: int | bytes | ctypes.Array[ctypes.c_char] | None, offset: int = 0) -> int:
-    """One that the C library has no function for."""
+    """Makes a system call that the C library has no function for."""
     known = _SYSCALLS.get(MACHINE)
     if known is None:
         raise OSError(0, f"{name}: not known on {MACHINE}")
@@ -68,13 +68,13 @@ def control(option: int, argument: int = 0) -> None:
 
 
 def drop_capabilities() -> None:
-    """All of them, and for every program that this process may become."""
+    """Drops all capabilities, for every program that this process may become."""
     header = ctypes.create_string_buffer(_CAPABILITY_VERSION.to_bytes(4, "little") + (0).to_bytes(4, "little"), 8)
     system_call("capset", header, ctypes.create_string_buffer(24))
 
 
 def drop_bounding_set() -> None:
-    """Needs CAP_SETPCAP; stops at the first number that no capability has."""
+    """Empties the bounding set. Needs CAP_SETPCAP; stops at the first number that no capability has."""
     for number in range(64):
         try:
             control(PR_CAPBSET_DROP, number)
@@ -125,18 +125,20 @@ _ARM = dict(  # noqa: C408 - names without quotes
 )  # fmt: skip
 _TABLES = {"x86_64": (0xC000003E, _X86), "aarch64": (0xC00000B7, _ARM)}
 _ARGUMENT = 16
-"""Where the first argument of a call stands; each has eight bytes, the lower half first."""
+"""The offset of a call's first argument; each argument has eight bytes, the lower half first."""
 _FAILING = {
     "ioctl": errno.ENOTTY,
     "clone3": errno.ENOSYS,
     "openat2": errno.ENOSYS,
     "copy_file_range": errno.ENOSYS,
 }
-"""Those that programs try first, with the answer after which they go another way."""
+"""The calls that programs try first, with the error after which they use another call."""
 
 
 def forbid_system_calls() -> None:
-    """For this process and all that it starts, for good. Raises OSError where the kernel cannot do it."""
+    """Installs the filter for this process and all that it starts, for good. Raises OSError where the kernel cannot
+    do it.
+    """
     if MACHINE not in _TABLES:
         raise OSError(0, f"seccomp: not known on {MACHINE}")
     program = b"".join(_assemble(*_TABLES[MACHINE]))
@@ -154,7 +156,7 @@ def _assemble(arch: int, table: dict[str, int]) -> list[bytes]:
 
 
 def _body(name: str) -> list[bytes]:
-    """What happens once the number has matched; it always leaves."""
+    """Returns the instructions for a matching call number; they always return from the filter."""
     if name in _FAILING:
         return [_leave(_ERRNO | _FAILING[name])]
     if name == "clone":

@@ -16,9 +16,9 @@ from denizen.adapters.sandbox.inside.plan import PipelineStage, PlannedPipeline
 from denizen.adapters.sandbox.inside.xargs import REFUSED, XargsCommand, run_xargs
 
 MAX_OUTPUT_BYTES = 8_000_000
-"""Of both streams of a line together; what prints more is stopped."""
+"""The limit for both streams of a line together; a line that prints more is stopped."""
 MAX_STDIN_BYTES = 16_000_000
-"""That our xargs reads."""
+"""The limit for what our xargs reads."""
 TIMED_OUT, CAPPED = 124, 137
 _CHUNK = 65_536
 _RESET = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXFSZ)
@@ -26,7 +26,7 @@ _RESET = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.S
 
 @dataclass(frozen=True, slots=True)
 class ExecutionEnvironment:
-    """What running needs. `kill` ends everything that was started, by force; `control` is the descriptor whose other
+    """What running a pipeline needs. `kill` kills everything that was started; `control` is a descriptor whose other
     end hangs up when nobody waits any more.
     """
 
@@ -39,6 +39,8 @@ class ExecutionEnvironment:
 
 @dataclass(slots=True)
 class LineOutput:
+    """The output of a line so far."""
+
     stdout: bytearray = field(default_factory=bytearray)
     stderr: bytearray = field(default_factory=bytearray)
     was_refused: bool = False
@@ -49,7 +51,7 @@ class LineOutput:
 
 
 class CommandStoppedError(Exception):
-    """The deadline (`TIMED_OUT`) or the cap (`CAPPED`); everything was killed."""
+    """The deadline (`TIMED_OUT`) or the output limit (`CAPPED`) was reached; everything was killed."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -63,7 +65,9 @@ class CallerGoneError(Exception):
 def run_pipeline(
     pipeline: PlannedPipeline, depth: int, bench: ExecutionEnvironment, output: LineOutput, deadline: float
 ) -> int:
-    """The exit code of its last command. Raises Stopped and HungUp."""
+    """Runs the pipeline and returns the exit code of its last command. Raises CommandStoppedError and
+    CallerGoneError.
+    """
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     children: list[int] = []
@@ -189,7 +193,7 @@ def _collect(
 
 
 def _wait(child: int, bench: ExecutionEnvironment, deadline: float) -> int:
-    """Both streams are closed by now; a program that goes on all the same is waited for until the deadline."""
+    """Waits for a child whose streams are closed already; one that goes on is waited for until the deadline."""
     pause_s = 0.0001
     while True:
         found, status = os.waitpid(child, os.WNOHANG)

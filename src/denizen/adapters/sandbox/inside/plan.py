@@ -22,14 +22,14 @@ from denizen.adapters.sandbox.inside.words import (
 from denizen.adapters.sandbox.inside.xargs import XargsCommand, parse_xargs
 
 MAX_COMMANDS = 32
-"""Of one line."""
+"""The limit for one line."""
 MAX_STAGES = 10
-"""Of one pipeline: they run at the same time, each with the memory that one may have."""
+"""The limit for one pipeline: its commands run at the same time, each with the memory that one may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineStage:
-    """One command of a pipeline; `xargs` is there when it is ours."""
+    """One command of a pipeline. `xargs` is set when the command is our own xargs."""
 
     argv: tuple[str, ...]
     redirects: tuple[StreamRedirect, ...]
@@ -38,13 +38,17 @@ class PipelineStage:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPipeline:
+    """A pipeline that passed every check, and the operator before it."""
+
     joint: Connector
     stages: tuple[PipelineStage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LinePlan:
-    """`folder` is where the line runs, relative to the top; `depth` how far below it that is."""
+    """A line that passed every check. `folder` is where it runs, relative to the top; `depth` is how far below the
+    top that is.
+    """
 
     folder: str
     depth: int
@@ -53,8 +57,8 @@ class LinePlan:
 
 @dataclass(frozen=True, slots=True)
 class LinePlanner:
-    """`top` is the path of the top folder and `handle` a descriptor of it, since its path may lead through folders
-    that the worker may not enter. `installed` are the programs that this machine has.
+    """Plans lines. `top` is the path of the top folder, and `handle` a descriptor of it, since its path may lead
+    through folders that the worker may not enter. `installed` are the programs that this machine has.
     """
 
     top: str
@@ -62,7 +66,7 @@ class LinePlanner:
     installed: Collection[str]
 
     def plan(self, text: str) -> LinePlan:
-        """Leaves the process in the folder of the line. Raises Refused."""
+        """Plans the line and leaves the process in the folder of the line. Raises CommandRefusedError."""
         pipelines = parse_line(text)
         os.fchdir(self.handle)
         if sum(len(pipeline.commands) for pipeline in pipelines) > MAX_COMMANDS:

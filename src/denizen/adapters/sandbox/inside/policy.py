@@ -35,13 +35,15 @@ _WHY = {
     **dict.fromkeys(("-L", "-H", "-follow"), "Links are not followed."),
 }
 _SAMPLES = ("./x", "./%9n")
-"""Stand for what find puts in the place of `{}`: its paths begin with a start, never with a hyphen, and may hold what
-means something in a format.
+"""Samples for what find puts in the place of `{}`. Its paths never begin with a hyphen, but may hold characters that
+mean something in a format.
 """
 
 
 def check_find(argv: Sequence[str], depth: int) -> Iterator[list[str]]:
-    """Checks all but the commands of -exec, which it yields with samples in place of `{}`. Raises Refused."""
+    """Checks the expression, and yields the commands of -exec with samples in place of `{}`. Raises
+    CommandRefusedError.
+    """
     rest = list(argv[1:])
     while rest and not _begins_expression(rest[0]):
         check_path(rest.pop(0), depth)
@@ -71,7 +73,7 @@ def _begins_expression(word: str) -> bool:
 
 
 def _command(rest: list[str]) -> list[str]:
-    """Takes the words up to `;` or `+` away. `{}` must be a whole word, and no program's name."""
+    """Takes the words up to `;` or `+` from `rest`. `{}` must be a whole word, and not the name of the program."""
     command: list[str] = []
     while rest:
         word = rest.pop(0)
@@ -92,7 +94,9 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\[.*\])?\+?=", re.DOTALL)
 
 
 def check_command(argv: Sequence[str], depth: int) -> None:
-    """`depth` is how far the current folder lies below the top. Raises Refused; xargs is not judged here."""
+    """Checks a command. `depth` is how far the current folder lies below the top. Raises CommandRefusedError. xargs
+    is checked by `xargs.py`.
+    """
     name = argv[0]
     program = PROGRAMS.get(name)
     if name == "find":
@@ -107,7 +111,7 @@ def check_command(argv: Sequence[str], depth: int) -> None:
 
 
 def refuse_program(name: str) -> None:
-    """Raises Refused unless the program is one of those that may run."""
+    """Raises CommandRefusedError unless the program is one of those that may run."""
     if name in NAMES:
         return
     if _ASSIGNMENT.match(name):
@@ -124,7 +128,7 @@ def _may_follow() -> str:
 
 @dataclass(slots=True)
 class _OptionParser:
-    """Reads options as getopt_long does, but only exact ones."""
+    """Parses options as getopt_long does, but accepts exact names only."""
 
     name: str
     program: ProgramRule

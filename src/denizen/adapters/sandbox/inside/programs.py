@@ -16,7 +16,7 @@ NUMBER = re.compile(r"[0-9]{1,7}")
 ANY = re.compile(r"[^\0]*", re.DOTALL)
 LINES = re.compile(r"[-+]?[0-9]{1,9}[kKMG]?")
 PATH = re.compile(r"(?s:.*)(?#path)")
-"""Checked as a path too."""
+"""A value that is checked as a path too."""
 _DEPTH = re.compile(r"[0-9]{1,3}")
 _WIDTH = re.compile(r"[0-9]{1,3}")
 _COLOR = re.compile(r"always|never|auto")
@@ -33,10 +33,12 @@ Options = dict[str, re.Pattern[str] | None]
 
 @dataclass(frozen=True, slots=True)
 class ProgramRule:
-    """`flags` are single letters without a value, `valued` and `longs` map an option to what its value must match in
-    full, None for none. `optional` long options take a value only behind `=`. `numeric` stands for `-5`. `apart` holds
-    for a program that reads the next word as the value, and what is joined to the letter as more options. `gives`
-    are options that stand in for the first operand of "pattern, paths" and "script, paths".
+    """The options and operands that a program may have.
+
+    `flags` are single letters without a value. `valued` and `longs` map an option to the pattern that its whole value
+    must match, None for no value. `optional` long options take a value only behind `=`. `numeric` allows options such
+    as `-5`. `apart` is for a program that reads the next word as the value, and text joined to the letter as more
+    options. `gives` are options that replace the first operand of "pattern, paths" and "script, paths".
     """
 
     flags: str = ""
@@ -209,12 +211,12 @@ PROGRAMS: dict[str, ProgramRule] = {
         hint="Only lines are printed, as in `sed -n '10,20p' FILE`.",
     ),
 }  # fmt: skip
-"""Those with options and operands in the usual form. `find` and `xargs` are judged by `find.py` and `xargs.py`."""
+"""The programs with options and operands in the usual form. `policy.py` checks find, `xargs.py` checks xargs."""
 
 SCRIPT = _SED
 NAMES = frozenset({*PROGRAMS, "find", "xargs"})
 EXTERNAL = frozenset({*PROGRAMS, "find"})
-"""Those that are programs of the system: xargs is our own."""
+"""The programs of the system: xargs is our own."""
 INSTEAD = {
     "cd": "`cd DIR && ...` may only stand at the beginning of the line, and holds for the line.",
     "rm": "Nothing can be changed here.", "mv": "Nothing can be changed here.", "cp": "Nothing can be changed here.",

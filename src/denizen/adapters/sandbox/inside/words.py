@@ -13,7 +13,9 @@ from typing import Literal
 
 
 class CommandRefusedError(Exception):
-    """Raised before anything of the line runs."""
+    """Why a line is not run, and what to write instead; the text is for a model. Raised before anything of the line
+    runs.
+    """
 
     def __init__(self, reason: str, instead: str = "") -> None:
         super().__init__(reason)
@@ -25,7 +27,7 @@ class CommandRefusedError(Exception):
 
 
 Char = tuple[str, bool]
-"""A character and whether it was quoted. An empty quoted text stands for a pair of quotes with nothing between."""
+"""A character and whether it was quoted. An empty quoted text stands for a pair of quotes with nothing between them."""
 Word = tuple[Char, ...]
 Connector = Literal["", "&&", "||", ";"]
 
@@ -50,7 +52,7 @@ _ONE_LINE = (
 
 @dataclass(frozen=True, slots=True)
 class StreamRedirect:
-    """`target` is another descriptor, or None for /dev/null."""
+    """A redirect of one descriptor. `target` is another descriptor, or None for /dev/null."""
 
     descriptor: int
     target: int | None
@@ -66,14 +68,14 @@ class SimpleCommand:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPipeline:
-    """`joint` is what stands before it."""
+    """A pipeline as written. `joint` is the operator before it."""
 
     joint: Connector
     commands: tuple[SimpleCommand, ...]
 
 
 def parse_line(text: str) -> tuple[ParsedPipeline, ...]:
-    """At least one pipeline of at least one command with at least one word. Raises Refused."""
+    """Returns at least one pipeline of at least one command with at least one word. Raises CommandRefusedError."""
     text = text.strip(" \t\n")
     if not text:
         raise CommandRefusedError("the command is empty", "Write one, such as `ls` or `grep -rn WORD .`.")

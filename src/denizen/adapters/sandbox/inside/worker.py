@@ -1,8 +1,8 @@
-"""The main program of a worker: shuts itself in, then answers lines of JSON until nobody needs it any more.
+"""The main program of a worker: isolates itself, then answers lines of JSON until nobody needs it any more.
 
-First comes the order, answered by `{"ready": true}` or `{"failed": ...}`; then one request a line, with `commands`,
-`timeout_s` and `total_timeout_s`, answered by one line with `results`. Started by `process.py` with an interpreter
-that sees the standard library only. Between requests nothing is kept: each line begins in the top folder.
+The first line is the isolation spec, answered by `{"ready": true}` or `{"failed": ...}`. Then comes one request a line,
+with `commands`, `timeout_s` and `total_timeout_s`, answered by one line with `results`. `process.py` starts it with an
+interpreter that sees the standard library only. Nothing is kept between requests: each line begins in the top folder.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 REFUSED = 126
 MAX_CHARS = 50_000
-"""Of each stream of a command (inventory S20)."""
+"""The limit for each stream of a command."""
 MAX_COMMAND_CHARS = 2000
 _CHUNK = 65_536
 
 
 def main() -> NoReturn:
-    """Never returns."""
+    """Runs the worker. Never returns."""
     os.umask(0o022)  # whom this process becomes has to find its way in the folders that it makes
     requests, replies, null = _move_pipes()
     reader = _Lines(requests)
@@ -104,7 +104,7 @@ def _run(plan: LinePlan, bench: ExecutionEnvironment, output: LineOutput, deadli
 
 
 def _clear(bench: ExecutionEnvironment) -> None:
-    """Nothing of a line outlives it; also after a pipeline of which some part was never started."""
+    """Kills and reaps everything that a line started, also after a pipeline that was started in part."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -131,7 +131,9 @@ def _killer(tier: str) -> Any:  # noqa: ANN401 - a function without arguments
 
 
 def _move_pipes() -> tuple[int, int, int]:
-    """Away from where programs would inherit them; what is there then is /dev/null, which is the third."""
+    """Moves the pipes to descriptors that programs do not inherit. Returns them, and a descriptor of /dev/null,
+    which takes their place.
+    """
     requests, replies = os.dup(0), os.dup(1)  # not inherited by what is started
     null = os.open("/dev/null", os.O_RDWR)  # for writing too, which cannot be had any more later
     for descriptor in (0, 1, 2):
@@ -140,14 +142,14 @@ def _move_pipes() -> tuple[int, int, int]:
 
 
 class _Lines:
-    """Reads lines from a pipe, or none in time."""
+    """Reads lines from a pipe with a time-out."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._buffer = bytearray()
 
     def read(self, timeout_s: float) -> str | None:
-        """None when nobody wrote for so long, or the other end is closed."""
+        """Returns None when nothing came in time, or the other end is closed."""
         while b"\n" not in self._buffer:
             readable, _, _ = select.select([self._descriptor], [], [], timeout_s)
             chunk = os.read(self._descriptor, _CHUNK) if readable else b""

@@ -16,9 +16,9 @@ from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 MAX_COMMANDS = 2000
 MAX_BYTES = 100_000
-"""Of the arguments of one command."""
+"""The limit for the arguments of one command."""
 REFUSED = 112
-"""The exit code that says so to the worker; no command of xargs leaves with it."""
+"""The exit code that tells the worker of a refusal; no command of xargs ends with it."""
 _FAILED, _FATAL, _NOT_RUN = 123, 124, 126
 _BLANK = frozenset(" \t\n\v\f\r")
 _VALUED = {
@@ -38,7 +38,9 @@ Run = Callable[[list[str]], int]
 
 @dataclass(frozen=True, slots=True)
 class XargsCommand:
-    """What was asked for. `replace` is the text of -I; `most` items or `lines` lines go into one command."""
+    """The options of xargs and its command. `replace` is the text of -I; `most` items or `lines` lines go into one
+    command.
+    """
 
     command: tuple[str, ...]
     replace: str = ""
@@ -49,7 +51,7 @@ class XargsCommand:
 
 
 def parse_xargs(argv: Sequence[str], depth: int) -> XargsCommand:
-    """Checks options and the command as far as it is known. Raises Refused."""
+    """Checks the options, and the command as far as it is known. Raises CommandRefusedError."""
     rest = list(argv[1:])
     given: dict[str, str] = {}
     while rest and rest[0].startswith("-") and rest[0] != "-":
@@ -91,7 +93,7 @@ def _checked(letter: str, value: str) -> str:
 
 
 def _check_known(xargs: XargsCommand, depth: int) -> None:
-    """With a sample for what will come."""
+    """Checks the command with a sample in place of the items."""
     name = xargs.command[0]
     if name in {"xargs", "find"}:
         raise CommandRefusedError(f"xargs may not run {name}", "Write it as a stage of the pipeline.")
@@ -107,7 +109,7 @@ def _check_known(xargs: XargsCommand, depth: int) -> None:
 
 
 def run_xargs(xargs: XargsCommand, text: str, depth: int, run: Run) -> tuple[int, str]:
-    """The exit code, and what to say on standard error. Every command is checked right before it runs."""
+    """Returns the exit code and the text for standard error. Every command is checked right before it runs."""
     worst = 0
     try:
         for count, command in enumerate(_commands(xargs, text), start=1):
@@ -156,7 +158,7 @@ def _fill(xargs: XargsCommand, items: Sequence[str]) -> Iterator[list[str]]:
 
 
 class _UnmatchedQuoteError(Exception):
-    """In the words of GNU xargs."""
+    """Repeats the message of GNU xargs."""
 
     def __init__(self, quote: str) -> None:
         kind = "single" if quote == "'" else "double"
@@ -165,7 +167,7 @@ class _UnmatchedQuoteError(Exception):
 
 
 def _items(xargs: XargsCommand, text: str) -> Iterator[list[str]]:
-    """Items by line. With a delimiter, and with -I, a line is one item."""
+    """Yields the items by line. With a delimiter, and with -I, a line is one item."""
     if xargs.delimiter:
         yield from ([item] for item in text.removesuffix(xargs.delimiter).split(xargs.delimiter) if text)
         return
@@ -190,8 +192,8 @@ def _items(xargs: XargsCommand, text: str) -> Iterator[list[str]]:
 
 
 def _characters(text: str) -> Iterator[tuple[str, bool]]:
-    """Each character, without quotes and backslashes, and whether it is not quoted. An opening quote gives an empty
-    one, so that `''` is an item too.
+    """Yields each character without quotes and backslashes, and whether it is unquoted. An opening quote yields an
+    empty character, so that `''` is an item too.
     """
     quote = ""
     at = 0
