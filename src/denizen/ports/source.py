@@ -19,7 +19,7 @@ from denizen.domain.source import Source, SourceState, SyncRun, Taken
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:
-    """Of one source: what is being done, and how much of how much (`total` 0 when that is not known)."""
+    """How far the reading of one source is: the stage, and how much of how much (`total` is 0 when it is not known)."""
 
     stage: str
     done: int = 0
@@ -32,7 +32,7 @@ ReportProgress = Callable[[ReadingProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of a source. `read` gives its bytes, blocks, and may be called until the next file is asked for."""
+    """One file of a source. `read` returns its bytes, blocks, and may be called until the next file is asked for."""
 
     path: str
     size_bytes: int
@@ -42,9 +42,9 @@ class SourceFile:
 @dataclass(frozen=True, slots=True)
 class SourceTree:
     """A source as it is at `revision`: only regular files of a kept kind, with paths below the content path.
-    Whether such a name can be kept is the library's to say.
 
-    `files` blocks and is followed once, in a thread. `count` is how many there are.
+    `files` blocks and is followed once, in a thread. `count` is how many there are. The library decides whether it can
+    store a name.
     """
 
     revision: str
@@ -54,7 +54,7 @@ class SourceTree:
 
 @dataclass(frozen=True, slots=True)
 class LibraryFile:
-    """A file as the library keeps it. `digest` is the SHA-256 of its content."""
+    """A file as the library stores it. `digest` is the SHA-256 of its content."""
 
     path: str
     digest: str
@@ -63,99 +63,102 @@ class LibraryFile:
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """What a document says, and the part of the snapshot that it is of."""
+    """The text of a document, and the part of the snapshot that it belongs to."""
 
     text: str
     part: SnapshotPart | None = None
 
 
 class SourceReader(Protocol):
-    """Reads one kind. Raises NotFound for what is not there, NeedsAttention for what may not be read, Unavailable for
-    what is worth another try.
+    """Reads sources of one kind. Raises NotFound for what does not exist, NeedsAttention for what may not be read,
+    Unavailable for what is worth another try.
     """
 
     async def look(self, source: Source) -> str:
-        """The revision that is there now, found cheaply."""
+        """Returns the current revision, found cheaply."""
         ...
 
     def open(self, source: Source, report: ReportProgress) -> AbstractAsyncContextManager[SourceTree]:
-        """Fetches it and gives its files until the block ends."""
+        """Fetches the source and gives its files until the block ends."""
         ...
 
     async def forget(self, source_ids: Sequence[str]) -> None:
-        """Removes what is kept to read these faster the next time."""
+        """Removes what is kept to read these sources faster the next time."""
         ...
 
 
 class Library(Protocol):
-    """What was read, on disk: files by their content, and snapshots that are made of them."""
+    """The library on disk: files by their content, and snapshots made of them."""
 
     async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> Taken:
-        """Keeps all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
+        """Stores all files: text as it is, HTML and PDF as their text. Stops when it is cancelled."""
         ...
 
     async def has(self, manifest: str) -> bool:
-        """Whether everything that the manifest lists is there."""
+        """Returns whether everything that the manifest lists is there."""
         ...
 
     async def list_files(self, manifest: str) -> Sequence[LibraryFile]:
-        """Raises NotFound when it is gone."""
+        """Returns the files of a manifest. Raises NotFound when it is gone."""
         ...
 
     async def read_texts(self, digests: Sequence[str]) -> Sequence[str | None]:
-        """What these files say, in this order; None for one that is gone."""
+        """Returns the texts of these files, in this order; None for one that is gone."""
         ...
 
     async def find_document(self, path: str) -> DocumentText | None:
-        """A file of the current snapshot; None when there is none of that path."""
+        """Returns a file of the current snapshot; None when there is none with that path."""
         ...
 
     def alone(self) -> AbstractAsyncContextManager[None]:
-        """Waits until nobody else publishes, in any process."""
+        """Waits until nobody else publishes, in any process, and holds that lock until the block ends."""
         ...
 
     async def publish(self, parts: Sequence[SnapshotPart], *, now: datetime, anew: bool = False) -> Snapshot:
-        """Makes the snapshot, unless it is there already, and then the current one: at once, or not at all. With `anew`
-        it is made in any case, since somebody may have changed files of it.
+        """Makes the snapshot, unless it is there already, and then makes it the current one, in one step.
+
+        With `anew` it is made in any case, since somebody may have changed files of it.
         """
         ...
 
     async def expire(self, *, before: datetime, manifests: Sequence[str]) -> Sequence[str]:
-        """Removes the snapshots that were made before, and those that are outdated (`domain.snapshot`), but not the
-        current one and none that is held, and files that nothing refers to, neither a snapshot nor one of these
-        manifests, which are all that may be read now. Ids of what went.
+        """Removes snapshots that were made before that time or are outdated (`domain.snapshot`), and files that nothing
+        refers to. Returns the ids of the removed snapshots.
+
+        The current snapshot and those that are held stay. A file is referred to by a snapshot or by one of these
+        manifests, which are all that may be read now.
         """
         ...
 
     async def current(self) -> Snapshot | None: ...
 
     async def clear(self) -> None:
-        """From now on there is no current snapshot. Those that are kept stay."""
+        """Makes no snapshot the current one. Those that are kept stay."""
         ...
 
     async def list_snapshots(self) -> Sequence[Snapshot]:
-        """Newest first."""
+        """Returns snapshots, newest first."""
         ...
 
     async def verify(self, snapshot_id: str) -> Sequence[str]:
-        """What is wrong with it, a sentence each. Raises NotFound."""
+        """Returns what is wrong with a snapshot, a sentence each. Raises NotFound."""
         ...
 
     def hold(self) -> AbstractAsyncContextManager[Path | None]:
-        """The folder of the current snapshot, which stays there until the block ends; None when there is none."""
+        """Gives the folder of the current snapshot, which stays there until the block ends; None when there is none."""
         ...
 
     def current_folder(self) -> Path | None:
-        """The folder of the current snapshot at this moment, for one quick look."""
+        """Returns the folder of the current snapshot at this moment, for one quick look."""
         ...
 
 
 class SnapshotRemote(Protocol):
-    """Where snapshots are pushed to."""
+    """The place that snapshots are pushed to."""
 
     async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:
-        """The files of the snapshot, which are in the folder. False when the remote has them already. Raises Conflict
-        for a repository that is somebody else's, and as readers do.
+        """Pushes the files of the snapshot, which are in the folder. Returns False when the remote has them already.
+        Raises Conflict for a repository that is somebody else's, and what readers raise.
         """
         ...
 
@@ -193,25 +196,29 @@ class Sources(Protocol):
 
 
 class LearnedFiles(Protocol):
-    """Files that somebody else put there are left alone."""
+    """The folder of answers that were learned from people: a Markdown file each, read as a source like any other.
+    `adapters/files` implements it.
+
+    Files that somebody else put there are left alone. Raises NeedsAttention when the disk cannot be used.
+    """
 
     @property
     def location(self) -> str:
-        """Of the folder, as a source has it."""
+        """The location of the folder, as a source has it."""
         ...
 
     async def list_files(self) -> Mapping[str, str]:
-        """Names to the ids of the proposals that the files were made of; all others with an empty id."""
+        """Returns the proposal id of each file by name; empty for a file that was not made from a proposal."""
         ...
 
     async def read(self, name: str) -> str:
-        """Empty when there is none."""
+        """Returns the text of a file; empty when there is none."""
         ...
 
     async def write(self, name: str, text: str) -> None:
-        """At once or not at all, for the owner of the home folder only."""
+        """Writes the whole file or nothing, readable by the owner of the home folder only."""
         ...
 
     async def remove(self, name: str) -> None:
-        """Removing what is gone is no error."""
+        """Removes a file. Removing one that is gone is no error."""
         ...

@@ -1,7 +1,7 @@
-"""Transcripts in the store: where the closed blocks of a place begin and end, and what lies in them. Part of a unit of
-work.
+"""The transcript blocks of places in the store: where closed blocks begin and end, and what lies in them. Part of a
+unit of work.
 
-The text of a block is not kept: it is built from the archive, and its hash tells whether it is still the same. All
+The text of a block is not stored: it is built from the archive, and its hash tells whether it is still the same. All
 agents of a place share its blocks.
 """
 
@@ -17,7 +17,7 @@ from denizen.domain.transcript import Archived, Block
 
 @dataclass(frozen=True, slots=True)
 class PostRange:
-    """The posts of a room from one id to another, both of them included."""
+    """The posts of a room from one id to another, both included."""
 
     platform: str
     room: str
@@ -26,30 +26,32 @@ class PostRange:
 
 
 class TranscriptBlocks(Protocol):
+    """The closed blocks of transcripts."""
+
     async def list_blocks(self, place: Place) -> Sequence[Block]:
-        """Oldest first."""
+        """Returns the blocks, oldest first."""
         ...
 
     async def add_blocks(self, place: Place, closed: Sequence[Block]) -> int:
-        """Returns how many were added: one whose number or first post is taken already (another process was faster)
-        ends it.
+        """Adds blocks in order and returns how many were added. It stops at a block whose number or first post is
+        taken already, because another process was faster.
         """
         ...
 
     async def renew_block(self, place: Place, block: Block, *, digest: str) -> bool:
-        """Replaces the block of that number, if it still has that digest."""
+        """Replaces the block with that number, if it still has that digest. Returns whether it did."""
         ...
 
     async def remove_blocks(self, place: Place, numbers: Collection[int]) -> None: ...
 
     async def list_range(self, stretch: PostRange, *, changed: bool = False) -> Sequence[Archived]:
-        """Its posts in order, deleted ones too; with `changed` only those that were edited or deleted."""
+        """Returns the posts in order, deleted ones too; with `changed` only those that were edited or deleted."""
         ...
 
     async def count_range(self, stretch: PostRange) -> int:
-        """How many posts lie in it, deleted ones too. Cheap."""
+        """Returns how many posts lie in the range, deleted ones too. Cheap."""
         ...
 
     async def find_archived(self, platform: str, post_ids: Collection[str]) -> Sequence[Archived]:
-        """Those that are here, deleted ones too."""
+        """Returns those of the posts that are archived, deleted ones too."""
         ...

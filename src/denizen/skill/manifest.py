@@ -40,16 +40,18 @@ if TYPE_CHECKING:
 
 
 class SkillPermission(StrEnum):
+    """What a skill of the owner needs; its context holds these services only."""
+
     NETWORK = "network"
     """`context.fetch` and `context.download`."""
     TOOLS = "tools"
     """`context.call_tool`: other tools, through the gate."""
     HISTORY = "history"
-    """What was said and done: `context.history`, `archive`, `memory`, `call_log`."""
+    """Earlier messages and actions: `context.history`, `archive`, `memory`, `call_log`."""
     PROGRAMS = "programs"
     """`context.run_program`."""
     MODEL = "model"
-    """`context.ask_model`, for which whoever asked pays."""
+    """`context.ask_model`, which whoever asked pays for."""
 
 
 PERMISSION_DESCRIPTIONS: dict[SkillPermission, str] = {
@@ -59,6 +61,7 @@ PERMISSION_DESCRIPTIONS: dict[SkillPermission, str] = {
     SkillPermission.PROGRAMS: "runs programs on this machine",
     SkillPermission.MODEL: "asks the model, which costs money",
 }
+"""A sentence for each permission, for the owner who decides whether to enable a skill."""
 
 
 PERMISSION_TAINTS: dict[SkillPermission, Taint] = {
@@ -66,11 +69,13 @@ PERMISSION_TAINTS: dict[SkillPermission, Taint] = {
     SkillPermission.HISTORY: Taint.OTHERS,
     SkillPermission.PROGRAMS: Taint.TOOL,
 }
-"""What the results of a skill with that permission may hold, whatever its tools say of themselves."""
+"""The taint that a skill with the permission gets, whatever its tools declare."""
 
 
 def restrict_services(services: SkillServices, skill: str, granted: Collection[SkillPermission]) -> SkillServices:
-    """The services without those that the skill has no permission for, and without what only built-in skills have."""
+    """Returns the services without those that the skill has no permission for, and without those for built-in skills
+    only.
+    """
     denied = _Denied(skill)
     services = replace(services, skill_editor=None, instance=None, open_platform=_nothing, open_reminders=_nothing)
     services = replace(services, open_shell=_nothing)
@@ -93,7 +98,7 @@ def _nothing(scope: CallScope) -> None:
 
 
 class _Denied:
-    """Says which permission the manifest would have to ask for."""
+    """Services that say which permission the manifest would have to ask for."""
 
     def __init__(self, skill: str) -> None:
         self._skill = skill
@@ -109,7 +114,7 @@ class _Denied:
         raise self._refusal(SkillPermission.NETWORK)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Does nothing: nothing is open."""
 
     async def call_tool(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult:
         raise self._refusal(SkillPermission.TOOLS)
@@ -140,7 +145,7 @@ _KEYS = ("name", "version", "description", "tier", "permissions", "entry", "exam
 
 @dataclass(frozen=True, slots=True)
 class SkillExample:
-    """One call of a tool, whose result must hold the text. With `is_error` the call must fail."""
+    """One call of a tool, whose result must contain the text. With `is_error` the call must fail."""
 
     tool: str
     args: Mapping[str, Json]
@@ -150,8 +155,8 @@ class SkillExample:
 
 @dataclass(frozen=True, slots=True)
 class SkillManifest:
-    """`tier` is the lowest that a tool of it may have. A Markdown skill has no tools, so nothing but name and
-    description.
+    """What a skill says about itself. `tier` is the lowest tier that one of its tools may have. A Markdown skill has
+    no tools, so its manifest is only a name, a description and a version.
     """
 
     name: str
@@ -164,8 +169,9 @@ class SkillManifest:
 
 
 def parse_manifest(tree: Json, *, folder: str) -> SkillManifest:
-    """Raises InvalidInput (`bad_skill`) that says which key is wrong and how it is written. The skill's name must be
-    that of its folder, so that the folder tells what is enabled.
+    """Parses `skill.yaml`. Raises InvalidInput (`bad_skill`) that names the wrong key and how it is written.
+
+    The skill's name must be that of its folder, so that the folder tells what is enabled.
     """
     known = _mapping(tree)
     for key in known:
@@ -189,7 +195,9 @@ def parse_manifest(tree: Json, *, folder: str) -> SkillManifest:
 
 
 def parse_front_matter(tree: Json, *, folder: str) -> SkillManifest:
-    """Of a SKILL.md. Other keys than name, description and version belong to other programs and are passed over."""
+    """Parses the front matter of a SKILL.md. Keys other than name, description and version belong to other programs
+    and are ignored.
+    """
     known = _mapping(tree)
     return SkillManifest(
         _name(known, folder, _MARKDOWN_NAME), _description(known), _text(known, "version"), tier=Tier.HARMLESS
@@ -197,7 +205,7 @@ def parse_front_matter(tree: Json, *, folder: str) -> SkillManifest:
 
 
 def check_skill_name(name: str) -> None:
-    """Raises InvalidInput for what cannot name a skill and its folder."""
+    """Raises InvalidInput for a name that a skill and its folder cannot have."""
     if not _MARKDOWN_NAME.fullmatch(name):
         raise InvalidInput(
             f"'{name[:80]}' cannot be a skill's name.",

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """Stands in `Annotated[int, Param("how many", ge=1, le=10)]`. A plain string in its place is a description.
+    """Describes a parameter in `Annotated[int, Param("how many", ge=1, le=10)]`. A plain string in its place is a
+    description.
 
     The description is sent to the model with every request: a few words with an example beat a sentence. Bounds are
-    stated in the schema and enforced before the tool runs. A fixed set of values is a `Literal` type.
+    part of the schema and enforced before the tool runs. A fixed set of values is a `Literal` type.
     """
 
     description: str = ""
@@ -45,14 +46,14 @@ class ToolError(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """`text` for the model, `data` (embeds, files) for people and machines, never for the model."""
+    """A result with `text` for the model and `data` (embeds, files) for people and machines, never for the model."""
 
     text: str
     data: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
 def to_result(value: object) -> ToolResult:
-    """Text stays as it is; None becomes "Done."; anything else is dumped as compact JSON.
+    """Turns what a tool returned into a result: text stays as it is, None becomes "Done.", anything else compact JSON.
 
     Dataclasses, dates, enums and pydantic models count as JSON. Raises pydantic's serialisation error for the rest,
     which is a fault of the tool.
@@ -76,7 +77,7 @@ _NULL: JsonObject = {"type": "null"}
 
 
 class ToolSignature:
-    """The parameters of one tool: all of the function's but the first, which is the context."""
+    """The parameters of one tool: all of the function's except the first, which is the context."""
 
     def __init__(self, tool: str, function: Callable[..., object]) -> None:
         self._tool = tool
@@ -99,10 +100,10 @@ class ToolSignature:
         return schema
 
     def bind(self, args: Mapping[str, Json]) -> dict[str, Any]:
-        """The values to call the function with. Numbers and flags that came as text are converted.
+        """Returns the values to call the function with. Numbers and flags that came as text are converted.
 
-        A null for a parameter that may be left out counts as left out. Raises ToolError with all that is wrong and
-        the parameters that the tool takes (inventory T14).
+        A null for an optional parameter counts as left out. Raises ToolError with everything that is wrong and the
+        parameters that the tool takes.
         """
         from pydantic import ValidationError
 
@@ -122,7 +123,9 @@ class ToolSignature:
 
     @cached_property
     def _model(self) -> type[BaseModel]:
-        """Fields are called p0, p1, ... with the parameter's name as alias, so that `json` is free for one."""
+        """A pydantic model of the parameters. Its fields are called p0, p1, ... with the parameter's name as alias,
+        since names such as `json` would clash with the model's own.
+        """
         from pydantic import ConfigDict, PydanticUserError, create_model
 
         try:
@@ -156,7 +159,7 @@ class ToolSignature:
 
 
 def _field(parameter: inspect.Parameter, hint: object) -> tuple[object, object]:
-    """A field definition for `create_model`: the type without our own marks, and its constraints."""
+    """Returns a field definition for `create_model`: the type without our own annotations, and its constraints."""
     from pydantic import Field
 
     param, kept = Param(), list[object]()
@@ -192,9 +195,9 @@ def _fault(location: tuple[int | str, ...], message: str) -> str:
 
 
 def _compact(node: Mapping[str, Json], definitions: Mapping[str, JsonObject]) -> JsonObject:
-    """A schema without titles, with references put in place and `X or null` reduced to X.
+    """Returns the schema without titles, with references replaced by what they refer to, and `X or null` reduced to X.
 
-    Raises InvalidInput for a type that refers to itself: put in place, it would have no end.
+    Raises InvalidInput for a type that refers to itself, which could be replaced for ever.
     """
     schema = dict(node)
     if "$ref" in schema:
@@ -216,7 +219,7 @@ def _compact(node: Mapping[str, Json], definitions: Mapping[str, JsonObject]) ->
 
 
 def _compact_member(key: str, value: Json, definitions: Mapping[str, JsonObject]) -> Json:
-    """Goes down where a keyword holds schemas. Names of properties are not keywords: one may be called `title`."""
+    """Descends where a keyword holds schemas. Names of properties are not keywords: one may be called `title`."""
     match key, value:
         case "properties", Mapping():
             return {name: _compact(cast("JsonObject", schema), definitions) for name, schema in value.items()}

@@ -51,7 +51,7 @@ class Skill:
     """A named set of tools and, if it has any, the type of its settings.
 
     `settings` is a dataclass or pydantic model whose fields all have defaults; the section of the configuration with
-    the skill's name is read into it. Raises InvalidInput (`bad_skill`) for what cannot be a skill.
+    the skill's name is read into it. Raises InvalidInput (`bad_skill`) for a wrong declaration.
     """
 
     def __init__(self, name: str, *, description: str, settings: type | None = None) -> None:
@@ -66,7 +66,7 @@ class Skill:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """In the order of declaration."""
+        """The tools in the order of declaration."""
         return tuple(self._tools.values())
 
     def find_tool(self, name: str) -> Tool | None:
@@ -86,14 +86,16 @@ class Skill:
         destinations: Iterable[str] = (),
         listed_only: bool = False,
     ) -> Callable[[F], F]:
-        """Makes the function below it a tool; the function itself stays as it is.
+        """Makes the decorated function a tool; the function itself stays as it is.
 
         Its first parameter is the `ToolContext`; the others, with their annotations, are the tool's parameters. The
-        first paragraph of its docstring is the description. `async def` runs on the event loop and must not block; a
-        plain `def` runs in a thread, so it may block, but cannot fetch or call others. A tool that does not state its
-        tier has the highest (inventory V18). What it `reads` from outside and which `effects` it has tell the gate what
-        a text by strangers must not make it do; `destinations` are the parameters that say where a tool sends to.
-        A `listed_only` one is for agents whose `tools` name it in full.
+        first paragraph of its docstring is the description for the model. `async def` runs on the event loop and must
+        not block; a plain `def` runs in a thread, so it may block, but cannot fetch or call other tools.
+
+        A tool that does not state its tier has the highest. `reads` says which untrusted texts the tool reads, and
+        `effects` what it does: from these the gate knows what a stranger's text must not make it do. `destinations` are
+        the parameters that say where the tool sends to. A `listed_only` tool is for agents whose `tools` name it in
+        full.
         """
 
         def declare(function: F) -> F:
@@ -120,7 +122,7 @@ class Skill:
         return declare
 
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools as models and the gate see them."""
+        """Returns the tools as models and the gate see them."""
         return tuple(
             ToolSpec(
                 name=tool.name,
@@ -142,7 +144,7 @@ class Skill:
         )
 
     def read_settings(self, section: Mapping[str, Json]) -> object:
-        """The section of the configuration as the declared type; None for a skill without settings.
+        """Returns the section of the configuration as the declared type; None for a skill without settings.
 
         Raises InvalidInput that names the key, the reason and, for an unknown key, the nearest known one.
         """
@@ -174,7 +176,9 @@ def _check(holds: bool, message: str, fix: str) -> None:  # noqa: FBT001
 
 
 def parse_settings(skill: str, kind: type | None, section: Mapping[str, Json]) -> object:
-    """None for a skill without settings. Raises InvalidInput (`bad_skill_settings`) that names the key and why."""
+    """Returns the section as an instance of `kind`; None for a skill without settings. Raises InvalidInput
+    (`bad_skill_settings`) that names the key and the reason.
+    """
     if kind is None:
         if section:
             raise _refuse(skill, f"the skill {skill} has no settings", "remove the section")

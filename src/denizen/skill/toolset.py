@@ -45,19 +45,19 @@ class SearchHistory(Protocol):
 
 
 class ReadHistory(Protocol):
-    """Reads messages of the session of this scope by their sequence, as far as they belong to its conversation."""
+    """Reads messages of the session of this scope by their numbers, as far as they belong to its conversation."""
 
     async def __call__(self, scope: CallScope, first: int, last: int) -> Sequence[HistoryMessage]: ...
 
 
 class CallThroughGate(Protocol):
-    """Sends a call that a skill makes through the gate; the engine adds to the scope's depth and chain."""
+    """Sends a call that a skill makes through the gate; the engine extends the scope's depth and chain."""
 
     async def __call__(self, scope: CallScope, tool: str, args: JsonObject) -> ToolResult: ...
 
 
 class AskModelForScope(Protocol):
-    """Asks the model of the scope's agent, at the expense of who asked (`engine/aside.py`)."""
+    """Asks the model of the scope's agent; whoever asked pays."""
 
     async def __call__(
         self, scope: CallScope, instructions: str, text: str, *, max_output_tokens: int = 4000
@@ -65,19 +65,19 @@ class AskModelForScope(Protocol):
 
 
 class OpenArchive(Protocol):
-    """The archive as the call of this scope may see it; None where there is none."""
+    """Returns the archive as the call of this scope may see it; None where there is none."""
 
     def __call__(self, scope: CallScope) -> ArchiveLookup | None: ...
 
 
 class OpenMemory(Protocol):
-    """The agent's memory as the call of this scope may see and change it; None where there is none."""
+    """Returns the agent's memory as the call of this scope may see and change it; None where there is none."""
 
     def __call__(self, scope: CallScope) -> MemoryAccess | None: ...
 
 
 class OpenToolCallLog(Protocol):
-    """What the agent did, as the call of this scope may see it; None where nothing is recorded."""
+    """Returns the log of tool calls as the call of this scope may see it; None where nothing is recorded."""
 
     def __call__(self, scope: CallScope) -> ToolCallLog | None: ...
 
@@ -88,19 +88,21 @@ async def _no_messages(scope: CallScope, first: int, last: int) -> Sequence[Hist
 
 
 class OpenPlatform(Protocol):
-    """The platform as the call of this scope may act on it; None where there is none."""
+    """Returns the actions on the platform for the call of this scope; None where there is none."""
 
     def __call__(self, scope: CallScope) -> PlatformActions | None: ...
 
 
 class OpenReminders(Protocol):
-    """The reminders of the one who asks, for the call of this scope; None where nobody could be reminded."""
+    """Returns the reminders of the asker for the call of this scope; None where nobody could be reminded."""
 
     def __call__(self, scope: CallScope) -> ReminderAccess | None: ...
 
 
 class OpenShell(Protocol):
-    """The read-only shell for the agent and conversation of this scope; None where there is nothing to look into."""
+    """Returns the read-only shell for the agent and conversation of this scope; None where there is nothing to look
+    into.
+    """
 
     def __call__(self, scope: CallScope) -> RunShell | None: ...
 
@@ -114,15 +116,15 @@ def _no_folder(skill: str) -> None:
 
 
 def _no_snapshot() -> None:
-    """Nothing was read of any source."""
+    """Returns None: no source was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillServices:
-    """What contexts are made of, given once for all skills. `folder_of` maps (agent, skill) to a folder,
-    `find_shared_folder` maps a
-    skill to the one that all agents share, for skills that have one; `snapshot` gives the folder of what was read of
-    the sources of knowledge.
+    """The services that contexts are made of, given once for all skills.
+
+    `folder_of` maps an agent and a skill to a folder. `find_shared_folder` maps a skill to the folder that all agents
+    share, None for skills without one. `snapshot` returns the folder of the sources of knowledge.
     """
 
     clock: Clock
@@ -160,7 +162,7 @@ class _ScopedHistory:
 
 
 class SkillToolset:
-    """No tool has a tier below `floor`, and every one counts as reading what `reads` says.
+    """The tools of one skill. No tool has a tier below `floor`, and every tool counts as reading what `reads` says.
 
     Raises InvalidInput when the section does not fit the skill's settings, and for types without a schema.
     """
@@ -189,8 +191,8 @@ class SkillToolset:
         return self._specs
 
     async def call(self, call: ToolCall, scope: CallScope) -> ToolResult:
-        """Runs the tool. Errors of a known family are results that the model reads; only NeedsApproval and
-        NeedsAttention rise, because a human has to act, and faults of the tool's code.
+        """Runs the tool. Known errors become results that the model reads. NeedsApproval and NeedsAttention are
+        raised, because a human has to act, and so are faults of the tool's code.
         """
         tool = self._skill.find_tool(call.tool)
         if tool is None:
@@ -205,7 +207,7 @@ class SkillToolset:
             return ToolResult(error.explain(), is_error=True)
 
     async def aclose(self) -> None:
-        """A skill holds nothing open."""
+        """Does nothing: a skill holds nothing open."""
 
     def _context(self, scope: CallScope) -> ToolContext:
         return ToolContext(
