@@ -29,7 +29,9 @@ _TRANSPARENT = (0, 0, 0, 0)
 
 
 def resize_square(picture: bytes, side: int) -> bytes:
-    """A PNG with both sides of that many pixels; hard edges stay hard. Raises ToolError for what is no picture."""
+    """Returns a PNG with both sides of that many pixels; hard edges stay hard. Raises ToolError for what is no
+    picture.
+    """
     from PIL import Image
 
     with _opened(picture) as image:
@@ -37,13 +39,13 @@ def resize_square(picture: bytes, side: int) -> bytes:
 
 
 def get_size(picture: bytes) -> tuple[int, int]:
-    """Width and height in pixels. Raises ToolError for what is no picture."""
+    """Returns width and height in pixels. Raises ToolError for what is no picture."""
     with _opened(picture) as image:
         return image.size
 
 
 def build_sheet(pictures: Sequence[bytes]) -> bytes:
-    """A PNG with the pictures in one row. Raises ToolError for what is no picture."""
+    """Returns a PNG with the pictures in one row. Raises ToolError for what is no picture."""
     from PIL import Image
 
     images = [_opened(picture).convert("RGBA") for picture in pictures]
@@ -56,9 +58,10 @@ def build_sheet(pictures: Sequence[bytes]) -> bytes:
 
 
 def build_gif(pictures: Sequence[bytes], *, fps: int, loop: bool) -> bytes:
-    """A GIF. Its times are counted in hundredths of a second, so that more than 50 frames a second are shown as 50.
+    """Returns a GIF of the pictures. Raises ToolError for what is no picture.
 
-    Raises ToolError for what is no picture.
+    GIFs count time in hundredths of a second, and players slow down frames shorter than two of them, so more than 50
+    frames a second are shown as 50.
     """
     first, *rest = [_opened(picture).convert("RGBA") for picture in pictures]
     out = io.BytesIO()
@@ -91,11 +94,11 @@ POLLS = 60
 ROTATIONS_AT_ONCE = 4
 MAX_PICTURE_BYTES = 8_000_000
 ANIMATED_SIDE = 64
-"""The only size that is animated."""
+"""The only size that the service animates."""
 FRAMES = 4
 
 DIRECTIONS = ("south", "east", "north", "west")
-"""The views of a character, in the order in which one is taken for it."""
+"""The views of a sprite, in the order in which one is chosen to represent it."""
 
 PIXELLAB_ERRORS = {
     400: "does not take this request.",
@@ -110,7 +113,7 @@ PIXELLAB_ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class Sprite:
-    """A sprite that was made: what it shows, and the addresses of its views by direction."""
+    """A sprite: its prompt, and the addresses of its views by direction."""
 
     id: str
     prompt: str
@@ -118,7 +121,7 @@ class Sprite:
 
     @property
     def front(self) -> tuple[str, str]:
-        """The direction and the address of the view that stands for the character."""
+        """The direction and the address of the view that represents the sprite."""
         for direction in (*DIRECTIONS, *self.views):
             if direction in self.views:
                 return direction, self.views[direction]
@@ -126,7 +129,7 @@ class Sprite:
 
 
 class PixelLab:
-    """Requests that a tool needs. Every method raises ToolError, with a text for people."""
+    """The requests that the tools need. Every method raises ToolError, with a text for people."""
 
     def __init__(self, remote: VendorClient, *, poll_s: float = POLL_S, pause: SleepFor = anyio.sleep) -> None:
         self._remote = remote
@@ -156,7 +159,7 @@ class PixelLab:
         return _read_picture(await self._result(begun))
 
     async def rotate(self, picture: bytes, angles: Sequence[float]) -> list[bytes]:
-        """The picture turned by each angle, in degrees, in the given order."""
+        """Returns the picture turned by each angle, in degrees, in the given order."""
         turned: dict[int, bytes] = {}
         limiter = anyio.CapacityLimiter(ROTATIONS_AT_ONCE)
 
@@ -189,7 +192,7 @@ class PixelLab:
         return pictures
 
     async def download(self, url: str) -> bytes:
-        """A picture from the address that PixelLab gave; the key is not sent there."""
+        """Downloads a picture from the address that PixelLab gave; the key is not sent there."""
         try:
             async with (
                 httpx2.AsyncClient(timeout=60.0, follow_redirects=True) as client,
@@ -207,7 +210,7 @@ class PixelLab:
         return data
 
     async def _result(self, begun: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What came of it: at once, or of the job that was begun."""
+        """Returns the result: at once, or of the job that was started."""
         job = _text(begun, "background_job_id")
         if not job:
             return begun
@@ -274,13 +277,13 @@ def _is_web(url: str) -> bool:
 
 
 def _first(group: ExceptionGroup[Exception]) -> Exception:
-    """The first thing that went wrong; the rest was cancelled or is no news."""
+    """Returns the first error of the group; the rest was cancelled or adds nothing."""
     error = group.exceptions[0]
     return _first(cast("ExceptionGroup[Exception]", error)) if isinstance(error, ExceptionGroup) else error
 
 
 LONGEST_S = 360.0
-"""As long as a call may take (inventory L6)."""
+"""As long as a client lets a call take by default."""
 
 Side = Annotated[int, Param("in pixels", ge=32, le=400)]
 Direction = Literal["north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west"]
@@ -410,7 +413,7 @@ def _shown(picture: bytes, kind: str, title: str, links: Mapping[str, str] | Non
 
 
 def main() -> None:
-    """Runs the server. Without a key it says what is missing and ends with 2."""
+    """Runs the server. Without a key it says what is missing and exits with 2."""
     variables = (
         EnvVariable("PIXELLAB_API_KEY", "pixellab", "api_key", is_required=True),
         EnvVariable("PIXELLAB_BASE_URL", "pixellab", "base_url"),

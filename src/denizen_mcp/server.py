@@ -43,7 +43,7 @@ _listener: ContextVar[Report | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def progress_to(report: Report) -> Generator[None]:
-    """Within the block, `report` hears of the progress of what runs there."""
+    """Sends the progress of what runs within the block to `report`."""
     token = _listener.set(report)
     try:
         yield
@@ -52,7 +52,7 @@ def progress_to(report: Report) -> Generator[None]:
 
 
 async def report_progress(text: str) -> None:
-    """Tells how far the call is that runs here; nothing where nobody listens."""
+    """Reports how far the current call is; does nothing where nobody listens."""
     report = _listener.get()
     if report is not None:
         await report(text)
@@ -72,7 +72,7 @@ class EnvVariable:
 
 
 def run(name: str, skills: Sequence[Skill], variables: Sequence[EnvVariable] = ()) -> None:
-    """Serves until the input ends. With `--help` it says what it is; a missing variable ends it with 2."""
+    """Serves until the input ends. `--help` prints what it is; a missing variable makes it exit with 2."""
     if {"-h", "--help"} & set(sys.argv[1:]):
         sys.stdout.write(_usage(name, skills, variables))
         return
@@ -89,7 +89,7 @@ Sections = Mapping[str, Mapping[str, Json]]
 
 
 def read_variables(variables: Sequence[EnvVariable], environment: Mapping[str, str]) -> Sections:
-    """What the environment sets. Raises InvalidInput for a required variable that it does not have."""
+    """Returns the settings that the environment sets. Raises InvalidInput for a required variable that is missing."""
     missing = next((v.name for v in variables if v.is_required and not environment.get(v.name)), None)
     if missing:
         raise InvalidInput(f"{missing} is not set.", code="variable_missing", fix=f"Set {missing} and try again.")
@@ -101,12 +101,12 @@ def read_variables(variables: Sequence[EnvVariable], environment: Mapping[str, s
 
 
 def open_toolsets(skills: Sequence[Skill], sections: Sections) -> list[SkillToolset]:
-    """The skills with their settings. Raises InvalidInput for one that does not fit."""
+    """Returns the skills with their settings. Raises InvalidInput for settings that do not fit."""
     return [SkillToolset(skill, _services(sections.get(skill.name, {})), sections.get(skill.name)) for skill in skills]
 
 
 def build_server(name: str, toolsets: Sequence[SkillToolset]) -> Server[Any]:
-    """The MCP server over the toolsets."""
+    """Returns the MCP server over the toolsets."""
     import mcp_types as wire
     from mcp.server.lowlevel import Server
 
@@ -163,7 +163,7 @@ def _offered(spec: ToolSpec) -> wire.Tool:
 
 
 def _answer(result: ToolResult) -> wire.CallToolResult:
-    """Text first, then what people are shown: pictures as such, addresses as links."""
+    """Returns the text first, then what people are shown: pictures as such, addresses as links."""
     import mcp_types as wire
 
     text, data = take_out(result.text, result.data)
@@ -193,7 +193,9 @@ def _shown(image: Mapping[str, Any]) -> list[wire.ContentBlock]:
 
 
 def _services(section: Mapping[str, Json]) -> SkillServices:
-    """What a tool may use here: the clock and the web. Addresses that the environment names may lie anywhere."""
+    """Returns the services of a tool here: the clock and the web. Addresses that the environment names may be
+    private.
+    """
     named = [
         url.split("://", 1)[1].split("/", 1)[0] for url in section.values() if isinstance(url, str) and "://" in url
     ]
@@ -217,7 +219,7 @@ async def _no_other_tools(scope: CallScope, tool: str, args: JsonObject) -> Tool
 
 
 def _scope() -> CallScope:
-    """Who asks is not known here."""
+    """Returns a scope for a client that is not known here."""
     client = Principal(PrincipalKind.API_KEY, "mcp", "MCP client")
     return CallScope(
         AgentName("mcp"), client, Place("mcp", "mcp"), ConversationId("mcp"), SessionId("mcp"), TurnId(fresh("turn"))

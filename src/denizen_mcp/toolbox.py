@@ -83,7 +83,9 @@ def _full(address: str, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _community(address: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields that the community API does not have are left out. An unknown address is an answer, too."""
+    """Returns what the community API knows; fields that it does not have are left out. An unknown address is an
+    answer, too.
+    """
     known = {"name": body.get("name"), "link": body.get("link"), "message": body.get("message")}
     return {
         "ip": address,
@@ -161,7 +163,7 @@ def _shown(row: Mapping[str, Any]) -> Json:
 
 
 def _kind(data: str) -> str:
-    """By the first bytes, which base64 keeps recognisable."""
+    """Tells the media type by the first bytes, which base64 keeps recognisable."""
     return "image/png" if data.startswith("iVBOR") else "image/webp" if data.startswith("UklGR") else "image/jpeg"
 
 

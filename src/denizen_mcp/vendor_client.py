@@ -20,7 +20,7 @@ _FIRST_SERVER_ERROR = 500
 
 @dataclass(frozen=True, slots=True)
 class VendorService:
-    """Where a vendor's API is and how it wants to be asked. `texts` say what a status means there, for people."""
+    """A vendor's API: its address, headers and limits. `texts` say what a status means there, for people."""
 
     name: str
     base_url: str
@@ -58,12 +58,12 @@ class VendorClient:
         await self._client.__aexit__(kind, error, trace)
 
     async def get(self, path: str, *, accept: frozenset[int] = frozenset()) -> VendorResponse:
-        """The answer with status 2xx or one of `accept`. Raises ToolError for any other."""
+        """Returns the response with status 2xx or one of `accept`. Raises ToolError for any other."""
         return await self._ask("GET", path, None, accept)
 
     async def post(self, path: str, body: Mapping[str, object]) -> VendorResponse:
-        """As `get`. A request that may have arrived is made again only when the service says that it failed: it could
-        be charged twice.
+        """Posts JSON and returns the response as `get` does. A request that may have arrived is repeated only when
+        the service says that it failed: it could be charged twice.
         """
         return await self._ask("POST", path, body, frozenset())
 
@@ -111,7 +111,7 @@ class VendorClient:
 
 
 def _reason(response: httpx2.Response) -> str:
-    """What the service says is wrong, without what was sent: that may be a whole picture."""
+    """Returns what the service says is wrong, without what was sent: that may be a whole picture."""
     try:
         body = response.json()
     except ValueError:
@@ -134,7 +134,7 @@ def _reason(response: httpx2.Response) -> str:
 
 
 def _fault(fault: object) -> str:
-    """Of a list in FastAPI's form: where it is, and what."""
+    """Formats an error of FastAPI's form: where it is, and what."""
     if not isinstance(fault, dict):
         return ""
     fields = cast("dict[str, object]", fault)

@@ -16,19 +16,19 @@ BUILTIN: tuple[str, ...] = (
     "system", "skill_manager", "skill_agent", "tables", "charts", "cards", "discord", "components", "moderation",
     "server", "members", "reminders", "web_search",
 )  # fmt: skip
-"""Names of modules here, each with a `skill` of the same name; prompts list tools in this order."""
+"""The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
 OPT_IN: frozenset[str] = frozenset({
     "files", "system", "skill_manager", "skill_agent", "tables", "charts", "cards", "discord", "components",
     "moderation", "server", "members",
 })  # fmt: skip
-"""Those that can harm, or that not everybody wants to pay for in every prompt: they are there only where the
+"""Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the
 configuration says `enabled: true`.
 """
 
 
 def load_builtin(name: str) -> Skill:
-    """The skill of that name. Raises NotFound for a name that is not in `BUILTIN`."""
+    """Returns the skill with that name. Raises NotFound for a name that is not in `BUILTIN`."""
     if name not in BUILTIN:
         from denizen.skill import NotFound
 

@@ -1,7 +1,7 @@
-"""Looking up what people wrote on the platform, beyond this conversation: search, history, edits, counts.
+"""Looks up what people wrote on the platform, beyond this conversation: search, history, edits, counts.
 
-What may be seen is decided by the archive, not here. What others wrote, their names and the names of rooms included, is
-quoted as data.
+The archive decides what may be seen, not this skill. What others wrote, including their names and the names of rooms,
+is quoted as data.
 """
 
 from __future__ import annotations
@@ -138,12 +138,12 @@ def _shorten(text: str, limit: int) -> str:
 
 
 def _id(text: str) -> str:
-    """A link ends with the id."""
+    """Returns the id of a message, also from a link, which ends with it."""
     return text.strip().rstrip("/").rsplit("/", 1)[-1]
 
 
 def _parse_start(text: str) -> datetime | None:
-    """A day or a time, in UTC unless it says otherwise. None for no text."""
+    """Returns the time, in UTC unless it says otherwise; None for an empty text."""
     if not text.strip():
         return None
     try:
@@ -154,6 +154,6 @@ def _parse_start(text: str) -> datetime | None:
 
 
 def _parse_end(text: str) -> datetime | None:
-    """A day counts to its end."""
+    """Returns the time; a day counts to its end."""
     time = _parse_start(text)
     return time + timedelta(days=1) if time is not None and len(text.strip()) <= len("2026-11-01") else time

@@ -18,7 +18,7 @@ Number = int | float
 
 
 def _whole(value: Number, limit: int) -> int:
-    """Raises ValueError for a fraction, and for what would take long or be too large anyway."""
+    """Returns a whole number. Raises ValueError for a fraction, and for a number that would take long."""
     if abs(value) > limit or value != int(value):
         raise ValueError
     return int(value)
@@ -73,7 +73,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
     "sqrt": (math.sqrt, 1, 1),
     "tan": (math.tan, 1, 1),
 }
-"""Name -> (function, fewest values, most values)."""
+"""Name to function, fewest values and most values. None of them may take long, and each raises ValueError where it
+has no value.
+"""
 
 CONSTANTS: dict[str, float] = {"pi": math.pi, "e": math.e, "tau": math.tau}
 
@@ -81,7 +83,7 @@ CONSTANTS: dict[str, float] = {"pi": math.pi, "e": math.e, "tau": math.tau}
 MAX_LENGTH = 500
 MAX_NESTING = 50
 MAX_BITS = 4096
-"""Largest whole number: about 1200 digits."""
+"""The largest whole number has about 1200 digits."""
 
 _TOKEN = re.compile(
     r"\s*+(?:(?P<number>(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?)"
@@ -93,13 +95,13 @@ _PRODUCTS = frozenset({"*", "/", "//", "%"})
 
 
 class CalculationError(ValueError):
-    """The message says what is wrong with the expression."""
+    """Says what is wrong with the expression."""
 
 
 def calculate(expression: str) -> Number:
-    """The value, with Python's rules for whole and floating-point numbers; `^` means `**`.
+    """Returns the value, with Python's rules for whole and floating-point numbers; `^` means `**`.
 
-    Raises CannotCalculate for what is no arithmetic, has no value, or would be too large.
+    Raises CalculationError for text that is no arithmetic, has no value, or would be too large.
     """
     if len(expression) > MAX_LENGTH:
         raise CalculationError(f"The expression is longer than {MAX_LENGTH} characters.")
@@ -117,7 +119,7 @@ def calculate(expression: str) -> Number:
 
 @dataclass(slots=True)
 class _Reader:
-    """Where we are among (token, position) pairs; past the end the token is empty."""
+    """The position in a list of (token, position) pairs; past the end the token is empty."""
 
     tokens: Sequence[tuple[str, int]]
     index: int = 0
@@ -182,7 +184,7 @@ def _product(reader: _Reader, depth: int) -> Number:
 
 
 def _signed(reader: _Reader, depth: int) -> Number:
-    """A sign binds less than a power: -2 ** 2 is -4."""
+    """Reads a value with its sign, which binds less than a power: -2 ** 2 is -4."""
     _check_depth(depth)
     if reader.next == "-":
         reader.take()
@@ -274,7 +276,7 @@ def _check_depth(depth: int) -> None:
 
 
 def format_number(value: Number) -> str:
-    """Whole numbers in full; others with 15 digits, so that 0.1 + 0.2 reads 0.3."""
+    """Writes whole numbers in full and others with 15 digits, so that 0.1 + 0.2 reads 0.3."""
     return str(value) if isinstance(value, int) else f"{value:.15g}"
 
 

@@ -1,4 +1,4 @@
-"""Cards: a title, a text and fields in a frame, as platforms show them beside an answer."""
+"""Cards with a title, a text and fields in a frame, which platforms show with an answer."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from denizen.builtin_skills.text_rendering import remove_emoji
 from denizen.skill import JsonObject, Param, Skill, Tier, ToolContext, ToolError, ToolOutput
 
 Axes = Any
-"""Matplotlib's, whose types are as dynamic as its arguments."""
+"""Matplotlib's axes, whose types are as dynamic as its arguments."""
 
 COLOURS = (
     "#3b6fb6", "#e08a1e", "#3f9e6a", "#c8453b", "#7f62b3", "#8c6d4f", "#d66fae", "#6b7785", "#b5a62b", "#2fa8b8",
@@ -25,13 +25,13 @@ COLOURS = (
 )  # fmt: skip
 _UP, _DOWN, _TOTAL = COLOURS[2], COLOURS[3], COLOURS[0]
 _MANY = 12
-"""With more labels than that they are drawn slanted."""
+"""More labels than this are drawn slanted."""
 _MOST_LABELS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is to be seen. Every tuple but `labels` is by series."""
+    """The data of a chart. Every tuple except `labels` has one entry for each series."""
 
     series: Sequence[tuple[str, Sequence[float]]]
     labels: Sequence[str]
@@ -44,8 +44,10 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class ChartKind:
-    """A kind of chart: how it is drawn, and what its data has to be. `is_labelled`: labels belong to values;
-    `is_aligned`: series have equally many; `is_share`: values are parts of a whole; `is_single`: one series only.
+    """How a kind of chart is drawn, and what its data must be like.
+
+    `is_labelled`: labels belong to values. `is_aligned`: all series have equally many values. `is_share`: values are
+    parts of a whole. `is_single`: there is one series only.
     """
 
     draw: Callable[[Axes, Chart], None]
@@ -217,7 +219,7 @@ def _heatmap(axes: Axes, chart: Chart) -> None:
 
 
 def _waterfall(axes: Axes, chart: Chart) -> None:
-    """Each value is a change; the last bar is what they come to."""
+    """Draws each value as a change; the last bar is their sum."""
     values = chart.series[0][1]
     level = 0.0
     for place, value in enumerate(values):
@@ -315,7 +317,7 @@ KindName = Literal[
 MAX_SERIES = 12
 MAX_VALUES = 1000
 _drawing = Lock()
-"""Matplotlib keeps state that is shared by threads."""
+"""Serialises drawing: Matplotlib shares state between threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +357,7 @@ def draw_chart(
 
 
 def _check(kind: KindName, series: Sequence[Series], labels: Sequence[str]) -> None:
-    """Raises ToolError for what would draw something else than what was meant."""
+    """Raises ToolError for data that would draw something else than was meant."""
     of = KINDS[kind]
     for number, each in enumerate(series, 1):
         where = f"series {number}" + (f" ({each.name})" if each.name else "")
@@ -399,7 +401,7 @@ def _draw(kind: KindName, chart: Chart) -> bytes:
 
 
 def _plain(text: str) -> str:
-    """Without emoji, which Matplotlib cannot draw, and without its markup for formulas."""
+    """Removes emoji, which Matplotlib cannot draw, and escapes its markup for formulas."""
     return remove_emoji(text)[:80].replace("$", r"\$")
 
 

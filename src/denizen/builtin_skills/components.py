@@ -1,4 +1,4 @@
-"""Buttons and menus on Discord: choices that are told to the agent, and roles that members give themselves."""
+"""Buttons and menus on Discord: choices that the agent is told about, and roles that members give themselves."""
 
 from __future__ import annotations
 

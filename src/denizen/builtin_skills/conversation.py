@@ -1,5 +1,5 @@
-"""Looking up what was said earlier in the conversation, beyond what the prompt still holds: by words, or, where a
-summary stands in the prompt, by the numbers of its messages.
+"""Looks up earlier messages of the conversation that the prompt does not hold any more: by words, or by their
+numbers where the prompt has a summary of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from denizen.skill import HistoryMessage, Param, Skill, Taint, Tier, ToolContext
 
 MAX_MESSAGE_CHARS = 400
 MAX_PAGE_CHARS = 6000
-"""Of messages that are read word for word at once. One that is longer alone is cut."""
+"""The limit for messages that are read unchanged at once. A single longer message is cut."""
 
 _SOURCE = "this conversation, times in UTC"
 

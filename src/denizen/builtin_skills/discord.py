@@ -202,7 +202,7 @@ async def create_forum_post(
 
 
 async def act(context: ToolContext, action: str, **details: Json) -> JsonObject:
-    """Raises NotAllowed where there is no platform to act on, and what that raises."""
+    """Runs an action on the platform. Raises NotAllowed where there is no platform, and what the platform raises."""
     if context.platform is None:
         raise NotAllowed("This works on Discord only.", code="no_platform", fix="Ask in a channel of a server there.")
     return await context.platform.act(action, **details)
@@ -218,24 +218,28 @@ def _card(embed: MessageEmbed | None) -> JsonObject:
 
 KEPT = 200
 _SLACK = timedelta(minutes=2)
-"""Clocks differ."""
+"""Allows for clocks that differ."""
 
 
 async def load_attempt(context: ToolContext) -> str | None:
-    """What an earlier try of this call kept; None in the first one, and for calls that nobody repeats."""
+    """Returns what an earlier attempt of this call saved; None in the first one, and for calls that are never
+    repeated.
+    """
     path = _path(context)
     return None if path is None else await run_in_thread(lambda: _read(path))
 
 
 async def save_attempt(context: ToolContext, text: str) -> None:
-    """For later tries of this call. It is on the disk when this returns."""
+    """Saves a text for later attempts of this call. It is on the disk when this returns."""
     path = _path(context)
     if path is not None:
         await run_in_thread(lambda: _write(path, text))
 
 
 async def find_first_attempt(context: ToolContext) -> str:
-    """An ISO time shortly before the first try of this call; empty in the first one, which is noted."""
+    """Returns an ISO time shortly before the first attempt of this call. In the first attempt, saves the time and
+    returns an empty text.
+    """
     first = await load_attempt(context)
     if first is None:
         await save_attempt(context, context.clock.now().isoformat())
@@ -244,8 +248,8 @@ async def find_first_attempt(context: ToolContext) -> str:
 
 
 async def act_removing(context: ToolContext, action: str, **details: Json) -> JsonObject | None:
-    """Does what makes something go. None when an earlier try of this call has done it, as far as can be seen: it is
-    not there any more.
+    """Runs an action that removes something. Returns None when an earlier attempt of this call seems to have done
+    it: the thing is not there any more.
     """
     again = await find_first_attempt(context)
     try:

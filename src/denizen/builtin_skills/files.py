@@ -33,13 +33,13 @@ class _Spot:
 
 
 class AllowedFolders:
-    """`allowed` are absolute paths of folders. A relative path is meant below the first one."""
+    """Files below the allowed folders, which are absolute paths. A relative path is meant below the first one."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         self._allowed = [Path(each) for each in allowed]
 
     def read(self, path: str) -> str:
-        """A text file of at most MAX_BYTES. Raises ToolError for everything else."""
+        """Returns a text file of at most MAX_BYTES. Raises ToolError for everything else."""
         spot = self._find(path)
         try:
             with _opened(spot) as folder:
@@ -56,8 +56,9 @@ class AllowedFolders:
             raise ToolError(f"{path} is no text ({len(data):,} bytes).") from None
 
     def write(self, path: str, text: str, *, replace: bool) -> bool:
-        """Whole or not at all. False when the file has this very text already. Without `replace` it must be new; with
-        it, it must be there. Raises ToolError.
+        """Writes the whole file or nothing. Returns False when the file has this very text already.
+
+        Without `replace` the file must be new; with it, the file must exist. Raises ToolError.
         """
         data = text.encode("utf-8", "replace")
         if len(data) > MAX_BYTES:
@@ -74,7 +75,7 @@ class AllowedFolders:
             raise _refused(path, error) from error
 
     def _find(self, path: str) -> _Spot:
-        """Only by its form: what is really there is seen when it is opened."""
+        """Checks the form of the path only: what is really there is seen when it is opened."""
         if not self._allowed:
             raise ToolError("No folders are allowed: the owner names some under tools.files.allowed.")
         steps = PurePosixPath(path).parts
@@ -91,7 +92,7 @@ class AllowedFolders:
 
 @contextmanager
 def _opened(spot: _Spot) -> Generator[int]:
-    """The folder that holds it. The allowed one itself may be a link: the owner named it."""
+    """Opens the folder that holds the file. The allowed folder itself may be a link: the owner named it."""
     handles = [os.open(spot.root, _FOLDER & ~os.O_NOFOLLOW)]
     try:
         for step in spot.folders:

@@ -36,7 +36,7 @@ from denizen.skill import (
 
 SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".txt", ".rst", ".csv", ".json", ".yaml", ".yml"})
 MAX_FILES = 2000
-"""Of one folder, in the order of their names, unless another number is given. What is beyond is not listed and not
+"""The limit for one folder, in the order of names, unless another number is given. Further files are not listed or
 searched.
 """
 MAX_DEPTH = 8
@@ -48,21 +48,21 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe mus
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """`name` is the path below the shelf's folder, with slashes."""
+    """A file. `name` is its path below the folder, with slashes."""
 
     name: str
     size_bytes: int
 
 
 class TextFolder:
-    """One folder, which need not exist. Names that begin with a dot are no part of it."""
+    """A folder of text files, which need not exist. Names that begin with a dot are ignored."""
 
     def __init__(self, folder: Path, *, max_files: int = MAX_FILES) -> None:
         self._folder = folder
         self._max_files = max_files
 
     def list_sheets(self) -> list[TextFile]:
-        """By name, at most `max_files`."""
+        """Returns at most `max_files` files, by name."""
         sheets: list[TextFile] = []
         for sheet in _walk(self._folder, "", MAX_DEPTH):
             sheets.append(sheet)
@@ -71,7 +71,7 @@ class TextFolder:
         return sheets
 
     def find_text(self, name: str) -> str | None:
-        """The first MAX_READ_BYTES of a file; None when there is none of that name."""
+        """Returns the first MAX_READ_BYTES of a file; None when there is none with that name."""
         steps = PurePosixPath(name).parts
         is_plain = bool(steps) and "\0" not in name and not any(step.startswith(".") or step == "/" for step in steps)
         if not is_plain or not _is_text(name) or not self._folder.is_dir():
@@ -171,7 +171,7 @@ async def search_docs(
 
 
 def _search_folders(context: ToolContext, query: str) -> list[IndexedPassage]:
-    """In the folders, which are read each time."""
+    """Searches the folders, which are read each time, by words."""
     passages = {
         f"{name}:{passage.number}": IndexedPassage("", name, "", passage)
         for prefix, shelf in _folders(context)
@@ -189,7 +189,9 @@ def _cited(found: IndexedPassage) -> str:
 
 
 def _numbered(found: IndexedPassage) -> str:
-    """So that no line of a document can pass for the head of another passage, and lines can be cited."""
+    """Numbers the lines, so that they can be cited, and so that no line of a document looks like the head of another
+    passage.
+    """
     first = found.passage.first_line
     return "\n".join(f"{number}: {line}" for number, line in enumerate(found.passage.text.split("\n"), start=first))
 
@@ -215,7 +217,9 @@ def _sheets(context: ToolContext) -> Iterator[tuple[str, TextFile, TextFolder]]:
 
 
 def _find_text(context: ToolContext, name: str) -> str | None:
-    """By its full name; without `own/` or `shared/` the agent's own goes first, and the snapshot last."""
+    """Finds a file by its full name; without `own/` or `shared/` in the agent's own folder first and in the snapshot
+    last.
+    """
     for prefix, shelf in _shelves(context):
         text = shelf.find_text(name.removeprefix(prefix))
         if text is not None and (name.startswith(prefix) or not name.startswith((OWN, SHARED))):

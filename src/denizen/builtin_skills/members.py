@@ -1,7 +1,7 @@
-"""The members of a Discord server: who they are, their nicknames and roles, direct messages to them.
+"""The members of a Discord server: looking them up, nicknames, roles, direct messages.
 
-What the asker may do, and to whom, is decided where it is done (`context.platform`), at that moment. What people call
-themselves comes back quoted as data.
+The platform (`context.platform`) decides at the moment of the action what the asker may do, and to whom. What people
+call themselves comes back quoted as data.
 """
 
 from __future__ import annotations
@@ -88,6 +88,8 @@ async def send_direct_message(
 
 
 def mention_member(done: JsonObject) -> str:
-    """By mention; with the account name where that is plain, as people's are. Those of bots may say anything."""
+    """Mentions a member, with the account name where that is plain, as people's are. Names of bots may hold
+    anything.
+    """
     name = str(done.get("name", ""))
     return f"<@{done['id']}> ({name})" if _PLAIN.fullmatch(name) else f"<@{done['id']}>"

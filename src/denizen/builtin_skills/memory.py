@@ -1,7 +1,7 @@
-"""Remembering what people want remembered, and looking up what was done.
+"""Remembers what people want remembered, and looks up earlier tool calls.
 
-Whose memories these are, and who may hear of them, is decided by the memory itself, not here. Few tools with short
-descriptions: all of them stand in every prompt.
+The memory decides whose memories these are and who may hear of them, not this skill. There are few tools with short
+descriptions, since all of them are in every prompt.
 """
 
 from __future__ import annotations

@@ -36,7 +36,9 @@ MAX_WARNINGS_PER_MEMBER = 200
 
 @dataclass(frozen=True, slots=True)
 class MemberWarning:
-    """`member` and `by` are user ids; `at` is an ISO time in UTC; `key` is that of the call that gave it."""
+    """A recorded warning. `member` and `by` are user ids; `at` is an ISO time in UTC; `key` is that of the call that
+    gave it.
+    """
 
     number: int
     member: str
@@ -47,7 +49,7 @@ class MemberWarning:
 
 
 class WarningLog:
-    """The book of one guild in a folder, which need not exist."""
+    """The warnings of one server in a folder, which need not exist."""
 
     def __init__(self, folder: Path, guild: str) -> None:
         if not guild.isdecimal():
@@ -56,7 +58,7 @@ class WarningLog:
         self._file = folder / f"{guild}.json"
 
     def add(self, given: MemberWarning) -> MemberWarning:
-        """With the next number; once for each key."""
+        """Adds a warning with the next number, once for each key."""
         with self._locked():
             rows = self._load()
             known = next((row for row in rows if given.key and row.key == given.key), None)
@@ -70,11 +72,11 @@ class WarningLog:
             return added
 
     def list_of(self, member: str = "") -> list[MemberWarning]:
-        """Oldest first; of everybody for an empty text."""
+        """Returns the warnings of a member, oldest first; of everybody for an empty text."""
         return [row for row in self._load() if member in ("", row.member)]
 
     def remove(self, number: int) -> bool:
-        """Whether there was one of that number."""
+        """Removes a warning. Returns whether there was one with that number."""
         with self._locked():
             rows = self._load()
             left = [row for row in rows if row.number != number]
@@ -113,7 +115,7 @@ skill = Skill("moderation", description="Warnings, time-outs, kicks, bans, purge
 
 MAX_PURGED = 500
 _BULK_AGE = timedelta(days=14) - timedelta(hours=1)
-"""Discord lets nobody delete older messages in bulk. The hour is for people who are asked before."""
+"""Discord does not allow deleting older messages in bulk. The hour leaves time for an approval."""
 _SHOWN = 30
 
 Member = Annotated[str, "@name or id"]

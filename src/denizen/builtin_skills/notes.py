@@ -43,7 +43,7 @@ _NEXT = ".next"
 
 
 def parse_note_name(text: str) -> str:
-    """The name without `.md`. Raises ToolError for anything but letters, digits, `_` and `-` (inventory 4.8)."""
+    """Returns the name without `.md`. Raises ToolError for anything but letters, digits, `_` and `-`."""
     name = text.removesuffix(".md")
     if not _NAME.fullmatch(name):
         raise ToolError(f"`{text[:80]}` cannot be a note's name: use up to 64 letters, digits, _ and -.")
@@ -58,7 +58,7 @@ class Note:
 
 @dataclass(slots=True)
 class _Journal:
-    """`keys` of changes that were made, oldest first; of the latest one, what it was to make of which file."""
+    """The `keys` of changes that were made, oldest first, and the key, file and digest of the latest change."""
 
     keys: list[str] = field(default_factory=list[str])
     key: str = ""
@@ -67,13 +67,13 @@ class _Journal:
 
 
 class Notebook:
-    """The folder may not exist yet: it is then empty, and made by the first change."""
+    """A folder of Markdown notes. It need not exist yet: the first change makes it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def list_notes(self) -> list[Note]:
-        """By name. Links, folders and files that could not be notes are not listed."""
+        """Returns the notes by name. Links, folders and files that could not be notes are left out."""
         if not self._folder.is_dir():
             return []
         notes: list[Note] = []
@@ -85,7 +85,7 @@ class Notebook:
         return sorted(notes, key=lambda note: note.name)
 
     def find_text(self, name: str) -> str | None:
-        """The first MAX_READ_BYTES of a note; None when there is no such note. Raises ToolError for a link."""
+        """Returns the first MAX_READ_BYTES of a note; None when there is none. Raises ToolError for a link."""
         if not self._folder.is_dir():
             return None
         with _opened(self._folder) as folder:
@@ -93,11 +93,11 @@ class Notebook:
         return None if data is None else data.decode(errors="replace")
 
     def write(self, name: str, text: str, *, key: str) -> bool:
-        """Replaces the note or makes it. False when this very change was made before."""
+        """Replaces the note or makes it. Returns False when this very change was made before."""
         return self._change(parse_note_name(name), key, lambda _: _line(text))
 
     def append(self, name: str, text: str, *, key: str) -> bool:
-        """Adds a paragraph at the end of the note or makes it. False when this very change was made before."""
+        """Adds a paragraph at the end of the note or makes it. Returns False when this very change was made before."""
 
         def edit(before: bytes) -> bytes:
             return before + (b"" if not before or before.endswith(b"\n") else b"\n") + _line(text)
@@ -105,7 +105,9 @@ class Notebook:
         return self._change(parse_note_name(name), key, edit)
 
     def _change(self, name: str, key: str, edit: Callable[[bytes], bytes]) -> bool:
-        """Raises ToolError when the note or the folder would grow too large. Without a key each call is a change."""
+        """Changes a note once for each key; without a key each call is a change. Raises ToolError when the note or
+        the folder would grow too large.
+        """
         file = f"{name}.md"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _opened(self._folder) as folder, _locked(folder):
@@ -143,7 +145,7 @@ def _opened(path: Path) -> Generator[int]:
 
 @contextmanager
 def _locked(folder: int) -> Generator[None]:
-    """One writer at a time, in all threads and processes. The lock goes with the descriptor, also at a crash."""
+    """Allows one writer at a time, in all threads and processes. The lock goes with the descriptor, also at a crash."""
     lock = os.open(_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -153,7 +155,7 @@ def _locked(folder: int) -> Generator[None]:
 
 
 def _read(folder: int, file: str) -> bytes | None:
-    """None when there is no such file. Raises ToolError for what is no plain file: links, folders, pipes."""
+    """Returns None when there is no such file. Raises ToolError for links, folders and pipes."""
     try:
         # Without O_NONBLOCK a pipe put here under a note's name would hold the thread for ever.
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -173,7 +175,7 @@ def _read(folder: int, file: str) -> bytes | None:
 
 
 def _replace(folder: int, file: str, data: bytes) -> None:
-    """The whole file or nothing of it, whatever happens meanwhile. The caller holds the lock."""
+    """Writes the whole file or nothing. The caller holds the lock."""
     with suppress(FileNotFoundError):
         os.unlink(_NEXT, dir_fd=folder)
     handle = os.open(_NEXT, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
@@ -185,9 +187,9 @@ def _replace(folder: int, file: str, data: bytes) -> None:
 
 
 def _load_journal(folder: int) -> _Journal:
-    """With the latest change settled: its key counts as done when the note is what the change was to make of it.
+    """Loads the journal and settles the latest change: its key counts as done when the note has the recorded digest.
 
-    Whoever changes notes holds the lock and comes through here first, so nothing lies between that change and now.
+    Whoever changes notes holds the lock and loads the journal first, so nothing lies between that change and now.
     """
     data = _read(folder, _JOURNAL)
     try:
@@ -271,7 +273,7 @@ def search_notes(context: ToolContext, words: Annotated[str, Param("all must occ
 
 
 def _folder(context: ToolContext) -> Path:
-    """Where the notes of this place lie."""
+    """Returns the folder for the notes of this place."""
     principal, place = context.principal, context.place
     match principal.kind:
         case PrincipalKind.LOCAL:
@@ -283,6 +285,6 @@ def _folder(context: ToolContext) -> Path:
 
 
 def _plain(text: str) -> str:
-    """As the name of a folder; what had to be replaced is told apart by a digest."""
+    """Returns the text as the name of a folder; a name that had to be changed gets a digest."""
     plain = _NOT_PLAIN.sub("_", text)[:80]
     return plain if plain == text else f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -29,7 +29,7 @@ class HtmlTag:
 _TAG_START = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)")
 _ATTRIBUTE = re.compile(r"""[\s/]*+([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]*+)))?+""")
 _HUGE_ENTITY = re.compile(r"&#(?:[0-9]{20,}+|[xX][0-9a-fA-F]{20,}+);?")
-"""Numbers of no character; Python refuses to read those of thousands of digits."""
+"""Numbers that stand for no character; Python refuses to read numbers of thousands of digits."""
 _TAG_END = re.compile(r"[\s/=]*+>")
 _RAW_TEXT = {
     name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "textarea", "title")
@@ -37,7 +37,9 @@ _RAW_TEXT = {
 
 
 def parse_html(page: str) -> Iterator[HtmlTag | str]:
-    """Tags and the texts between them, entities resolved. What follows an unfinished tag or comment is dropped."""
+    """Yields tags and the texts between them, with entities resolved. Text after an unfinished tag or comment is
+    dropped.
+    """
     at = 0
     while at < len(page):
         start = page.find("<", at)
@@ -69,12 +71,14 @@ def parse_html(page: str) -> Iterator[HtmlTag | str]:
 
 
 def unescape(text: str) -> str:
-    """Entities resolved, as browsers do."""
+    """Resolves entities as browsers do."""
     return resolve_entities(_HUGE_ENTITY.sub("\ufffd", text))
 
 
 def _attributes(page: str, at: int) -> tuple[dict[str, str], int]:
-    """The attributes and the place behind the tag; -1 when the page ends within it. The first of a name wins."""
+    """Returns the attributes and the position after the tag; -1 when the page ends within it. The first attribute of
+    a name counts.
+    """
     attributes: dict[str, str] = {}
     while True:
         end = _TAG_END.match(page, at)
@@ -89,7 +93,9 @@ def _attributes(page: str, at: int) -> tuple[dict[str, str], int]:
 
 
 def _skip_markup(page: str, start: int) -> int:
-    """Behind a comment, declaration or stray closing mark; the same place where `<` is only a character."""
+    """Returns the position after a comment, declaration or stray closing tag; the same position where `<` is only a
+    character.
+    """
     if page.startswith("<!--", start):
         end = page.find("-->", start + 2)
         return len(page) if end < 0 else end + 3
@@ -121,20 +127,22 @@ _KEPT_SPACE = "\0"
 """Stands for the spaces of preformatted text until all others are tidied."""
 _MAX_LINK_CHARS = 300
 _MAX_BASE_CHARS = 1000
-"""A base that is longer would be taken apart for each link anew; links are then completed from its root."""
+"""A longer base URL would be parsed for each link anew; links are then completed from its root."""
 _MAIN_IS_ENOUGH_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """`text` has blank lines between paragraphs; links are written `[text](absolute URL)`."""
+    """The text of a page, with blank lines between paragraphs; links are written `[text](absolute URL)`."""
 
     title: str
     text: str
 
 
 def extract_page_text(html: str, url: str) -> PageText:
-    """The page's main part where it names one (`main`, `article`), else all of it. `url` completes relative links."""
+    """Returns the page's main part where it names one (`main`, `article`), else all of it. `url` completes relative
+    links.
+    """
     writer = _Writer(url)
     for token in parse_html(html.replace(_KEPT_SPACE, "")):
         if isinstance(token, str):
@@ -152,7 +160,7 @@ def extract_page_text(html: str, url: str) -> PageText:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """An open `a` element: its depth, where it leads, and where its text begins among the pieces."""
+    """An open `a` element: its depth, its target, and where its text begins among the pieces."""
 
     depth: int
     href: str
@@ -160,7 +168,7 @@ class _Link:
 
 
 class _Writer:
-    """Follows which elements are open, and writes what is visible. Unknown and unbalanced tags do no harm."""
+    """Tracks which elements are open, and writes what is visible. Unknown and unbalanced tags do no harm."""
 
     def __init__(self, url: str) -> None:
         self.title = ""
@@ -201,7 +209,7 @@ class _Writer:
             self._link = _Link(len(self._open), href, len(self._pieces))
 
     def close(self, name: str) -> None:
-        """Closes the nearest open element of that name and all within it; nothing when there is none."""
+        """Closes the nearest open element with that name and all within it; nothing when there is none."""
         while self._counts[name]:
             depth = len(self._open)
             tag = self._open.pop()
@@ -224,7 +232,7 @@ class _Writer:
             self._pieces.append(text.replace(" ", _KEPT_SPACE) if self._counts["pre"] else _SPACE.sub(" ", text))
 
     def _begin(self, tag: HtmlTag) -> None:
-        """What stands before an element's text."""
+        """Writes what stands before an element's text."""
         match tag.name:
             case "br":
                 self._pieces.append("\n")
@@ -243,7 +251,7 @@ class _Writer:
                 pass
 
     def _end_link(self) -> None:
-        """Makes what was written since the link began `[text](url)`; without a web address it stays as it is."""
+        """Turns what was written since the link began into `[text](url)`; without a web address it stays as it is."""
         link, self._link = self._link, None
         if link is None or not link.href.startswith(("http://", "https://")) or len(link.href) > _MAX_LINK_CHARS:
             return
@@ -265,7 +273,7 @@ def _is_hidden(tag: HtmlTag) -> bool:
 
 
 def _bounded_base(url: str) -> str:
-    """The URL, its root when it is too long, nothing when that is too long as well."""
+    """Returns the URL, or its root when it is too long, or nothing when that is too long as well."""
     base = url if len(url) <= _MAX_BASE_CHARS else _absolute(url, "/")
     return base if len(base) <= _MAX_BASE_CHARS else ""
 
@@ -278,7 +286,7 @@ def _absolute(base: str, href: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """No spaces at the ends of lines, at most one blank line in a row, no empty list items."""
+    """Removes spaces at the ends of lines, repeated blank lines and empty list items."""
     lines = [re.sub(r"[ \t\xa0]+", " ", line).strip() for line in text.split("\n")]
     kept = [line for line in lines if line not in {"-", "|", "#"}]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip().replace(_KEPT_SPACE, " ")

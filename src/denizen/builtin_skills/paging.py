@@ -1,4 +1,4 @@
-"""Long texts in parts that a model can ask for one after the other. Used by the skills that read."""
+"""Splits long texts into parts that a model can ask for one after the other, for the skills that read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PART_CHARS = 8000
 
 
 def read_part(text: str, start: int, *, what: str) -> tuple[str, str]:
-    """The part that begins at character `start`, and a sentence that says how to read on (empty at the end).
+    """Returns the part that begins at character `start`, and a sentence that says how to read on (empty at the end).
 
     Raises ToolError when the text ends before `start`. `what` names the text in that error.
     """

@@ -1,6 +1,6 @@
-"""Reminders: a message at a later time in the place where it was asked for, which calls the one who asked.
+"""Reminders: a message at a later time, in the place where it was asked for, that mentions the asker.
 
-Setting one is planning for later, so a turn that has read what strangers wrote needs somebody's approval for it.
+Setting one has the effect SCHEDULE, so a turn that has read text of strangers needs somebody's approval for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from denizen.skill import Effect, Param, ReminderAccess, Skill, Tier, ToolContex
 
 @dataclass(frozen=True, slots=True)
 class ReminderSettings:
-    """`timezone`: the IANA zone that times without an offset are in; empty for the agent's `timestamps.zone`."""
+    """`timezone` is the IANA zone for times without an offset; empty for the agent's `timestamps.zone`."""
 
     timezone: str = ""
 

@@ -1,8 +1,8 @@
-"""Running a Discord server in the name of somebody who may: channels, roles, permissions, emojis, invitations, events
-and webhooks.
+"""Manages a Discord server for somebody who may: channels, roles, permissions, emojis, invitations, events and
+webhooks.
 
-What the asker may do is decided where it is done (`context.platform`), at that moment. What others have named or
-described comes back quoted as data. What is made is made once, also when a call runs again after a restart.
+The platform (`context.platform`) decides at the moment of the action what the asker may do. What others have named or
+described comes back quoted as data. A thing is created once, also when a call runs again after a restart.
 """
 
 from __future__ import annotations
@@ -294,7 +294,7 @@ def _texts(given: list[str] | None) -> list[Json]:
 
 
 def _time(text: str) -> str:
-    """As an ISO time with its zone: UTC unless it says otherwise."""
+    """Returns an ISO time with its zone: UTC unless it says otherwise."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:

@@ -1,7 +1,7 @@
-"""A read-only shell over the knowledge folders: searching documents as one searches code (inventory S16-S23, E2).
+"""A read-only shell over the knowledge folders: searching documents as one searches code.
 
-What may run is decided by the sandbox alone (`ports/sandbox`), which is the same for everybody. Output is quoted as
-data; why a command was refused, and what to write instead, is told as it is.
+The sandbox alone decides what may run (`ports/sandbox`); it is the same for everybody. Output is quoted as data. The
+reason for a refusal, and what to write instead, is passed on unquoted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from denizen.skill import (
 MAX_COMMANDS = 10
 MAX_COMMAND_CHARS = 2000
 TIMEOUT_S = 120.0
-"""Above what the sandbox itself allows, which stops commands and says so."""
+"""Longer than the sandbox's own limit, which stops commands and says so."""
 
 skill = Skill("shell", description="A read-only shell over the knowledge folders.")
 

@@ -1,4 +1,6 @@
-"""A model writes a new skill from a description. It is checked without being run, and waits disabled for its owner."""
+"""Lets a model write a new skill from a description. The skill is checked without being run, and waits disabled for
+its owner.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ async def write_skill(
 
 
 def read_files(answer: str) -> dict[str, str]:
-    """The files in a model's answer, which may be fenced or have words around it; empty when there are none."""
+    """Returns the files in a model's answer, which may be fenced or have words around it; empty when there are none."""
     decoder = json.JSONDecoder()
     for match in re.finditer(r"\{", answer):
         try:

@@ -55,7 +55,7 @@ async def delete_skill(context: ToolContext, name: Name) -> str:
 
 
 def describe_check(name: str, problems: Sequence[str]) -> str:
-    """What came of writing a skill, for a model. `problems` are lines of the check."""
+    """Tells a model the outcome of writing a skill. `problems` are lines of the check."""
     state = f"It is disabled. Its owner can look at it and run: denizen skill enable {name}"
     if problems:
         return f"The skill {name} is written, but the check found:\n" + "\n".join(problems) + f"\nEdit it. {state}"
@@ -73,6 +73,6 @@ OWNER = "owner"
 
 
 def require_owner(context: ToolContext, what: str) -> None:
-    """Raises NotAllowed for everybody else."""
+    """Raises NotAllowed unless an owner asks, whatever the gate decided."""
     if OWNER not in context.principal.roles:
         raise NotAllowed(f"only an owner may {what}")

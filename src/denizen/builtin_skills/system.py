@@ -1,5 +1,5 @@
-"""The machine and Denizen itself: allowed programs, downloads, what was spent, the cache, a restart. Off unless the
-owner switches it on.
+"""The machine and Denizen itself: allowed programs, downloads, spending, the cache, a restart. Off unless the owner
+switches it on.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class SystemSettings:
-    """`allow` are programs that `exec` may run, by name or by whole path; empty: none. Mind what a program can start
-    in turn: one that runs others by an option opens everything.
+    """`allow` are programs that `exec` may run, by name or by whole path; empty for none. Mind what a program can
+    start in turn: one that runs others by an option opens everything.
     """
 
     allow: tuple[str, ...] = ()
@@ -56,8 +56,8 @@ async def run(
 
 
 def split_command(command: str, allow: tuple[str, ...]) -> list[str]:
-    """The program and its arguments. Raises ToolError for one that is not allowed, and for every character by which a
-    shell would do more than run one program; quotes only hold words together.
+    """Returns the program and its arguments. Raises ToolError for a program that is not allowed, and for every
+    character by which a shell would do more than run one program; quotes only hold words together.
     """
     if not allow:
         raise ToolError("No programs are allowed: the owner names some under tools.system.allow.")
@@ -96,7 +96,7 @@ async def download_file(
 
 
 def save_download(folder: Path, name: str, data: bytes) -> Path:
-    """Writes a file that was not there. Raises ToolError when it was, with another content, or the folder is full."""
+    """Writes a new file. Raises ToolError when there is one with another content, or the folder is full."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = folder / name
     if len(os.listdir(folder)) >= MAX_DOWNLOADS:  # noqa: PTH208 - counted, not looked at
@@ -144,7 +144,7 @@ async def cache_statistics(context: ToolContext) -> str:
 
 
 def _require_trust(context: ToolContext) -> None:
-    """Money is the business of owners and admins."""
+    """Raises NotAllowed unless an owner or admin asks: money is their business."""
     if not context.principal.roles & {"owner", "admin"}:
         raise NotAllowed("only owners and admins may see this")
 

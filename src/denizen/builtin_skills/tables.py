@@ -1,4 +1,4 @@
-"""Tables as pictures, since chat programs show them badly as text. Emoji keep their colours."""
+"""Tables drawn as pictures, since chat programs show them badly as text. Emoji keep their colours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ skill = Skill("tables", description="Tables drawn as pictures.")
 MAX_CELL_CHARS = 300
 MAX_COLUMN_PX = 420
 MAX_SIDE_PX = 8000
-"""Chat programs shrink what is larger beyond reading."""
+"""Chat programs shrink larger pictures beyond reading."""
 
 SIZE = 22
 PAD = 12
@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"[-+−]?[\d.,\s]*\d[\d.,]*\s?(?:%|[$€£¥]|[kKMGT]?B?)?
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """What is drawn: lines of text by row and column, the header first, with widths and heights in pixels."""
+    """Lines of text by row and column, the header first, with widths and heights in pixels."""
 
     cells: Sequence[Sequence[Sequence[str]]]
     widths: Sequence[int]

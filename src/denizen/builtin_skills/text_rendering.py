@@ -1,6 +1,6 @@
-"""Text in pictures: letters of any script that a font here has, and emoji in colour.
+"""Draws text into pictures: letters of any script that a font here has, and emoji in colour.
 
-Used by `tables` and `charts`; holds no tool. Pillow and Matplotlib come in with the first picture.
+`tables` and `charts` use it; it holds no tool. Pillow and Matplotlib are loaded with the first picture.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _SHOWN_AS_EMOJI = (
     "\u26c4\u26c5\u26ce\u26d4\u26ea\u26f2\u26f3\u26f5\u26fa\u26fd\u2705\u270a\u270b\u2728\u274c\u274e\u2753-\u2755\u2757"
     "\u2795-\u2797\u27b0\u27bf\u2b1b\u2b1c\u2b50\u2b55"
 )
-"""Characters below U+1F000 that are pictures without being asked to (Unicode property Emoji_Presentation)."""
+"""Characters below U+1F000 that are shown as pictures by default (Unicode property Emoji_Presentation)."""
 _ONE = f"(?:[\U0001f000-\U0001faff{_SHOWN_AS_EMOJI}]|[\u00a9\u00ae\u203c-\u3299](?=\ufe0f))"
 _MODIFIED = f"{_ONE}(?:\ufe0f|[\U0001f3fb-\U0001f3ff])?[\U000e0020-\U000e007f]*"
 _EMOJI = re.compile(f"([\U0001f1e6-\U0001f1ff]{{2}}|[0-9#*]\ufe0f?\u20e3|{_MODIFIED}(?:\u200d{_MODIFIED})*)")
 _FALLBACKS = 8
-"""Of the fonts of this computer, at most so many are looked through for letters that the first one lacks."""
+"""At most so many fonts of this computer are searched for letters that the first font lacks."""
 
 
 class TextRenderer:
-    """One size of letters, in pixels; `bold` for headings."""
+    """Measures, wraps and draws text of one size, in pixels; `bold` for headings."""
 
     def __init__(self, size: int, *, bold: bool = False) -> None:
         self.size = size
@@ -41,11 +41,11 @@ class TextRenderer:
         self._bold = bold
 
     def width(self, text: str) -> float:
-        """Of one line, in pixels."""
+        """Returns the width of one line, in pixels."""
         return sum(font.getlength(run) for font, run, _ in self._runs(text))
 
     def wrap(self, text: str, most: float) -> list[str]:
-        """The text in lines of at most that many pixels; a word that is longer is broken."""
+        """Returns the text in lines of at most that many pixels; a longer word is broken."""
         lines: list[str] = []
         for paragraph in text.splitlines() or [""]:
             line = ""
@@ -62,7 +62,7 @@ class TextRenderer:
         return lines
 
     def draw(self, canvas: ImageDraw, at: tuple[float, float], text: str, colour: Colour) -> None:
-        """One line, with its upper left corner at that place."""
+        """Draws one line with its upper left corner at that position."""
         x, y = at
         for font, run, is_emoji in self._runs(text):
             top = y + (self.size * 0.13 if is_emoji else 0)
@@ -88,17 +88,19 @@ class TextRenderer:
 
 
 def split_emoji(text: str) -> list[str]:
-    """The text as pieces that are one emoji each, or hold none."""
+    """Returns the text as pieces that are one emoji each, or hold none."""
     return [piece for piece in _EMOJI.split(text) if piece]
 
 
 def remove_emoji(text: str) -> str:
-    """For what cannot draw them."""
+    """Returns the text without emoji, for programs that cannot draw them."""
     return " ".join(_EMOJI.sub("", text).split())
 
 
 def _by_font(text: str, *, bold: bool) -> Iterator[tuple[str, str]]:
-    """Runs of letters with the file of a font that has them; what no font has is drawn by the first, as boxes."""
+    """Yields runs of letters with the file of a font that has them. Letters that no font has are drawn by the first
+    one, as boxes.
+    """
     usual = _usual(bold=bold)
     path, run = usual, ""
     for char in text:
@@ -129,7 +131,7 @@ def _usual(*, bold: bool) -> str:
 
 @lru_cache(maxsize=1)
 def _installed() -> Sequence[str]:
-    """Fonts of this computer that have letters DejaVu lacks, Noto's first."""
+    """Returns fonts of this computer that may have letters that DejaVu lacks, Noto's first."""
     from matplotlib import font_manager
 
     manager: Any = font_manager

@@ -1,4 +1,4 @@
-"""The date and the time, and spans between two times. The time comes from the context's clock."""
+"""The date and time, and spans between two times. The time comes from the context's clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from denizen.skill import Skill, Tier, ToolContext, ToolError
 
 @dataclass(frozen=True, slots=True)
 class TimeSettings:
-    """`timezone`: the IANA zone that is meant when none is named."""
+    """`timezone` is the IANA zone that is meant when none is named."""
 
     timezone: str = "UTC"
 
@@ -50,7 +50,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _suggest(name: str) -> str:
-    """Zones whose city is meant, or that are spelt much alike: people say `Rome` and `new york`."""
+    """Suggests zones with that city, or with a similar name: people say `Rome` and `new york`."""
     zones = sorted(available_timezones())
     wanted = name.strip().replace(" ", "_").casefold()
     cities = [zone for zone in zones if zone.casefold().rpartition("/")[2] == wanted]

@@ -1,6 +1,6 @@
 """The weather of a place, now and in the coming days, from Open-Meteo, which needs no key.
 
-The two URLs are settings, so that an own installation of that server can be used.
+The two URLs are settings, so that a self-hosted installation of that server can be used.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _SKY = {
 """WMO weather interpretation codes, as Open-Meteo uses them."""
 
 _SHORT = {"usa": "us", "uk": "gb"}
-"""Names that people use for countries and the service does not."""
+"""Short names that people use for countries and the service does not."""
 
 Answer = Mapping[str, Any]
 
@@ -103,7 +103,7 @@ async def weather(
 
 
 async def _find_place(context: ToolContext, settings: WeatherSettings, place: str) -> Answer:
-    """The best match. What follows a comma picks among places of one name: `Paris, Texas`."""
+    """Returns the best match. Words after a comma choose among places with one name: `Paris, Texas`."""
     name, *rest = (part.strip() for part in place.split(","))
     query = {"name": name, "count": 10, "language": "en", "format": "json"}
     answer = await _ask(context, settings.geocoding_url, query)
@@ -118,14 +118,16 @@ async def _find_place(context: ToolContext, settings: WeatherSettings, place: st
 
 
 def _lies_in(row: Answer, region: str) -> bool:
-    """`Texas`, `France`, `FR`, and part of a longer name such as `Lombardia` in `Regione Lombardia`."""
+    """Returns whether the place is in the region: `Texas`, `France`, `FR`, or part of a longer name such as
+    `Lombardia` in `Regione Lombardia`.
+    """
     wanted = _SHORT.get(region.casefold(), region.casefold())
     names = [str(row.get(key, "")).casefold() for key in ("country_code", "country", "admin1", "admin2", "admin3")]
     return wanted in names or (len(wanted) > 3 and any(wanted in name for name in names))
 
 
 async def _ask(context: ToolContext, url: str, query: Mapping[str, object]) -> Answer:
-    """Raises ToolError for an answer that is no JSON object or says that something is wrong."""
+    """Returns the JSON object of the service. Raises ToolError for anything else, and for an error that it reports."""
     page = await context.fetch(f"{url}?{urlencode(query)}", max_bytes=200_000)
     try:
         answer = json.loads(page.text)

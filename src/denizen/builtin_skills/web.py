@@ -1,4 +1,4 @@
-"""Reading a page of the web. What comes back is data from strangers and is marked as such."""
+"""Reads a page of the web. Its text is data from strangers and is marked as such."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from denizen.skill import FetchedPage, Param, Skill, Taint, Tier, ToolContext, T
 
 TIMEOUT_S = 15.0
 MAX_INDENT_CHARS = 1_000_000
-"""Indenting may add so much to a JSON text: where it nests deeply, each number gets a thousand spaces."""
+"""Indenting may add this much to a JSON text: in deeply nested JSON, each number gets a thousand spaces."""
 
 skill = Skill("web", description="Reads pages of the web.")
 
@@ -39,7 +39,7 @@ async def fetch_url(
 
 
 def _readable(page: FetchedPage) -> PageText:
-    """HTML as text, JSON indented, other text as it is; no text for pictures and the like."""
+    """Returns HTML as text, JSON indented, other text as it is; no text for pictures and the like."""
     kind = page.media_type
     if kind in {"text/html", "application/xhtml+xml"} or (not kind and page.text.lstrip()[:1] == "<"):
         return extract_page_text(page.text, page.url)
@@ -49,7 +49,7 @@ def _readable(page: FetchedPage) -> PageText:
 
 
 def _indented(text: str) -> str:
-    """Text that is no JSON, or nested beyond reason, stays as it is."""
+    """Indents JSON. Text that is no JSON, or nested beyond reason, stays as it is."""
     room, pieces = len(text) + MAX_INDENT_CHARS, list[str]()
     try:
         for piece in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(json.loads(text)):

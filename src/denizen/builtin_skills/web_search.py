@@ -1,7 +1,7 @@
-"""Searching the web: through Brave's API, which needs a key, or through a SearXNG server, which needs none.
+"""Searches the web through Brave's API, which needs a key, or through a SearXNG server, which needs none.
 
-There only where a provider is configured. What providers of models search by themselves is not used: it would not come
-through the gate.
+The skill is there only where a provider is configured. Searches by model providers themselves are not used: they would
+bypass the gate.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _KEY = re.compile(r"[\x21-\x7e]{1,500}")
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """`provider`: `brave` or `searxng`; without one there is no search. `api_key` is Brave's, as `${BRAVE_API_KEY}`.
-    `base_url` is the address of the SearXNG server, such as http://searx.lan:8080, which must have the format json; for
-    Brave it is known.
+    """`provider` is `brave` or `searxng`; without one there is no search. `api_key` is Brave's, as
+    `${BRAVE_API_KEY}`. `base_url` is the address of the SearXNG server, such as http://searx.lan:8080, which must
+    have the format json enabled; for Brave it is known.
     """
 
     provider: Literal["", "brave", "searxng"] = ""
@@ -47,7 +47,7 @@ class SearchSettings:
     base_url: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what one provider needs and does not have; the key is never repeated."""
+        """Raises ValueError for a missing setting of the provider. The error never repeats the key."""
         if self.provider == "brave" and not _KEY.fullmatch(self.api_key):
             raise ValueError("Brave needs api_key: ${BRAVE_API_KEY}, with the key in secrets.env or the environment")
         if self.provider == "searxng" and not self.base_url:
@@ -110,7 +110,7 @@ async def _ask_searxng(context: ToolContext, settings: SearchSettings, words: st
 
 
 def _read(page: FetchedPage) -> Mapping[str, Any]:
-    """Raises ToolError for what is no JSON object."""
+    """Returns the JSON object of the service. Raises ToolError for anything else."""
     if page.status == 429:
         raise ToolError("The search service is asked too often at the moment. Try again later.")
     try:
@@ -123,7 +123,7 @@ def _read(page: FetchedPage) -> Mapping[str, Any]:
 
 
 def _hits(rows: object, snippet: str) -> list[_Hit]:
-    """Those with an address; what has no form is passed over, since it came from elsewhere."""
+    """Returns the results with an address; malformed ones are skipped."""
     given = cast("Sequence[object]", rows) if isinstance(rows, list) else ()
     found = [cast("Mapping[str, Any]", row) for row in given if isinstance(row, dict)]
     return [
@@ -134,6 +134,6 @@ def _hits(rows: object, snippet: str) -> list[_Hit]:
 
 
 def _plain(value: object, limit: int) -> str:
-    """One line without markup."""
+    """Returns one line without markup."""
     text = " ".join(html.unescape(_TAG.sub("", value)).split()) if isinstance(value, str) else ""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

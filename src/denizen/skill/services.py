@@ -147,7 +147,7 @@ class CacheUsage:
 
 
 class InstanceControl(Protocol):
-    """This running instance of Denizen: its spending, its cache, and a restart."""
+    """The running instance of Denizen: its spending, its cache, and a restart."""
 
     async def spent(self) -> SpendingSummary: ...
 
