@@ -179,10 +179,14 @@ class PixelLab:
 
     async def animate(self, picture: bytes, *, description: str, action: str, direction: str) -> list[bytes]:
         wanted = {
-            "reference_image": _packed(resize_square(picture, ANIMATED_SIDE)), "image_size": _square(ANIMATED_SIDE),
-            "description": description or "pixel art character", "action": action, "view": "side",
-            "direction": direction, "n_frames": FRAMES,
-        }  # fmt: skip
+            "reference_image": _packed(resize_square(picture, ANIMATED_SIDE)),
+            "image_size": _square(ANIMATED_SIDE),
+            "description": description or "pixel art character",
+            "action": action,
+            "view": "side",
+            "direction": direction,
+            "n_frames": FRAMES,
+        }
         result = await self._result((await self._remote.post("animate-with-text", wanted)).body)
         frames = result.get("images")
         rows = cast("list[object]", frames) if isinstance(frames, list) else []
@@ -342,11 +346,15 @@ async def generate_image_pixflux(  # noqa: PLR0913, PLR0917 - the vendor's param
     """Makes one pixel art picture, with control over outline, detail and view. For scenes, icons, buildings."""
     wanted: dict[str, object] = {"description": description, "image_size": {"width": width, "height": height}}
     options = {
-        "detail": detail, "direction": direction, "isometric": isometric or None,
-        "no_background": no_background or None, "outline": outline,
-        "negative_description": negative_description or None, "seed": seed,
+        "detail": detail,
+        "direction": direction,
+        "isometric": isometric or None,
+        "no_background": no_background or None,
+        "outline": outline,
+        "negative_description": negative_description or None,
+        "seed": seed,
         "background_removal_task": background_removal_task,
-    }  # fmt: skip
+    }
     wanted |= {name: value for name, value in options.items() if value is not None}
     if init_image:
         wanted |= {

@@ -133,9 +133,12 @@ async def generate_image(
     headers = {"Authorization": f"Bearer {settings.api_key}"}
     service = VendorService("The service that paints", settings.base_url, headers, _IMAGE_ERRORS, settings.timeout_s)
     wanted = {
-        "model": settings.model, "prompt": prompt, "n": n, "response_format": response_format,
+        "model": settings.model,
+        "prompt": prompt,
+        "n": n,
+        "response_format": response_format,
         "user": context.principal.key,
-    }  # fmt: skip
+    }
     async with VendorClient(service) as remote:
         answer = await remote.post("images/generations", wanted)
     images = [shown for row in _rows(answer.body) if (shown := _shown(row))]

@@ -129,10 +129,25 @@ becomes the home folder.
 GRACE_S = 10.0
 """The gate waits this much longer than the command's own time limit, whose error says more about what happened."""
 
-_INTERPRETERS = frozenset({
-    "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "perl", "ruby", "node", "deno", "bun", "php",
-    "lua",
-})  # fmt: skip
+_INTERPRETERS = frozenset(
+    [
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "ksh",
+        "fish",
+        "python",
+        "python3",
+        "perl",
+        "ruby",
+        "node",
+        "deno",
+        "bun",
+        "php",
+        "lua",
+    ]
+)
 _CODE_FLAGS = ("-c", "-e", "-lc", "-ec", "-p", "-r", "--eval", "--command")
 
 

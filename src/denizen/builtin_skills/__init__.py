@@ -12,16 +12,49 @@ if TYPE_CHECKING:
     from denizen.skill import Skill
 
 BUILTIN: tuple[str, ...] = (
-    "time", "calculator", "web", "weather", "memory", "notes", "conversation", "archive", "knowledge", "shell", "files",
-    "system", "skill_manager", "skill_agent", "tables", "charts", "cards", "discord", "components", "moderation",
-    "server", "members", "reminders", "web_search",
-)  # fmt: skip
+    "time",
+    "calculator",
+    "web",
+    "weather",
+    "memory",
+    "notes",
+    "conversation",
+    "archive",
+    "knowledge",
+    "shell",
+    "files",
+    "system",
+    "skill_manager",
+    "skill_agent",
+    "tables",
+    "charts",
+    "cards",
+    "discord",
+    "components",
+    "moderation",
+    "server",
+    "members",
+    "reminders",
+    "web_search",
+)
 """The names of the modules here, each with a `skill` of the same name; prompts list tools in this order."""
 
-OPT_IN: frozenset[str] = frozenset({
-    "files", "system", "skill_manager", "skill_agent", "tables", "charts", "cards", "discord", "components",
-    "moderation", "server", "members",
-})  # fmt: skip
+OPT_IN: frozenset[str] = frozenset(
+    {
+        "files",
+        "system",
+        "skill_manager",
+        "skill_agent",
+        "tables",
+        "charts",
+        "cards",
+        "discord",
+        "components",
+        "moderation",
+        "server",
+        "members",
+    }
+)
 """Skills that can harm, or that not everybody wants to pay for in every prompt: they are there only where the
 configuration says `enabled: true`.
 """

@@ -33,6 +33,11 @@ def make_embed(
         if url and not url.startswith(_WEB):
             raise ToolError(f"`{name}` is a URL that begins with https://.")
     card: JsonObject = {
-        "title": title, "text": text, "fields": dict(named), "colour": colour, "image": image, "url": link,
-    }  # fmt: skip
+        "title": title,
+        "text": text,
+        "fields": dict(named),
+        "colour": colour,
+        "image": image,
+        "url": link,
+    }
     return ToolOutput("The card is shown with your answer.", {"embeds": [card]})

@@ -20,9 +20,19 @@ Axes = Any
 """Matplotlib's axes, whose types are as dynamic as its arguments."""
 
 COLOURS = (
-    "#3b6fb6", "#e08a1e", "#3f9e6a", "#c8453b", "#7f62b3", "#8c6d4f", "#d66fae", "#6b7785", "#b5a62b", "#2fa8b8",
-    "#27496d", "#a83279",
-)  # fmt: skip
+    "#3b6fb6",
+    "#e08a1e",
+    "#3f9e6a",
+    "#c8453b",
+    "#7f62b3",
+    "#8c6d4f",
+    "#d66fae",
+    "#6b7785",
+    "#b5a62b",
+    "#2fa8b8",
+    "#27496d",
+    "#a83279",
+)
 _UP, _DOWN, _TOTAL = COLOURS[2], COLOURS[3], COLOURS[0]
 _MANY = 12
 """More labels than this are drawn slanted."""
@@ -135,9 +145,14 @@ def _bubble(axes: Axes, chart: Chart) -> None:
     for at, (name, values) in enumerate(chart.series):
         sizes = [60 + 1500 * abs(size) / largest for size in chart.sizes[at]] or [300.0] * len(values)
         axes.scatter(
-            chart.xs[at] or range(len(values)), values, s=sizes, color=_colour(at), alpha=0.55, edgecolor="white",
+            chart.xs[at] or range(len(values)),
+            values,
+            s=sizes,
+            color=_colour(at),
+            alpha=0.55,
+            edgecolor="white",
             label=name,
-        )  # fmt: skip
+        )
     axes.margins(0.15)
     _finish(axes, chart, ticks=False)
 
@@ -179,9 +194,15 @@ def _ring(axes: Axes, chart: Chart, *, width: float | None) -> None:
     if width:
         wedge |= {"width": width}
     axes.pie(
-        values, labels=chart.labels, colors=[_colour(at) for at in range(len(values))], autopct="%1.0f%%",
-        startangle=90, counterclock=False, wedgeprops=wedge, pctdistance=0.79 if width else 0.62,
-    )  # fmt: skip
+        values,
+        labels=chart.labels,
+        colors=[_colour(at) for at in range(len(values))],
+        autopct="%1.0f%%",
+        startangle=90,
+        counterclock=False,
+        wedgeprops=wedge,
+        pctdistance=0.79 if width else 0.62,
+    )
 
 
 def _radar(axes: Axes, chart: Chart) -> None:
@@ -311,9 +332,27 @@ KINDS: Mapping[str, ChartKind] = {
 skill = Skill("charts", description="Charts drawn as pictures.")
 
 KindName = Literal[
-    "line", "step", "area", "stacked_area", "bar", "horizontal_bar", "stacked_bar", "lollipop", "scatter", "bubble",
-    "histogram", "box", "violin", "pie", "donut", "radar", "rose", "heatmap", "waterfall", "funnel",
-]  # fmt: skip
+    "line",
+    "step",
+    "area",
+    "stacked_area",
+    "bar",
+    "horizontal_bar",
+    "stacked_bar",
+    "lollipop",
+    "scatter",
+    "bubble",
+    "histogram",
+    "box",
+    "violin",
+    "pie",
+    "donut",
+    "radar",
+    "rose",
+    "heatmap",
+    "waterfall",
+    "funnel",
+]
 MAX_SERIES = 12
 MAX_VALUES = 1000
 _drawing = Lock()
@@ -348,8 +387,10 @@ def draw_chart(
         tuple(_plain(label) for label in labels) or tuple(str(n + 1) for n in range(len(series[0].values))),
         tuple(tuple(each.x) for each in series),
         tuple(tuple(each.sizes) for each in series),
-        _plain(title), _plain(names[0]), _plain(names[1]),
-    )  # fmt: skip
+        _plain(title),
+        _plain(names[0]),
+        _plain(names[1]),
+    )
     with _drawing:
         picture = _draw(kind, chart)
     shown: JsonObject = {"url": f"data:image/png;base64,{base64.b64encode(picture).decode()}", "title": title}

@@ -78,9 +78,15 @@ async def create_channel(
 ) -> str:
     """Makes a channel or category."""
     made = await act(
-        context, "create_channel", name=name, kind=kind, category=category, topic=topic,
-        private_to=_texts(private_to), since=await find_first_attempt(context),
-    )  # fmt: skip
+        context,
+        "create_channel",
+        name=name,
+        kind=kind,
+        category=category,
+        topic=topic,
+        private_to=_texts(private_to),
+        since=await find_first_attempt(context),
+    )
     return f"Made <#{made['id']}>."
 
 
@@ -94,9 +100,7 @@ async def edit_channel(
     nsfw: bool | None = None,  # noqa: FBT001 - tools are called by name
 ) -> str:
     """Changes a channel; what is not given stays."""
-    done = await act(
-        context, "edit_channel", channel=channel, name=name, topic=topic, category=category, nsfw=nsfw
-    )  # fmt: skip
+    done = await act(context, "edit_channel", channel=channel, name=name, topic=topic, category=category, nsfw=nsfw)
     return f"Changed <#{done['id']}>."
 
 
@@ -117,9 +121,14 @@ async def set_channel_permission(
 ) -> str:
     """Sets what a role or member may in a channel."""
     done = await act(
-        context, "set_channel_permission", channel=channel, who=who,
-        allow=_texts(allow), deny=_texts(deny), clear=_texts(clear),
-    )  # fmt: skip
+        context,
+        "set_channel_permission",
+        channel=channel,
+        who=who,
+        allow=_texts(allow),
+        deny=_texts(deny),
+        clear=_texts(clear),
+    )
     return f"Changed who may what in <#{done['id']}>."
 
 
@@ -134,9 +143,15 @@ async def create_role(
 ) -> str:
     """Makes a role."""
     made = await act(
-        context, "create_role", name=name, permissions=_texts(permissions), color=color, hoist=hoist,
-        mentionable=mentionable, since=await find_first_attempt(context),
-    )  # fmt: skip
+        context,
+        "create_role",
+        name=name,
+        permissions=_texts(permissions),
+        color=color,
+        hoist=hoist,
+        mentionable=mentionable,
+        since=await find_first_attempt(context),
+    )
     return f"Made the role <@&{made['id']}>."
 
 
@@ -153,9 +168,16 @@ async def edit_role(  # noqa: PLR0913, PLR0917 - as Discord's own form
 ) -> str:
     """Changes a role; what is not given stays."""
     done = await act(
-        context, "edit_role", role=role, name=name, allow=_texts(allow), forbid=_texts(forbid), color=color,
-        hoist=hoist, mentionable=mentionable,
-    )  # fmt: skip
+        context,
+        "edit_role",
+        role=role,
+        name=name,
+        allow=_texts(allow),
+        forbid=_texts(forbid),
+        color=color,
+        hoist=hoist,
+        mentionable=mentionable,
+    )
     return f"Changed the role <@&{done['id']}>."
 
 
@@ -233,9 +255,16 @@ async def create_event(
 ) -> str:
     """Plans an event at a location or in a channel."""
     made = await act(
-        context, "create_event", name=name, start=_time(start), end=_time(end) if end.strip() else "",
-        location=location, channel=channel, description=description, since=await find_first_attempt(context),
-    )  # fmt: skip
+        context,
+        "create_event",
+        name=name,
+        start=_time(start),
+        end=_time(end) if end.strip() else "",
+        location=location,
+        channel=channel,
+        description=description,
+        since=await find_first_attempt(context),
+    )
     return f"Planned: {made['url']}"
 
 
@@ -262,9 +291,7 @@ async def create_webhook(
     context: ToolContext, name: Annotated[str, Param(min_length=1, max_length=80)], channel: Here = ""
 ) -> str:
     """Makes a webhook, whose secret address the asker gets by direct message."""
-    made = await act(
-        context, "create_webhook", name=name, channel=channel, since=await find_first_attempt(context)
-    )  # fmt: skip
+    made = await act(context, "create_webhook", name=name, channel=channel, since=await find_first_attempt(context))
     return f"Made the webhook {made['id']} of <#{made['channel']}>. Its address went to the asker by direct message."
 
 

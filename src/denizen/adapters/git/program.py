@@ -26,12 +26,31 @@ from anyio.abc import ByteReceiveStream, Process
 from denizen.domain.errors import DenizenError, Exhausted, InvalidInput, NeedsAttention, NotFound, Unavailable
 
 _OPTIONS = (
-    "--no-pager", "--no-replace-objects",
-    "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "credential.helper=",
-    "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "fetch.recurseSubmodules=false",
-    "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=60", "-c", "http.followRedirects=initial",
-    "-c", "protocol.version=2", "-c", "pack.threads=1",
-)  # fmt: skip
+    "--no-pager",
+    "--no-replace-objects",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "credential.helper=",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+    "-c",
+    "fetch.recurseSubmodules=false",
+    "-c",
+    "http.lowSpeedLimit=1000",
+    "-c",
+    "http.lowSpeedTime=60",
+    "-c",
+    "http.followRedirects=initial",
+    "-c",
+    "protocol.version=2",
+    "-c",
+    "pack.threads=1",
+)
 MAX_FILE_BYTES = 4 * 1024**3
 """The limit for one file that git writes, such as a fetched pack: a server could send without end."""
 _MAX_OUTPUT_BYTES = 64 * 1024 * 1024
@@ -39,8 +58,15 @@ _MAX_SAID_BYTES = 64 * 1024
 _REAP_S = 5.0
 _PERCENT = re.compile(rb"([A-Z][a-z]+ [a-z]+): +(\d{1,3})%")
 _PASSED_ON = (
-    "PATH", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY",
-)  # fmt: skip
+    "PATH",
+    "SSH_AUTH_SOCK",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+)
 
 OnPercent = Callable[[str, int], None]
 """Receives what git says that it is doing, and the percentage."""

@@ -102,25 +102,38 @@ class GitReader:
         await self.forget([source.id])
         await self._git.run("init", "--bare", "--quiet", "--template=", "--", str(place))
         settings = {
-            "extensions.partialClone": "origin", "remote.origin.promisor": "true",
-            "remote.origin.partialCloneFilter": "blob:none", "core.repositoryFormatVersion": "1",
+            "extensions.partialClone": "origin",
+            "remote.origin.promisor": "true",
+            "remote.origin.partialCloneFilter": "blob:none",
+            "core.repositoryFormatVersion": "1",
             "remote.origin.url": source.location,
-        }  # fmt: skip
+        }
         for name, value in settings.items():
             await self._git.run("config", name, value, folder=place)
 
     async def _fetch(self, place: Path, source: Source, report: ReportProgress) -> None:
         [name, *others] = _names(source)
         options = (
-            "--depth=1", "--filter=blob:none", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
-            "--no-auto-gc", "--force", "--progress",
-        )  # fmt: skip
+            "--depth=1",
+            "--filter=blob:none",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--no-write-fetch-head",
+            "--no-auto-gc",
+            "--force",
+            "--progress",
+        )
         for number, each in enumerate((name, *others)):
             try:
                 await self._git_for(source).run(
-                    "fetch", *options, "origin", f"+{each}:{_HEAD}",
-                    folder=place, timeout_s=FETCH_TIMEOUT_S, on_percent=_percents(report),
-                )  # fmt: skip
+                    "fetch",
+                    *options,
+                    "origin",
+                    f"+{each}:{_HEAD}",
+                    folder=place,
+                    timeout_s=FETCH_TIMEOUT_S,
+                    on_percent=_percents(report),
+                )
             except NotFound as error:
                 if error.code != "branch_missing" or number == len(others):
                     raise
@@ -155,10 +168,18 @@ class GitReader:
         if wanted:
             options = ("--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc", "--progress")
             await self._git_for(source).run(
-                "-c", "fetch.negotiationAlgorithm=noop", "fetch", *options, "--filter=blob:none", "--stdin", "origin",
-                folder=place, stdin="".join(f"{oid}\n" for oid in wanted).encode("ascii"),
-                timeout_s=FETCH_TIMEOUT_S, on_percent=_percents(report),
-            )  # fmt: skip
+                "-c",
+                "fetch.negotiationAlgorithm=noop",
+                "fetch",
+                *options,
+                "--filter=blob:none",
+                "--stdin",
+                "origin",
+                folder=place,
+                stdin="".join(f"{oid}\n" for oid in wanted).encode("ascii"),
+                timeout_s=FETCH_TIMEOUT_S,
+                on_percent=_percents(report),
+            )
 
 
 def _names(source: Source) -> tuple[str, ...]:

@@ -24,9 +24,11 @@ PUSH_TIMEOUT_S = 1800.0
 _MARK = b"Snapshots of what Denizen has read are pushed here; what others push is replaced.\n"
 _KNOWN = "refs/denizen/remote"
 _BY = {
-    "GIT_AUTHOR_NAME": "Denizen", "GIT_AUTHOR_EMAIL": "denizen@localhost", "GIT_COMMITTER_NAME": "Denizen",
+    "GIT_AUTHOR_NAME": "Denizen",
+    "GIT_AUTHOR_EMAIL": "denizen@localhost",
+    "GIT_COMMITTER_NAME": "Denizen",
     "GIT_COMMITTER_EMAIL": "denizen@localhost",
-}  # fmt: skip
+}
 
 
 class GitRemote:
@@ -76,9 +78,15 @@ class GitRemote:
         above = ["-p", parent] if parent else []
         commit = await self._git.with_variables(_BY).run("commit-tree", tree, *above, "-m", message, folder=self._place)
         await self._git.run(
-            "push", "--quiet", "--no-verify", "--", remote.location, f"{_text(commit)}:refs/heads/{remote.branch}",
-            folder=self._place, timeout_s=PUSH_TIMEOUT_S,
-        )  # fmt: skip
+            "push",
+            "--quiet",
+            "--no-verify",
+            "--",
+            remote.location,
+            f"{_text(commit)}:refs/heads/{remote.branch}",
+            folder=self._place,
+            timeout_s=PUSH_TIMEOUT_S,
+        )
 
     async def _prepare(self, remote: Remote) -> None:
         """Makes the local repository, and an empty repository at a path where there is nothing."""
@@ -99,9 +107,19 @@ class GitRemote:
         branch = f"refs/heads/{remote.branch}"
         if branch in refs:
             await self._git.run(
-                "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
-                "--force", "--", remote.location, f"+{branch}:{_KNOWN}", folder=self._place, timeout_s=PUSH_TIMEOUT_S,
-            )  # fmt: skip
+                "fetch",
+                "--quiet",
+                "--depth=1",
+                "--no-tags",
+                "--no-recurse-submodules",
+                "--no-write-fetch-head",
+                "--force",
+                "--",
+                remote.location,
+                f"+{branch}:{_KNOWN}",
+                folder=self._place,
+                timeout_s=PUSH_TIMEOUT_S,
+            )
         marked = branch in refs and await self._git.run("ls-tree", _KNOWN, "--", MARKER, folder=self._place)
         if refs and not marked and not remote.allow_existing:
             raise Conflict(

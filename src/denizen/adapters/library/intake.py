@@ -156,9 +156,13 @@ _DECLARED_WITHIN_BYTES = 1024
 _DECLARABLE = ("cp", "iso8859", "koi8", "mac-", "shift_jis", "euc_", "gb", "big5", "tis-620")
 """The beginnings of codec names that a page may declare: no codec that is for something else than text."""
 _MEANT = {
-    "iso8859-1": "cp1252", "iso8859-9": "cp1254", "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
     "tis-620": "cp874",
-}  # fmt: skip
+}
 """The encodings that browsers use for pages that declare less."""
 _LETTERS = re.compile(rb"[A-Za-z]+")
 _HIGH = re.compile(rb"[\x80-\xff]+")

@@ -31,9 +31,14 @@ from denizen.ports.sandbox import ShellResult, ShellView
 SEARCHED = "/usr/local/bin:/usr/bin:/bin"
 _LIBRARY = re.compile(r"(?:=>\s+|^\s+)(/\S+)\s+\(0x", re.MULTILINE)
 _DATA = (
-    "/dev/null", "/usr/lib/locale/C.utf8", "/usr/lib/locale/C.UTF-8", "/etc/magic", "/usr/lib/file/magic.mgc",
-    "/usr/share/misc/magic.mgc", "/usr/share/file/misc/magic.mgc",
-)  # fmt: skip
+    "/dev/null",
+    "/usr/lib/locale/C.utf8",
+    "/usr/lib/locale/C.UTF-8",
+    "/etc/magic",
+    "/usr/lib/file/magic.mgc",
+    "/usr/share/misc/magic.mgc",
+    "/usr/share/file/misc/magic.mgc",
+)
 _LDD_TIMEOUT_S = 20.0
 
 
@@ -64,9 +69,11 @@ def find_host_programs(also: Sequence[str] = ()) -> HostPrograms:
     if not programs:
         raise sandbox_unavailable(f"none of its programs is installed in {SEARCHED}")
     return HostPrograms(
-        programs, _find_libraries([*programs.values(), *also]), tuple(path for path in _DATA if Path(path).exists()),
+        programs,
+        _find_libraries([*programs.values(), *also]),
+        tuple(path for path in _DATA if Path(path).exists()),
         tempfile.gettempdir(),
-    )  # fmt: skip
+    )
 
 
 def sandbox_unavailable(why: str) -> Unavailable:
@@ -85,9 +92,14 @@ def _find_libraries(programs: list[str]) -> tuple[str, ...]:
         raise sandbox_unavailable("`ldd`, which tells the libraries of a program, is not installed")
     try:
         said = subprocess.run(  # noqa: S603 - paths that were found in the folders of the system
-            [ldd, *programs], capture_output=True, text=True, timeout=_LDD_TIMEOUT_S, check=False,
-            stdin=subprocess.DEVNULL, env={"PATH": SEARCHED, "LC_ALL": "C"},
-        )  # fmt: skip
+            [ldd, *programs],
+            capture_output=True,
+            text=True,
+            timeout=_LDD_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={"PATH": SEARCHED, "LC_ALL": "C"},
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise sandbox_unavailable(f"`ldd` failed: {error}") from error
     return tuple(sorted(set(_LIBRARY.findall(said.stdout))))
@@ -177,9 +189,13 @@ async def start_worker(tier: str, view: ShellView, machine: HostPrograms, limits
     try:
         process = await anyio.open_process(
             [sys.executable, "-I", "-S", "-c", _CODE, _ROOT],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env={"LC_ALL": "C.UTF-8"}, cwd="/", start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"LC_ALL": "C.UTF-8"},
+            cwd="/",
+            start_new_session=True,
+        )
     except OSError as error:
         raise SandboxWorkerError(f"no process could be started: {error.strerror}") from error
     worker = SandboxWorker(process, limits)

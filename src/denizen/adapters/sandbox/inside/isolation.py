@@ -110,9 +110,13 @@ def _wait_for(child: int, order: IsolationSpec) -> NoReturn:
 
 def _limit(order: IsolationSpec) -> None:
     limits = {
-        resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: MAX_FILES,
-        resource.RLIMIT_AS: order.memory_bytes, resource.RLIMIT_MEMLOCK: 0, resource.RLIMIT_MSGQUEUE: 0,
-    }  # fmt: skip
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: MAX_FILES,
+        resource.RLIMIT_AS: order.memory_bytes,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
     if order.tier == "namespaces":  # elsewhere all processes of this user on the machine would count
         limits[resource.RLIMIT_NPROC] = MAX_PROCESSES
     for kind, value in limits.items():

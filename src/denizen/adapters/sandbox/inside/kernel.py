@@ -96,33 +96,40 @@ _NEW_NAMESPACES = 0x7E020000
 _WRITING = 0o3 | 0o100 | 0o1000 | 0o20000000
 """O_WRONLY, O_RDWR, O_CREAT, O_TRUNC and the bit of O_TMPFILE."""
 
-_X86 = dict(  # noqa: C408 - names without quotes
-    read=0, write=1, open=2, close=3, stat=4, fstat=5, lstat=6, poll=7, lseek=8, mmap=9, mprotect=10, munmap=11, brk=12,
-    rt_sigaction=13, rt_sigprocmask=14, rt_sigreturn=15, ioctl=16, pread64=17, readv=19, writev=20, access=21, pipe=22,
-    select=23, sched_yield=24, mremap=25, madvise=28, dup=32, dup2=33, nanosleep=35, getpid=39, clone=56, fork=57,
-    vfork=58, execve=59, exit=60, wait4=61, kill=62, uname=63, fcntl=72, getcwd=79, chdir=80, fchdir=81, readlink=89,
-    gettimeofday=96, getrlimit=97, getrusage=98, sysinfo=99, getuid=102, getgid=104, geteuid=107, getegid=108,
-    getppid=110, getpgrp=111, getgroups=115, rt_sigpending=127, rt_sigtimedwait=128, rt_sigsuspend=130, sigaltstack=131,
-    statfs=137, fstatfs=138, arch_prctl=158, gettid=186, getxattr=191, lgetxattr=192, fgetxattr=193, listxattr=194,
-    llistxattr=195, flistxattr=196, time=201, futex=202, sched_getaffinity=204, getdents64=217, set_tid_address=218,
-    restart_syscall=219, fadvise64=221, clock_gettime=228, clock_getres=229, clock_nanosleep=230, exit_group=231,
-    tgkill=234, waitid=247, openat=257, newfstatat=262, readlinkat=267, faccessat=269, pselect6=270, ppoll=271,
-    set_robust_list=273, splice=275, dup3=292, pipe2=293, prlimit64=302, getrandom=318, copy_file_range=326, statx=332,
-    rseq=334, clone3=435, close_range=436, openat2=437, faccessat2=439,
-)  # fmt: skip
-_ARM = dict(  # noqa: C408 - names without quotes
-    getxattr=8, lgetxattr=9, fgetxattr=10, listxattr=11, llistxattr=12, flistxattr=13, getcwd=17, dup=23, dup3=24,
-    fcntl=25, ioctl=29, statfs=43, fstatfs=44, faccessat=48, chdir=49, fchdir=50, openat=56, close=57, pipe2=59,
-    getdents64=61, lseek=62, read=63, write=64, readv=65, writev=66, pread64=67, pselect6=72, ppoll=73, splice=76,
-    readlinkat=78, newfstatat=79, fstat=80, exit=93, exit_group=94, waitid=95, set_tid_address=96, futex=98,
-    set_robust_list=99, nanosleep=101, clock_gettime=113, clock_getres=114, clock_nanosleep=115, sched_getaffinity=123,
-    sched_yield=124, restart_syscall=128, kill=129, tgkill=131, sigaltstack=132, rt_sigsuspend=133, rt_sigaction=134,
-    rt_sigprocmask=135, rt_sigpending=136, rt_sigtimedwait=137, rt_sigreturn=139, uname=160, getrlimit=163,
-    getrusage=165, gettimeofday=169, getpid=172, getppid=173, getuid=174, geteuid=175, getgid=176, getegid=177,
-    gettid=178, sysinfo=179, getgroups=158, brk=214, munmap=215, mremap=216, clone=220, execve=221, mmap=222,
-    fadvise64=223, mprotect=226, madvise=233, wait4=260, prlimit64=261, getrandom=278, copy_file_range=285, statx=291,
-    rseq=293, clone3=435, close_range=436, openat2=437, faccessat2=439,
-)  # fmt: skip
+
+def _read_numbers(table: str) -> dict[str, int]:
+    return {name: int(number) for name, _, number in (entry.partition("=") for entry in table.split())}
+
+
+# The allowed system calls with their numbers, which differ between architectures. The older calls (open, stat, fork
+# ...) exist on x86_64 only.
+_X86 = _read_numbers("""
+    read=0 write=1 open=2 close=3 stat=4 fstat=5 lstat=6 poll=7 lseek=8 mmap=9 mprotect=10 munmap=11 brk=12
+    rt_sigaction=13 rt_sigprocmask=14 rt_sigreturn=15 ioctl=16 pread64=17 readv=19 writev=20 access=21 pipe=22
+    select=23 sched_yield=24 mremap=25 madvise=28 dup=32 dup2=33 nanosleep=35 getpid=39 clone=56 fork=57 vfork=58
+    execve=59 exit=60 wait4=61 kill=62 uname=63 fcntl=72 getcwd=79 chdir=80 fchdir=81 readlink=89 gettimeofday=96
+    getrlimit=97 getrusage=98 sysinfo=99 getuid=102 getgid=104 geteuid=107 getegid=108 getppid=110 getpgrp=111
+    getgroups=115 rt_sigpending=127 rt_sigtimedwait=128 rt_sigsuspend=130 sigaltstack=131 statfs=137 fstatfs=138
+    arch_prctl=158 gettid=186 getxattr=191 lgetxattr=192 fgetxattr=193 listxattr=194 llistxattr=195 flistxattr=196
+    time=201 futex=202 sched_getaffinity=204 getdents64=217 set_tid_address=218 restart_syscall=219 fadvise64=221
+    clock_gettime=228 clock_getres=229 clock_nanosleep=230 exit_group=231 tgkill=234 waitid=247 openat=257
+    newfstatat=262 readlinkat=267 faccessat=269 pselect6=270 ppoll=271 set_robust_list=273 splice=275 dup3=292
+    pipe2=293 prlimit64=302 getrandom=318 copy_file_range=326 statx=332 rseq=334 clone3=435 close_range=436
+    openat2=437 faccessat2=439
+""")
+_ARM = _read_numbers("""
+    getxattr=8 lgetxattr=9 fgetxattr=10 listxattr=11 llistxattr=12 flistxattr=13 getcwd=17 dup=23 dup3=24 fcntl=25
+    ioctl=29 statfs=43 fstatfs=44 faccessat=48 chdir=49 fchdir=50 openat=56 close=57 pipe2=59 getdents64=61
+    lseek=62 read=63 write=64 readv=65 writev=66 pread64=67 pselect6=72 ppoll=73 splice=76 readlinkat=78
+    newfstatat=79 fstat=80 exit=93 exit_group=94 waitid=95 set_tid_address=96 futex=98 set_robust_list=99
+    nanosleep=101 clock_gettime=113 clock_getres=114 clock_nanosleep=115 sched_getaffinity=123 sched_yield=124
+    restart_syscall=128 kill=129 tgkill=131 sigaltstack=132 rt_sigsuspend=133 rt_sigaction=134 rt_sigprocmask=135
+    rt_sigpending=136 rt_sigtimedwait=137 rt_sigreturn=139 uname=160 getrlimit=163 getrusage=165 gettimeofday=169
+    getpid=172 getppid=173 getuid=174 geteuid=175 getgid=176 getegid=177 gettid=178 sysinfo=179 getgroups=158
+    brk=214 munmap=215 mremap=216 clone=220 execve=221 mmap=222 fadvise64=223 mprotect=226 madvise=233 wait4=260
+    prlimit64=261 getrandom=278 copy_file_range=285 statx=291 rseq=293 clone3=435 close_range=436 openat2=437
+    faccessat2=439
+""")
 _TABLES = {"x86_64": (0xC000003E, _X86), "aarch64": (0xC00000B7, _ARM)}
 _ARGUMENT = 16
 """The offset of a call's first argument; each argument has eight bytes, the lower half first."""

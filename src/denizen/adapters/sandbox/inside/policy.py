@@ -13,10 +13,33 @@ from denizen.adapters.sandbox.inside.expansion import check_path
 from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGRAMS, SCRIPT, ProgramRule
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
-_ALONE = frozenset({
-    "-depth", "-xdev", "-mount", "-empty", "-prune", "-print", "-print0", "-quit", "-ls", "-true", "-false", "-not",
-    "!", "-a", "-and", "-o", "-or", "(", ")", ",", "-readable", "-daystart", "-noleaf",
-})  # fmt: skip
+_ALONE = frozenset(
+    [
+        "-depth",
+        "-xdev",
+        "-mount",
+        "-empty",
+        "-prune",
+        "-print",
+        "-print0",
+        "-quit",
+        "-ls",
+        "-true",
+        "-false",
+        "-not",
+        "!",
+        "-a",
+        "-and",
+        "-o",
+        "-or",
+        "(",
+        ")",
+        ",",
+        "-readable",
+        "-daystart",
+        "-noleaf",
+    ]
+)
 _AMOUNT = re.compile(r"[-+]?[0-9]{1,12}(\.[0-9]{1,3})?")
 _ANY = re.compile(r"[^\0]*", re.DOTALL)
 _VALUED: dict[str, re.Pattern[str]] = {

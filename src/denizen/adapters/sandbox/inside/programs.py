@@ -70,8 +70,14 @@ _GREP = ProgramRule(
         "line-regexp count files-with-matches files-without-match line-number with-filename no-filename only-matching "
         "quiet silent no-messages recursive dereference-recursive text binary byte-offset initial-tab null null-data "
         "line-buffered",
-        regexp=ANY, max_count=NUMBER, after_context=NUMBER, before_context=NUMBER, context=NUMBER, include=ANY,
-        exclude=ANY, exclude_dir=ANY,
+        regexp=ANY,
+        max_count=NUMBER,
+        after_context=NUMBER,
+        before_context=NUMBER,
+        context=NUMBER,
+        include=ANY,
+        exclude=ANY,
+        exclude_dir=ANY,
     ),
     optional={"--color": _COLOR, "--colour": _COLOR},
     numeric=True,
@@ -79,7 +85,7 @@ _GREP = ProgramRule(
     operands="pattern, paths",
     may_follow_find=True,
     hint="Patterns from files (-f) are not read; give them with -e.",
-)  # fmt: skip
+)
 
 PROGRAMS: dict[str, ProgramRule] = {
     "grep": _GREP,
@@ -89,7 +95,9 @@ PROGRAMS: dict[str, ProgramRule] = {
         longs=_longs(
             "all almost-all human-readable recursive reverse size directory inode numeric-uid-gid si no-group "
             "group-directories-first full-time kibibytes ignore-backups literal quote-name escape file-type author",
-            ignore=ANY, hide=ANY, sort=re.compile("none|size|time|version|extension"),
+            ignore=ANY,
+            hide=ANY,
+            sort=re.compile("none|size|time|version|extension"),
             time=re.compile("atime|access|use|ctime|status|birth|creation|mtime|modification"),
             time_style=re.compile("full-iso|long-iso|iso|locale"),
         ),
@@ -101,7 +109,8 @@ PROGRAMS: dict[str, ProgramRule] = {
         valued={"L": _DEPTH, "P": ANY, "I": ANY},
         longs=_longs(
             "noreport dirsfirst filesfirst prune matchdirs ignore-case du inodes device si",
-            filelimit=NUMBER, sort=re.compile("name|size|mtime|ctime|version"),
+            filelimit=NUMBER,
+            sort=re.compile("name|size|mtime|ctime|version"),
         ),
         apart=True,
         hint="Its output cannot go to a file; values stand behind a blank, as in -L 2.",
@@ -133,7 +142,8 @@ PROGRAMS: dict[str, ProgramRule] = {
         longs=_longs(
             "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort ignore-nonprinting month-sort "
             "human-numeric-sort numeric-sort reverse version-sort merge stable unique zero-terminated",
-            key=_NOT_RANDOM, field_separator=_DELIMITER,
+            key=_NOT_RANDOM,
+            field_separator=_DELIMITER,
         ),
         optional={"--check": re.compile("quiet|silent|diagnose-first")},
         hint="The result goes to the output only, never to a file (-o).",
@@ -141,8 +151,12 @@ PROGRAMS: dict[str, ProgramRule] = {
     "uniq": ProgramRule(
         flags="cdDiuz",
         valued={"f": NUMBER, "s": NUMBER, "w": NUMBER},
-        longs=_longs("count repeated ignore-case unique zero-terminated", skip_fields=NUMBER, skip_chars=NUMBER,
-                     check_chars=NUMBER),
+        longs=_longs(
+            "count repeated ignore-case unique zero-terminated",
+            skip_fields=NUMBER,
+            skip_chars=NUMBER,
+            check_chars=NUMBER,
+        ),
         optional={"--all-repeated": re.compile("none|prepend|separate")},
         most=1,
         hint="A second file would be written to.",
@@ -154,7 +168,8 @@ PROGRAMS: dict[str, ProgramRule] = {
             "normal brief recursive report-identical-files ignore-case ignore-all-space ignore-space-change "
             "ignore-blank-lines ignore-trailing-space ignore-tab-expansion side-by-side new-file text minimal "
             "suppress-common-lines left-column strip-trailing-cr expand-tabs show-c-function",
-            width=_WIDTH, exclude=ANY,
+            width=_WIDTH,
+            exclude=ANY,
         ),
         optional={"--color": _COLOR, "--unified": _WIDTH, "--context": _WIDTH},
         least=2,
@@ -182,12 +197,18 @@ PROGRAMS: dict[str, ProgramRule] = {
         valued={"d": _DEPTH},
         longs=_longs(
             "all summarize human-readable apparent-size bytes total separate-dirs one-file-system count-links null si",
-            max_depth=_DEPTH, exclude=ANY, threshold=re.compile(r"-?[0-9]{1,12}[kKMG]?"),
+            max_depth=_DEPTH,
+            exclude=ANY,
+            threshold=re.compile(r"-?[0-9]{1,12}[kKMG]?"),
         ),
         may_follow_find=True,
     ),
     "basename": ProgramRule(
-        flags="az", valued={"s": ANY}, longs=_longs("multiple zero", suffix=ANY), operands="text", least=1,
+        flags="az",
+        valued={"s": ANY},
+        longs=_longs("multiple zero", suffix=ANY),
+        operands="text",
+        least=1,
         may_follow_find=True,
     ),
     "dirname": ProgramRule(flags="z", longs=_longs("zero"), operands="text", least=1, may_follow_find=True),
@@ -195,7 +216,8 @@ PROGRAMS: dict[str, ProgramRule] = {
         flags="emqszLP",
         longs=_longs(
             "canonicalize-existing canonicalize-missing quiet strip no-symlinks zero logical physical",
-            relative_to=PATH, relative_base=PATH,
+            relative_to=PATH,
+            relative_base=PATH,
         ),
         least=1,
         may_follow_find=True,
@@ -210,7 +232,7 @@ PROGRAMS: dict[str, ProgramRule] = {
         may_follow_find=True,
         hint="Only lines are printed, as in `sed -n '10,20p' FILE`.",
     ),
-}  # fmt: skip
+}
 """The programs with options and operands in the usual form. `policy.py` checks find, `xargs.py` checks xargs."""
 
 SCRIPT = _SED
@@ -219,16 +241,32 @@ EXTERNAL = frozenset({*PROGRAMS, "find"})
 """The programs of the system: xargs is our own."""
 INSTEAD = {
     "cd": "`cd DIR && ...` may only stand at the beginning of the line, and holds for the line.",
-    "rm": "Nothing can be changed here.", "mv": "Nothing can be changed here.", "cp": "Nothing can be changed here.",
-    "tee": "Nothing can be written here.", "touch": "Nothing can be changed here.",
+    "rm": "Nothing can be changed here.",
+    "mv": "Nothing can be changed here.",
+    "cp": "Nothing can be changed here.",
+    "tee": "Nothing can be written here.",
+    "touch": "Nothing can be changed here.",
     "mkdir": "Nothing can be changed here.",
-    "curl": "There is no network here.", "wget": "There is no network here.", "git": "There is no repository here.",
-    "ssh": "There is no network here.", "sudo": "Commands run without privileges.",
-    "awk": "Use grep -o for parts of lines, sed -n 'a,bp' for lines.", "cut": "Use grep -o with a pattern.",
-    "egrep": "Write grep -E.", "fgrep": "Write grep -F.", "rg": "Write grep -rn.", "less": "Write cat, head or sed -n.",
-    "more": "Write cat, head or sed -n.", "pwd": "Paths are relative to the top folder, where every line begins.",
-    "bash": "Write the commands themselves.", "sh": "Write the commands themselves.",
-    "for": "There are no loops: use find -exec, or xargs.", "while": "There are no loops: use find -exec, or xargs.",
-    "if": "There are no conditions: use && and ||.", "test": "Use ls or stat.", "[": "Use ls or stat.",
-    "printf": "Use echo.", "true": "An exit code that is not 0 does no harm: leave `|| true` out.",
-}  # fmt: skip
+    "curl": "There is no network here.",
+    "wget": "There is no network here.",
+    "git": "There is no repository here.",
+    "ssh": "There is no network here.",
+    "sudo": "Commands run without privileges.",
+    "awk": "Use grep -o for parts of lines, sed -n 'a,bp' for lines.",
+    "cut": "Use grep -o with a pattern.",
+    "egrep": "Write grep -E.",
+    "fgrep": "Write grep -F.",
+    "rg": "Write grep -rn.",
+    "less": "Write cat, head or sed -n.",
+    "more": "Write cat, head or sed -n.",
+    "pwd": "Paths are relative to the top folder, where every line begins.",
+    "bash": "Write the commands themselves.",
+    "sh": "Write the commands themselves.",
+    "for": "There are no loops: use find -exec, or xargs.",
+    "while": "There are no loops: use find -exec, or xargs.",
+    "if": "There are no conditions: use && and ||.",
+    "test": "Use ls or stat.",
+    "[": "Use ls or stat.",
+    "printf": "Use echo.",
+    "true": "An exit code that is not 0 does no harm: leave `|| true` out.",
+}

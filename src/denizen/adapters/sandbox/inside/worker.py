@@ -89,9 +89,12 @@ def _answer(command: str, planner: LinePlanner, bench: ExecutionEnvironment, dea
     _clear(bench)
     took_ms = (time.monotonic() - started) * 1000
     return {
-        "stdout": _cut(output.stdout), "stderr": _cut(output.stderr), "exit_code": code, "refused": refused,
+        "stdout": _cut(output.stdout),
+        "stderr": _cut(output.stderr),
+        "exit_code": code,
+        "refused": refused,
         "duration_ms": round(took_ms),
-    }  # fmt: skip
+    }
 
 
 def _run(plan: LinePlan, bench: ExecutionEnvironment, output: LineOutput, deadline: float) -> int:
@@ -175,9 +178,14 @@ def _read_order(told: dict[str, Any]) -> IsolationSpec:
         return tuple(BindMount(source, target, is_documents=key == "folders") for source, target in told[key])
 
     return IsolationSpec(
-        told["tier"], binds("folders"), binds("runnable"), binds("readable"), told["scratch"],
-        told["memory_bytes"], told["uid"],
-    )  # fmt: skip
+        told["tier"],
+        binds("folders"),
+        binds("runnable"),
+        binds("readable"),
+        told["scratch"],
+        told["memory_bytes"],
+        told["uid"],
+    )
 
 
 if __name__ == "__main__":

@@ -22,13 +22,22 @@ REFUSED = 112
 _FAILED, _FATAL, _NOT_RUN = 123, 124, 126
 _BLANK = frozenset(" \t\n\v\f\r")
 _VALUED = {
-    "I": re.compile(r".{1,50}", re.DOTALL), "n": NUMBER, "L": NUMBER, "P": NUMBER, "s": NUMBER,
+    "I": re.compile(r".{1,50}", re.DOTALL),
+    "n": NUMBER,
+    "L": NUMBER,
+    "P": NUMBER,
+    "s": NUMBER,
     "d": re.compile(r".|\\[0nt]", re.DOTALL),
-}  # fmt: skip
+}
 _LONG = {
-    "--null": "0", "--no-run-if-empty": "r", "--max-args": "n", "--max-lines": "L", "--max-procs": "P",
-    "--replace": "I", "--delimiter": "d",
-}  # fmt: skip
+    "--null": "0",
+    "--no-run-if-empty": "r",
+    "--max-args": "n",
+    "--max-lines": "L",
+    "--max-procs": "P",
+    "--replace": "I",
+    "--delimiter": "d",
+}
 _FIX = "Allowed are -0 -r -n NUMBER -L NUMBER -I TEXT -d CHARACTER -P NUMBER, then a program that may run."
 _ESCAPES = {"\\0": "\0", "\\n": "\n", "\\t": "\t"}
 
