@@ -15,7 +15,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import ToolCall, ToolResult
 from denizen.ports.fetch import NO_HEADERS, FetchedPage, Fetcher
 from denizen.ports.toolset import CallScope
-from denizen.skill import HistoryMessage, SkillServices, SkillToolset
+from denizen.skill import HistoryMessage, SkillFolders, SkillServices, SkillToolset
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 PLACE = Place("discord", "42")
@@ -66,7 +66,7 @@ class Surroundings:
         return SkillServices(
             clock=self.clock,
             fetcher=self.fetcher,
-            folder_of=lambda agent, skill: self.root / agent / skill,
+            folders=SkillFolders(own=lambda agent, skill: self.root / agent / skill),
             search_history=self._search,
             read_history=self._read,
             call_tool=self._call,

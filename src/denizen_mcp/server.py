@@ -29,7 +29,7 @@ from denizen.domain.json import Json, JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolCall, ToolResult, ToolSpec
 from denizen.ports.toolset import CallScope
-from denizen.skill import HistoryMessage, Skill, SkillServices, SkillToolset
+from denizen.skill import HistoryMessage, Skill, SkillFolders, SkillServices, SkillToolset
 
 if TYPE_CHECKING:
     import mcp_types as wire
@@ -202,7 +202,7 @@ def _services(section: Mapping[str, Json]) -> SkillServices:
     return SkillServices(
         clock=SystemClock(),
         fetcher=WebFetcher(allow_private=named),
-        folder_of=lambda _, skill: Path(gettempdir()) / "denizen-mcp" / skill,
+        folders=SkillFolders(own=lambda _, skill: Path(gettempdir()) / "denizen-mcp" / skill),
         search_history=_no_history,
         call_tool=_no_other_tools,
     )

@@ -19,7 +19,7 @@ from denizen.domain.tool import ToolResult, ToolSpec
 from denizen.engine.acting import Acting
 from denizen.engine.channels import Channels
 from denizen.ports.fetch import DownloadedFile
-from denizen.skill import SkillServices, SkillToolset
+from denizen.skill import ScopedServices, SkillServices, SkillToolset
 from denizen.testing.discord import Permission, User, open_discord
 from tests.adapters.discord.listening import Harbour, running
 from tests.skill_services import Surroundings, run, scope
@@ -91,12 +91,12 @@ async def bridge(folder: Path) -> AsyncGenerator[Bridge]:
 
 
 def _services(built: Bridge, channels: Channels) -> SkillServices:
-    around = Surroundings(built.folder)
+    plain = Surroundings(built.folder).services()
     return replace(
-        around.services(),
+        plain,
         clock=SystemClock(),
-        open_platform=Acting(channels).open,
-        find_shared_folder={"moderation": built.folder / "shared"}.get,
+        scoped=ScopedServices(open_platform=Acting(channels).open),
+        folders=replace(plain.folders, shared={"moderation": built.folder / "shared"}.get),
         download=built.download,
     )
 

@@ -18,7 +18,7 @@ from denizen.domain.tool import ToolResult
 from denizen.engine.archive.meaning import NOW_S
 from denizen.engine.archive.mirror import Mirror
 from denizen.ports.channel import Arrival, CommandCall, CommandReply, CommandSpec, Press, Reacted
-from denizen.skill import SkillToolset
+from denizen.skill import ScopedServices, SkillToolset
 from tests.engine.archive_house import Archived, scope_of
 from tests.engine.memory_house import WordEmbedder
 from tests.skill_services import Surroundings, run, scope
@@ -51,7 +51,7 @@ def desk(tmp_path: Path) -> Desk:
     house = Archived()
     around = Surroundings(tmp_path)
     around.clock.time = house.clock.now()
-    services = replace(around.services(), open_archive=house.lookup.open)
+    services = replace(around.services(), scoped=ScopedServices(open_archive=house.lookup.open))
     return Desk(house, SkillToolset(skill, services))
 
 

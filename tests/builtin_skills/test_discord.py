@@ -17,7 +17,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, ToolResult, ToolSpec
 from denizen.engine.acting import Acting
 from denizen.engine.channels import Channels
-from denizen.skill import SkillToolset
+from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.discord import Message, Permission, open_discord
 from tests.adapters.discord.listening import Harbour, running
 from tests.skill_services import Surroundings, run, scope
@@ -66,7 +66,9 @@ async def desk(folder: Path) -> AsyncGenerator[Desk]:
         async with running(harbour) as (account, _):
             channels = Channels()
             channels.add(account)
-            services = replace(Surroundings(folder).services(), open_platform=Acting(channels).open)
+            services = replace(
+                Surroundings(folder).services(), scoped=ScopedServices(open_platform=Acting(channels).open)
+            )
             toolsets = [SkillToolset(load_builtin(name), services) for name in ("discord", "components")]
             yield Desk(harbour, {spec.name: each for each in toolsets for spec in await each.list_tools()})
         path = find_schema()

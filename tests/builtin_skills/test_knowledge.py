@@ -20,7 +20,8 @@ pytestmark = pytest.mark.anyio
 class Library:
     def __init__(self, root: Path) -> None:
         self.shared, self.own = root / "shared", root / "ada/knowledge"
-        self.services = replace(Surroundings(root).services(), find_shared_folder=self.find_shared_folder)
+        services = Surroundings(root).services()
+        self.services = replace(services, folders=replace(services.folders, shared=self.find_shared_folder))
         self.toolset = SkillToolset(skill, self.services)
 
     def find_shared_folder(self, skill: str) -> Path:
@@ -141,9 +142,8 @@ async def test_what_was_read_of_the_sources_is_listed_and_read_beside_the_folder
     library = Library(tmp_path)
     library.add(library.own, "docs/guide.md", "My own words about roses.")
     library.add(tmp_path / "snapshot", "docs/site/guide.mdx", "# Guide\nRoses want sun.")
-    services = Surroundings(tmp_path).services()
-    services = replace(services, find_shared_folder=library.find_shared_folder, snapshot=lambda: tmp_path / "snapshot")
-    library.toolset = SkillToolset(skill, services)
+    folders = replace(library.services.folders, snapshot=lambda: tmp_path / "snapshot")
+    library.toolset = SkillToolset(skill, replace(library.services, folders=folders))
     listed = (await library.ask("list_knowledge")).text
     assert [line.split(" ")[0] for line in listed.splitlines()[1:-1]] == ["own/docs/guide.md", "docs/site/guide.mdx"]
     assert "Roses want sun." in (await library.ask("read_knowledge", name="docs/site/guide.mdx")).text

@@ -15,7 +15,7 @@ from denizen.builtin_skills.shell import skill
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
 from denizen.domain.tool import Taint, Tier
-from denizen.skill import SkillToolset, ToolResult
+from denizen.skill import ScopedServices, SkillToolset, ToolResult
 from tests.skill_services import Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio
@@ -28,7 +28,9 @@ class House:
         self.home = home
         self.snapshot: Path | None = None
         shells = KnowledgeShells(sandbox, load_settings(home, {}).folders, lambda: self.snapshot)
-        self.toolset = SkillToolset(skill, replace(Surroundings(home).services(), open_shell=shells.open))
+        self.toolset = SkillToolset(
+            skill, replace(Surroundings(home).services(), scoped=ScopedServices(open_shell=shells.open))
+        )
 
     def add(self, name: str, text: str) -> None:
         file = self.home / name

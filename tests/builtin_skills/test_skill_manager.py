@@ -17,7 +17,7 @@ from denizen.builtin_skills.skill_agent import read_files
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolResult
 from denizen.ports.toolset import CallScope
-from denizen.skill import SkillToolset
+from denizen.skill import OwnerServices, SkillToolset
 from tests.skill_services import Surroundings, run, scope
 
 pytestmark = pytest.mark.anyio
@@ -26,7 +26,7 @@ OWNER = replace(scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "1", "
 
 
 def manager(home: Path) -> SkillToolset:
-    services = replace(Surroundings(home).services(), skill_editor=SkillWorkshop(home, {}))
+    services = replace(Surroundings(home).services(), owner=OwnerServices(skill_editor=SkillWorkshop(home, {})))
     return SkillToolset(load_builtin("skill_manager"), services)
 
 
@@ -97,7 +97,9 @@ async def test_a_model_writes_a_skill_corrects_it_by_the_check_and_it_waits_disa
         asked.append(text)
         return answers[len(asked) - 1]
 
-    services = replace(Surroundings(tmp_path).services(), skill_editor=SkillWorkshop(tmp_path, {}), ask_model=ask)
+    services = replace(
+        Surroundings(tmp_path).services(), owner=OwnerServices(skill_editor=SkillWorkshop(tmp_path, {})), ask_model=ask
+    )
     tools = SkillToolset(load_builtin("skill_agent"), services)
     args = {"name": "dice", "description": "Rolls as many dice as wanted."}
     assert (await run(tools, "write_skill", dict(args))).is_error

@@ -22,7 +22,7 @@ from denizen.engine.meaning import Meaning
 from denizen.engine.memory import MemoryKeeper
 from denizen.ports.embed import Embedded, EmbedKind
 from denizen.ports.toolset import CallScope
-from denizen.skill import SkillToolset
+from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
 from denizen.testing.memory_store import MemoryStore
@@ -68,7 +68,10 @@ class WordEmbedder:
 
 def skill_of(keeper: MemoryKeeper, root: Path) -> SkillToolset:
     """The skill over that keeper."""
-    services = replace(Surroundings(root).services(), open_memory=keeper.open, open_call_log=keeper.open_call_log)
+    services = replace(
+        Surroundings(root).services(),
+        scoped=ScopedServices(open_memory=keeper.open, open_call_log=keeper.open_call_log),
+    )
     return SkillToolset(load_builtin("memory"), services)
 
 

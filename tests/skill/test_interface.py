@@ -42,9 +42,13 @@ async def test_tiers_are_raised_to_the_floor_and_what_is_read_is_added(tmp_path:
 
 async def test_without_permissions_a_context_holds_no_way_out(tmp_path: Path) -> None:
     services = restrict_services(Surroundings(tmp_path).services(), "sample", frozenset())
-    assert (services.download, services.run_program, services.ask_model, services.skill_editor, services.instance) == (
-        (None,) * 5
-    )
+    assert (
+        services.download,
+        services.run_program,
+        services.ask_model,
+        services.owner.skill_editor,
+        services.owner.instance,
+    ) == ((None,) * 5)
     result = await run(SkillToolset(skill, services), "tell", {})
     assert "needs `tools` under permissions" in result.text
     allowed = restrict_services(Surroundings(tmp_path).services(), "sample", {SkillPermission.TOOLS})

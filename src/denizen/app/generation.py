@@ -41,16 +41,19 @@ from denizen.engine.toolbox import allowed, list_all
 from denizen.ports.sandbox import Sandbox
 from denizen.ports.source import Library
 from denizen.ports.toolset import Toolset
-from denizen.skill.services import InstanceControl, SearchDocuments
-from denizen.skill.toolset import (
+from denizen.skill.context import (
     AskModelForScope,
     CallThroughGate,
     OpenArchive,
     OpenPlatform,
     OpenReminders,
+    OwnerServices,
+    ScopedServices,
+    SkillFolders,
     SkillServices,
-    SkillToolset,
 )
+from denizen.skill.services import InstanceControl, SearchDocuments
+from denizen.skill.toolset import SkillToolset
 
 _NAMING = {"knowledge": "knowledge", "shell": "bash"}
 """What a pattern holds that names tools of a skill."""
@@ -148,24 +151,27 @@ def _services(settings: Settings, on: Foundations, options: Mapping[str, Json], 
     return SkillServices(
         clock=on.clock,
         fetcher=fetcher,
-        folder_of=lambda agent, skill: _folder(on.home, agent, skill),
+        folders=SkillFolders(
+            own=lambda agent, skill: _folder(on.home, agent, skill),
+            shared={"knowledge": settings.folders.knowledge, "moderation": on.home / "moderation"}.get,
+            snapshot=on.library.current_folder,
+        ),
         search_history=on.recall,
         read_history=on.recall.read,
         call_tool=on.call_tool,
-        open_archive=on.open_archive,
-        open_platform=on.open_platform,
-        open_reminders=on.open_reminders,
-        open_memory=on.memories.open,
-        open_call_log=on.memories.open_call_log,
-        find_shared_folder={"knowledge": settings.folders.knowledge, "moderation": on.home / "moderation"}.get,
-        snapshot=on.library.current_folder,
+        scoped=ScopedServices(
+            open_archive=on.open_archive,
+            open_memory=on.memories.open,
+            open_call_log=on.memories.open_call_log,
+            open_platform=on.open_platform,
+            open_shell=KnowledgeShells(on.sandbox, settings.folders, on.library.current_folder).open,
+            open_reminders=on.open_reminders,
+        ),
         search_documents=on.search,
         download=fetcher.download,
         run_program=ProgramRunner(home=on.home, environ=read_environment()),
         ask_model=on.ask_model,
-        open_shell=KnowledgeShells(on.sandbox, settings.folders, on.library.current_folder).open,
-        skill_editor=SkillWorkshop(on.home, settings.skills),
-        instance=on.instance,
+        owner=OwnerServices(skill_editor=SkillWorkshop(on.home, settings.skills), instance=on.instance),
     )
 
 

@@ -21,8 +21,8 @@ from denizen.domain.errors import InvalidInput
 from denizen.domain.json import Json
 from denizen.engine.selection import FIND_TOOLS
 from denizen.ports.toolset import Toolset
+from denizen.skill.context import SkillServices
 from denizen.skill.manifest import SkillPermission, restrict_services
-from denizen.skill.toolset import SkillServices
 
 ServicesFor = Callable[[Mapping[str, Json]], SkillServices]
 """The services of a skill whose own settings are these."""

@@ -25,7 +25,17 @@ from denizen.domain.tool import Effect, Taint, Tier, ToolResult
 from denizen.ports.documents import IndexedPassage
 from denizen.ports.fetch import DownloadedFile, FetchedPage
 from denizen.ports.sandbox import ShellResult
-from denizen.skill.context import ConversationHistory, HistoryMessage, ToolContext, quote_untrusted, run_in_thread
+from denizen.skill.context import (
+    ConversationHistory,
+    HistoryMessage,
+    OwnerServices,
+    ScopedServices,
+    SkillFolders,
+    SkillServices,
+    ToolContext,
+    quote_untrusted,
+    run_in_thread,
+)
 from denizen.skill.services import (
     ArchiveCount,
     ArchivedEdits,
@@ -48,7 +58,7 @@ from denizen.skill.services import (
 )
 from denizen.skill.signature import Param, ToolError, ToolOutput
 from denizen.skill.skill import Skill, Tool
-from denizen.skill.toolset import SkillServices, SkillToolset
+from denizen.skill.toolset import SkillToolset
 
 __all__ = [
     "ArchiveCount",
@@ -70,6 +80,7 @@ __all__ = [
     "MemoryItem",
     "NotAllowed",
     "NotFound",
+    "OwnerServices",
     "Param",
     "Passage",
     "PastToolCall",
@@ -79,9 +90,11 @@ __all__ = [
     "PrincipalKind",
     "ProgramResult",
     "ReminderAccess",
+    "ScopedServices",
     "ShellResult",
     "Skill",
     "SkillEditor",
+    "SkillFolders",
     "SkillInfo",
     "SkillServices",
     "SkillToolset",

@@ -21,22 +21,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.json import Json, JsonObject
 from denizen.domain.tool import Taint, Tier, ToolResult
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from denizen.ports.toolset import CallScope
-    from denizen.skill.context import HistoryMessage
-    from denizen.skill.toolset import SkillServices
+from denizen.ports.toolset import CallScope
+from denizen.skill.context import HistoryMessage, OwnerServices, ScopedServices, SkillServices
 
 
 class SkillPermission(StrEnum):
@@ -77,15 +72,15 @@ def restrict_services(services: SkillServices, skill: str, granted: Collection[S
     only.
     """
     denied = _Denied(skill)
-    services = replace(services, skill_editor=None, instance=None, open_platform=_nothing, open_reminders=_nothing)
-    services = replace(services, open_shell=_nothing)
+    scoped = services.scoped if SkillPermission.HISTORY in granted else ScopedServices()
+    scoped = replace(scoped, open_platform=_nothing, open_reminders=_nothing, open_shell=_nothing)
+    services = replace(services, scoped=scoped, owner=OwnerServices())
     if SkillPermission.NETWORK not in granted:
         services = replace(services, fetcher=denied, download=None)
     if SkillPermission.TOOLS not in granted:
         services = replace(services, call_tool=denied.call_tool)
     if SkillPermission.HISTORY not in granted:
         services = replace(services, search_history=denied.search_history, read_history=denied.read_history)
-        services = replace(services, open_archive=_nothing, open_memory=_nothing, open_call_log=_nothing)
     if SkillPermission.PROGRAMS not in granted:
         services = replace(services, run_program=None)
     if SkillPermission.MODEL not in granted:

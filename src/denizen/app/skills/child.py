@@ -31,10 +31,10 @@ from denizen.engine.arguments import ArgumentsError, check_arguments
 from denizen.engine.gate.door import BoundTool, Gate
 from denizen.engine.gate.policy import GatePolicy
 from denizen.ports.toolset import CallScope
-from denizen.skill.context import HistoryMessage
+from denizen.skill.context import HistoryMessage, SkillFolders, SkillServices
 from denizen.skill.manifest import SkillExample, SkillManifest, restrict_services
 from denizen.skill.skill import Skill
-from denizen.skill.toolset import SkillServices, SkillToolset
+from denizen.skill.toolset import SkillToolset
 
 MAX_CPU_S = 60
 MAX_FILE_BYTES = 100_000_000
@@ -114,7 +114,7 @@ def _services() -> SkillServices:
     return SkillServices(
         clock=SystemClock(),
         fetcher=fetcher,
-        folder_of=lambda agent, skill: place / agent / skill,
+        folders=SkillFolders(own=lambda agent, skill: place / agent / skill),
         search_history=_no_history,
         call_tool=_no_tools,
         download=fetcher.download,

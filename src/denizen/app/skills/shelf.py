@@ -27,9 +27,10 @@ from denizen.domain.errors import DenizenError, InvalidInput, NotFound
 from denizen.domain.ids import fresh
 from denizen.domain.json import Json
 from denizen.ports.toolset import Toolset
+from denizen.skill.context import SkillServices
 from denizen.skill.manifest import PERMISSION_TAINTS, SkillManifest, SkillPermission
 from denizen.skill.skill import Skill
-from denizen.skill.toolset import SkillServices, SkillToolset
+from denizen.skill.toolset import SkillToolset
 
 IMPORT_TIMEOUT_S = 20.0
 
