@@ -222,7 +222,12 @@ def _scope() -> CallScope:
     """Returns a scope for a client that is not known here."""
     client = Principal(PrincipalKind.API_KEY, "mcp", "MCP client")
     return CallScope(
-        AgentName("mcp"), client, Place("mcp", "mcp"), ConversationId("mcp"), SessionId("mcp"), TurnId(fresh("turn"))
+        agent=AgentName("mcp"),
+        principal=client,
+        place=Place("mcp", "mcp"),
+        conversation_id=ConversationId("mcp"),
+        session_id=SessionId("mcp"),
+        turn_id=TurnId(fresh("turn")),
     )
 
 

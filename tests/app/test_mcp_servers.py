@@ -69,7 +69,7 @@ async def test_a_server_that_is_taken_out_ends_when_the_last_turn_is_done_with_i
             home.write(LAB)
             await Reloader(denizen).reload()
             assert denizen.mcp_toolsets == ()
-            result = await toolset.server.ask("pid", {}, print)
+            result = await toolset.server.call_tool("pid", {}, print)
             assert os.kill(int(result.content[0].text), 0) is None  # pyright: ignore[reportAttributeAccessIssue]
         while toolset.server.state.why != "It was stopped.":
             await anyio.lowlevel.checkpoint()

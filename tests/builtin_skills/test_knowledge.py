@@ -134,7 +134,7 @@ def test_all_tools_only_read_documents_and_are_harmless() -> None:
 
 def test_a_binary_file_is_no_sheet(tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG")
-    assert TextFolder(tmp_path).list_sheets() == []
+    assert TextFolder(tmp_path).list_files() == []
     assert TextFolder(tmp_path).find_text("photo.png") is None
 
 

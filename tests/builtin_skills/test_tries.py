@@ -13,7 +13,7 @@ from tests.builtin_skills.moderating import bridge
 
 
 def warned(member: str = "7", key: str = "") -> MemberWarning:
-    return MemberWarning(0, member, "8", "2026-11-21T12:00+00:00", "spam", key)
+    return MemberWarning(number=0, member=member, by="8", at="2026-11-21T12:00+00:00", reason="spam", key=key)
 
 
 def test_numbers_are_not_given_again_while_later_ones_are_there(tmp_path: Path) -> None:
@@ -21,12 +21,12 @@ def test_numbers_are_not_given_again_while_later_ones_are_there(tmp_path: Path) 
     assert [book.add(warned()).number for _ in range(3)] == [1, 2, 3]
     assert book.remove(1)
     assert book.add(warned()).number == 4
-    assert [each.number for each in book.list_of("7")] == [2, 3, 4]
+    assert [each.number for each in book.find_warnings("7")] == [2, 3, 4]
 
 
 def test_each_guild_has_its_own_book(tmp_path: Path) -> None:
     WarningLog(tmp_path, "42").add(warned())
-    assert WarningLog(tmp_path, "43").list_of() == []
+    assert WarningLog(tmp_path, "43").find_warnings() == []
     for wrong in ("", "..", "../42", "a"):
         with pytest.raises(ToolError):
             WarningLog(tmp_path, wrong)
@@ -35,7 +35,7 @@ def test_each_guild_has_its_own_book(tmp_path: Path) -> None:
 def test_the_same_call_warns_once(tmp_path: Path) -> None:
     book = WarningLog(tmp_path, "42")
     assert book.add(warned(key="call")) == book.add(warned(key="call"))
-    assert len(book.list_of()) == 1
+    assert len(book.find_warnings()) == 1
 
 
 def test_nobody_collects_warnings_without_end(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePath
 
@@ -36,18 +35,7 @@ READ_BYTES = 1_000_000
 _REAP_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """What was printed, both streams as they came. `exit_code` is None when the program was stopped, because its time
-    was over or, with `is_cut`, because it printed too much.
-    """
-
-    text: str
-    exit_code: int | None
-    is_cut: bool = False
-
-
-async def run_program(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout_s: float) -> Ended:
+async def run_program(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout_s: float) -> ProgramResult:
     """Runs a program without a shell and without input. Raises OSError when it cannot be started.
 
     The whole process group is killed at the end, whatever ended the wait: the program itself, its time limit, too much
@@ -69,7 +57,7 @@ async def run_program(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, s
     finally:
         await _end(process)
     stopped = timer.cancelled_caught or output.is_cut
-    return Ended(output.text, None if stopped else process.returncode, output.is_cut)
+    return ProgramResult(output.text, None if stopped else process.returncode, output.is_cut)
 
 
 class _Output:
@@ -130,7 +118,7 @@ GRACE_S = 10.0
 """The gate waits this much longer than the command's own time limit, whose error says more about what happened."""
 
 _INTERPRETERS = frozenset(
-    [
+    {
         "sh",
         "bash",
         "dash",
@@ -146,7 +134,7 @@ _INTERPRETERS = frozenset(
         "bun",
         "php",
         "lua",
-    ]
+    }
 )
 _CODE_FLAGS = ("-c", "-e", "-lc", "-ec", "-p", "-r", "--eval", "--command")
 
@@ -180,8 +168,7 @@ class CommandToolset:
         try:
             ended = await run_program(argv, cwd=self._cwd, environ=self._environ, timeout_s=command.timeout_s)
         except OSError as error:
-            why = error.strerror or type(error).__name__
-            return ToolResult(f"The program `{command.shell[0]}` could not be started: {why}.", is_error=True)
+            return ToolResult(program_missing(argv[0], error).explain(), is_error=True)
         return to_tool_result(ended, command.timeout_s)
 
     async def aclose(self) -> None:
@@ -193,7 +180,7 @@ def clean_environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
     return {name: environ.get(name) or usual or str(home) for name, usual in PASSED_VARIABLES.items()}
 
 
-def to_tool_result(ended: Ended, timeout_s: float) -> ToolResult:
+def to_tool_result(ended: ProgramResult, timeout_s: float) -> ToolResult:
     """Returns what a program printed, and how it ended when it failed."""
     text = ended.text.strip("\n")
     if ended.is_cut:
@@ -245,10 +232,9 @@ class ProgramRunner:
     async def __call__(self, argv: Sequence[str], *, cwd: Path | None = None, timeout_s: float = 30.0) -> ProgramResult:
         """Raises NotFound for a program that cannot be started."""
         try:
-            ended = await run_program(argv, cwd=cwd or self._home, environ=self._environ, timeout_s=timeout_s)
+            return await run_program(argv, cwd=cwd or self._home, environ=self._environ, timeout_s=timeout_s)
         except OSError as error:
             raise program_missing(argv[0], error) from error
-        return ProgramResult(ended.text, ended.exit_code, ended.is_cut)
 
 
 class CustomToolset:

@@ -39,7 +39,7 @@ _MANY = 12
 _MOST_LABELS = 40
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """The data of a chart. Every tuple except `labels` has one entry for each series."""
 
@@ -383,13 +383,13 @@ def draw_chart(
     _check(kind, series, labels)
     names = [*axes, "", ""]
     chart = Chart(
-        tuple((_plain(each.name), tuple(each.values)) for each in series),
-        tuple(_plain(label) for label in labels) or tuple(str(n + 1) for n in range(len(series[0].values))),
-        tuple(tuple(each.x) for each in series),
-        tuple(tuple(each.sizes) for each in series),
-        _plain(title),
-        _plain(names[0]),
-        _plain(names[1]),
+        series=tuple((_plain(each.name), tuple(each.values)) for each in series),
+        labels=tuple(_plain(label) for label in labels) or tuple(str(n + 1) for n in range(len(series[0].values))),
+        xs=tuple(tuple(each.x) for each in series),
+        sizes=tuple(tuple(each.sizes) for each in series),
+        title=_plain(title),
+        x_name=_plain(names[0]),
+        y_name=_plain(names[1]),
     )
     with _drawing:
         picture = _draw(kind, chart)

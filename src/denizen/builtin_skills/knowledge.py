@@ -61,14 +61,14 @@ class TextFolder:
         self._folder = folder
         self._max_files = max_files
 
-    def list_sheets(self) -> list[TextFile]:
+    def list_files(self) -> list[TextFile]:
         """Returns at most `max_files` files, by name."""
-        sheets: list[TextFile] = []
-        for sheet in _walk(self._folder, "", MAX_DEPTH):
-            sheets.append(sheet)
-            if len(sheets) == self._max_files:
+        files: list[TextFile] = []
+        for file in _walk(self._folder, "", MAX_DEPTH):
+            files.append(file)
+            if len(files) == self._max_files:
                 break
-        return sheets
+        return files
 
     def find_text(self, name: str) -> str | None:
         """Returns the first MAX_READ_BYTES of a file; None when there is none with that name."""
@@ -129,8 +129,8 @@ Folder = Annotated[str, Param("such as shared/plants/", max_length=500)]
 @skill.tool(tier=Tier.HARMLESS, read_only=True, reads={Taint.DOCUMENT})
 def list_knowledge(context: ToolContext, folder: Folder = "") -> str:
     """Lists the files of your knowledge."""
-    found = [(name, sheet) for name, sheet, _ in _sheets(context) if name.startswith(folder)]
-    lines = [f"{name} ({sheet.size_bytes} bytes)" for name, sheet in found[:MAX_LISTED]]
+    found = [(name, file) for name, file, _ in _list_files(context) if name.startswith(folder)]
+    lines = [f"{name} ({file.size_bytes} bytes)" for name, file in found[:MAX_LISTED]]
     if len(found) > MAX_LISTED:
         lines.append(f"({len(found) - MAX_LISTED} more; name a folder, or search)")
     return quote_untrusted("\n".join(lines), source="names of files") if lines else "There are no files."
@@ -174,10 +174,10 @@ def _search_folders(context: ToolContext, query: str) -> list[IndexedPassage]:
     """Searches the folders, which are read each time, by words."""
     passages = {
         f"{name}:{passage.number}": IndexedPassage("", name, "", passage)
-        for prefix, shelf in _folders(context)
-        for sheet in shelf.list_sheets()
-        for name in [f"{prefix}{sheet.name}"]
-        for passage in split_passages(name, shelf.find_text(sheet.name) or "")
+        for prefix, folder in _folders(context)
+        for file in folder.list_files()
+        for name in [f"{prefix}{file.name}"]
+        for passage in split_passages(name, folder.find_text(file.name) or "")
     }
     return [passages[key] for key in rank_by_words(query, {key: p.passage.described for key, p in passages.items()})]
 
@@ -197,31 +197,31 @@ def _numbered(found: IndexedPassage) -> str:
 
 
 def _folders(context: ToolContext) -> list[tuple[str, TextFolder]]:
-    shelves = [(OWN, TextFolder(context.folder))]
+    folders = [(OWN, TextFolder(context.folder))]
     if context.shared is not None:
-        shelves.append((SHARED, TextFolder(context.shared)))
-    return shelves
+        folders.append((SHARED, TextFolder(context.shared)))
+    return folders
 
 
-def _shelves(context: ToolContext) -> list[tuple[str, TextFolder]]:
-    shelves = _folders(context)
+def _all_folders(context: ToolContext) -> list[tuple[str, TextFolder]]:
+    folders = _folders(context)
     if context.snapshot is not None:
-        shelves.append(("", TextFolder(context.snapshot, max_files=MAX_IN_SNAPSHOT)))
-    return shelves
+        folders.append(("", TextFolder(context.snapshot, max_files=MAX_IN_SNAPSHOT)))
+    return folders
 
 
-def _sheets(context: ToolContext) -> Iterator[tuple[str, TextFile, TextFolder]]:
-    for prefix, shelf in _shelves(context):
-        for sheet in shelf.list_sheets():
-            yield f"{prefix}{sheet.name}", sheet, shelf
+def _list_files(context: ToolContext) -> Iterator[tuple[str, TextFile, TextFolder]]:
+    for prefix, folder in _all_folders(context):
+        for file in folder.list_files():
+            yield f"{prefix}{file.name}", file, folder
 
 
 def _find_text(context: ToolContext, name: str) -> str | None:
     """Finds a file by its full name; without `own/` or `shared/` in the agent's own folder first and in the snapshot
     last.
     """
-    for prefix, shelf in _shelves(context):
-        text = shelf.find_text(name.removeprefix(prefix))
+    for prefix, folder in _all_folders(context):
+        text = folder.find_text(name.removeprefix(prefix))
         if text is not None and (name.startswith(prefix) or not name.startswith((OWN, SHARED))):
             return text
     return None

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ from denizen.skill import (
 MAX_WARNINGS_PER_MEMBER = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemberWarning:
     """A recorded warning. `member` and `by` are user ids; `at` is an ISO time in UTC; `key` is that of the call that
     gave it.
@@ -67,11 +67,11 @@ class WarningLog:
             if sum(row.member == given.member for row in rows) >= MAX_WARNINGS_PER_MEMBER:
                 raise ToolError(f"They have {MAX_WARNINGS_PER_MEMBER} warnings already. Remove some first.")
             number = max((row.number for row in rows), default=0) + 1
-            added = MemberWarning(number, given.member, given.by, given.at, given.reason, given.key)
+            added = replace(given, number=number)
             self._save([*rows, added])
             return added
 
-    def list_of(self, member: str = "") -> list[MemberWarning]:
+    def find_warnings(self, member: str = "") -> list[MemberWarning]:
         """Returns the warnings of a member, oldest first; of everybody for an empty text."""
         return [row for row in self._load() if member in ("", row.member)]
 
@@ -130,10 +130,17 @@ async def warn_member(
     """Warns a member by direct message, and records it."""
     done = await act(context, "warn_member", member=member, reason=reason)
     at = context.clock.now().isoformat(timespec="minutes")
-    given = MemberWarning(0, str(done["id"]), context.principal.id, at, reason, context.idempotency_key)
-    book = _book(context)
-    written = await run_in_thread(lambda: book.add(given))
-    count = len(await run_in_thread(lambda: book.list_of(given.member)))
+    given = MemberWarning(
+        number=0,  # the log numbers it
+        member=str(done["id"]),
+        by=context.principal.id,
+        at=at,
+        reason=reason,
+        key=context.idempotency_key,
+    )
+    log = _open_log(context)
+    written = await run_in_thread(lambda: log.add(given))
+    count = len(await run_in_thread(lambda: log.find_warnings(given.member)))
     told = "" if done["told"] else " They take no direct messages, so tell them here."
     return f"Warned {mention_member(done)}; warning {written.number}, their {_ordinal(count)}.{told}"
 
@@ -142,7 +149,7 @@ async def warn_member(
 async def list_warnings(context: ToolContext, member: Annotated[str, "empty: everybody"] = "") -> str:
     """Lists recorded warnings, for moderators."""
     found = await act(context, "judge_member", member=member)
-    rows = await run_in_thread(lambda: _book(context).list_of(str(found.get("id", ""))))
+    rows = await run_in_thread(lambda: _open_log(context).find_warnings(str(found.get("id", ""))))
     if not rows:
         return "There are no warnings."
     lines = [f"{row.number}. {row.at} <@{row.member}> by {_by(row.by)}: {row.reason}" for row in rows[-_SHOWN:]]
@@ -155,10 +162,10 @@ async def list_warnings(context: ToolContext, member: Annotated[str, "empty: eve
 async def remove_warning(context: ToolContext, number: Annotated[int, Param(ge=1)]) -> str:
     """Takes a warning back."""
     await act(context, "judge_member")
-    mine = await run_in_thread(lambda: _book(context).list_of(context.principal.id.rpartition(":")[2]))
+    mine = await run_in_thread(lambda: _open_log(context).find_warnings(context.principal.id.rpartition(":")[2]))
     if any(row.number == number for row in mine):
         raise ToolError("Nobody takes back a warning of their own. Ask another moderator.")
-    was_there = await run_in_thread(lambda: _book(context).remove(number))
+    was_there = await run_in_thread(lambda: _open_log(context).remove(number))
     return f"Warning {number} is removed." if was_there else f"There is no warning {number}."
 
 
@@ -252,7 +259,7 @@ async def set_slow_mode(
     return f"Slow mode of <#{done['channel']}>: {f'{seconds} s' if seconds else 'off'}."
 
 
-def _book(context: ToolContext) -> WarningLog:
+def _open_log(context: ToolContext) -> WarningLog:
     if context.shared is None:
         raise ToolError("There is no place for warnings here.")
     return WarningLog(context.shared, context.guild)

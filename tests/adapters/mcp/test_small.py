@@ -226,7 +226,7 @@ async def test_one_server_that_fails_stops_neither_the_others_nor_the_start(tmp_
             whys = [each.server.state.why for each in toolsets if each.server.state.phase is McpServerPhase.DOWN]
             assert (await call(toolsets[0], "broken_thing")).is_error
             with pytest.raises(Unavailable, match="cannot be reached"):
-                await toolsets[0].server.ask("thing", {}, print)
+                await toolsets[0].server.call_tool("thing", {}, print)
     told = " ".join(whys)
     assert "no program or folder 'no-such-program'" in told
     assert "no key given" in told
@@ -237,7 +237,7 @@ async def test_what_a_server_refuses_is_told_in_its_own_words(tmp_path: Path):
     async with open_toolset(old(tmp_path), McpToolPolicy("old")) as toolset:
         await toolset.list_tools()
         with pytest.raises(InvalidInput) as refused:
-            await toolset.server.ask("nothing", {}, print)
+            await toolset.server.call_tool("nothing", {}, print)
     assert "no such thing here" in refused.value.why
 
 

@@ -74,7 +74,7 @@ def _simulate(pipelines: tuple[ParsedPipeline, ...]) -> bytes:
             argv = [text for word in command.words for text in expand(word, 0, GlobWalker())]
             if argv[:1] != ["p"]:
                 raise CommandRefusedError("another command")
-            if pipeline.joint == "||":
+            if pipeline.operator == "||":
                 continue
             shown = b"\1".join(map(os.fsencode, argv[1:])) + b"\1\2"
             table = {1: "out", 2: "null"}

@@ -5,8 +5,9 @@ a server's tools and results, and `toolset.py` offers them to the engine and hol
 process. Made by the composition root.
 """
 
-from denizen.adapters.mcp.connection import HttpTransport, McpServerSpec, McpToolPolicy, StdioTransport
+from denizen.adapters.mcp.connection import HttpTransport, McpServerSpec, StdioTransport
 from denizen.adapters.mcp.server import McpServer, McpServerPhase, McpServerState
+from denizen.adapters.mcp.tools import McpToolPolicy
 from denizen.adapters.mcp.toolset import McpPool, McpToolset
 
 __all__ = [

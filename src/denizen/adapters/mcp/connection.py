@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
@@ -22,7 +21,6 @@ import anyio
 
 from denizen import __version__
 from denizen.domain.json import Json
-from denizen.domain.tool import Tier
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool
 
 
-TIMEOUT_S = 360.0
-"""How long a call may take unless it is configured. Tools that paint or search need minutes."""
 START_TIMEOUT_S = 30.0
 
 
@@ -69,31 +65,6 @@ class McpServerSpec:
     name: str
     transport: StdioTransport | HttpTransport
     start_timeout_s: float = START_TIMEOUT_S
-
-
-@dataclass(frozen=True, slots=True)
-class McpToolPolicy:
-    """Which of a server's tools are offered, and how dangerous they are.
-
-    Patterns match the server's own names of its tools; in `tiers` the first match counts. What a server says about the
-    risks of its tools is believed only when it is `trusted`; all tools of other servers are dangerous. `reserved` are
-    beginnings of names that belong to other servers, such as `git_hub_` for a server whose names begin with `git_`:
-    rules and calls for such a name must not reach this server.
-    """
-
-    prefix: str
-    allow: tuple[str, ...] = ("*",)
-    tiers: tuple[tuple[str, Tier], ...] = ()
-    trusted: bool = False
-    timeout_s: float = TIMEOUT_S
-    reserved: tuple[str, ...] = ()
-
-    def allows(self, tool: str) -> bool:
-        return any(fnmatchcase(tool, pattern) for pattern in self.allow)
-
-    def find_tier(self, tool: str) -> Tier | None:
-        """Returns the tier that the owner configured for a tool."""
-        return next((tier for pattern, tier in self.tiers if fnmatchcase(tool, pattern)), None)
 
 
 SILENCE_S = 660.0
@@ -154,7 +125,7 @@ class McpConnection:
                 break
         return tools
 
-    async def ask(self, tool: str, args: Mapping[str, Json], progress: ProgressFnT) -> CallToolResult:
+    async def call_tool(self, tool: str, args: Mapping[str, Json], progress: ProgressFnT) -> CallToolResult:
         return await self.client.call_tool(tool, dict(args), progress_callback=progress)
 
     async def follow_changes(self) -> None:
@@ -176,7 +147,7 @@ class McpConnection:
                     async for _ in subscription:
                         self.changed.set()
             except SubscriptionLost as error:
-                _log.info("a server's changes go unheard for a while", extra={"why": str(error)})
+                _log.info("the subscription to an MCP server's changes was lost", extra={"why": str(error)})
             except (ListenNotSupportedError, MCPError, TimeoutError):
                 return
             await anyio.sleep(LISTEN_AGAIN_S)
@@ -184,22 +155,28 @@ class McpConnection:
 
 
 @asynccontextmanager
-async def open_connection(spec: McpServerSpec, words: StderrTail) -> AsyncGenerator[McpConnection]:
+async def open_connection(spec: McpServerSpec, stderr: StderrTail) -> AsyncGenerator[McpConnection]:
     """Starts or reaches the server and shakes hands. Raises what the vendor and the system raise, often in groups."""
     from mcp import Client
     from mcp_types import Implementation, ToolListChangedNotification
 
     ended, changed, statuses = anyio.Event(), anyio.Event(), deque[int](maxlen=1)
 
-    async def hear(message: object) -> None:
+    async def handle_message(message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
             connection.changed.set()
         await anyio.lowlevel.checkpoint()
 
-    way = spec.transport
-    streams = _watched(_program(way, words) if isinstance(way, StdioTransport) else _site(way, statuses), ended)
+    transport = spec.transport
+    streams = _watched(
+        _open_stdio(transport, stderr) if isinstance(transport, StdioTransport) else _open_http(transport, statuses),
+        ended,
+    )
     client = Client(
-        streams, message_handler=hear, client_info=Implementation(name="denizen", version=__version__), cache=None
+        streams,
+        message_handler=handle_message,
+        client_info=Implementation(name="denizen", version=__version__),
+        cache=None,
     )
     connection = McpConnection(client, ended, changed, statuses)
     async with client:
@@ -207,36 +184,40 @@ async def open_connection(spec: McpServerSpec, words: StderrTail) -> AsyncGenera
 
 
 @asynccontextmanager
-async def _program(way: StdioTransport, words: StderrTail) -> AsyncGenerator[TransportStreams]:
+async def _open_stdio(transport: StdioTransport, stderr: StderrTail) -> AsyncGenerator[TransportStreams]:
     from mcp import StdioServerParameters
     from mcp.client.stdio import stdio_client
 
     parameters = StdioServerParameters(
-        command=way.command, args=list(way.args), env=dict(way.env), cwd=way.cwd, encoding_error_handler="replace"
+        command=transport.command,
+        args=list(transport.args),
+        env=dict(transport.env),
+        cwd=transport.cwd,
+        encoding_error_handler="replace",
     )
     reading, writing = os.pipe()
     try:
         os.set_blocking(reading, False)
         with os.fdopen(writing, "w") as errors:
             async with anyio.create_task_group() as group:
-                group.start_soon(_listen, reading, words)
+                group.start_soon(_follow_stderr, reading, stderr)
                 async with stdio_client(parameters, errors) as streams:
                     yield streams
-                _drain(reading, words)
+                _read_available(reading, stderr)
                 group.cancel_scope.cancel()
     finally:
-        _drain(reading, words)
+        _read_available(reading, stderr)
         os.close(reading)
 
 
-async def _listen(reading: int, words: StderrTail) -> None:
+async def _follow_stderr(reading: int, stderr: StderrTail) -> None:
     while True:
         await anyio.wait_readable(reading)
-        if not _drain(reading, words):
+        if not _read_available(reading, stderr):
             return
 
 
-def _drain(reading: int, words: StderrTail) -> bool:
+def _read_available(reading: int, stderr: StderrTail) -> bool:
     """Reads what is there now. Returns whether there may be more later."""
     while True:
         try:
@@ -245,11 +226,11 @@ def _drain(reading: int, words: StderrTail) -> bool:
             return True
         if not chunk:
             return False
-        words.take(chunk)
+        stderr.take(chunk)
 
 
 @asynccontextmanager
-async def _site(way: HttpTransport, statuses: deque[int]) -> AsyncGenerator[TransportStreams]:
+async def _open_http(transport: HttpTransport, statuses: deque[int]) -> AsyncGenerator[TransportStreams]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -259,8 +240,8 @@ async def _site(way: HttpTransport, statuses: deque[int]) -> AsyncGenerator[Tran
 
     timeout = httpx2.Timeout(30.0, read=SILENCE_S)
     async with (
-        httpx2.AsyncClient(headers=dict(way.headers), timeout=timeout, event_hooks={"response": [look]}) as http,
-        streamable_http_client(way.url, http_client=http) as streams,
+        httpx2.AsyncClient(headers=dict(transport.headers), timeout=timeout, event_hooks={"response": [look]}) as http,
+        streamable_http_client(transport.url, http_client=http) as streams,
     ):
         yield streams
 
@@ -323,12 +304,12 @@ def is_unreachable(error: BaseException) -> bool:
     return bool(causes) and all(isinstance(each, httpx2.ConnectError | httpx2.ConnectTimeout) for each in causes)
 
 
-def find_reason(error: BaseException, way: StdioTransport | HttpTransport) -> str:
+def find_reason(error: BaseException, transport: StdioTransport | HttpTransport) -> str:
     """Returns the first thing that went wrong, in one line."""
     found = next(_leaves(error), error)
     if isinstance(found, FileNotFoundError):
-        if found.filename is None and isinstance(way, StdioTransport):  # uvloop does not tell which
-            return f"there is no program '{way.command}', or no folder '{way.cwd}' to run it in"
+        if found.filename is None and isinstance(transport, StdioTransport):  # uvloop does not tell which
+            return f"there is no program '{transport.command}', or no folder '{transport.cwd}' to run it in"
         return f"there is no program or folder '{found.filename}'"
     text = " ".join(str(found).split())[:MAX_LINE_CHARS]
     return text or type(found).__name__

@@ -112,8 +112,8 @@ class McpServer:
         self._tried = anyio.Event()
         self._wanted = anyio.Event()
         self._waiting: deque[_PendingCall] = deque()
-        self._orphans: list[_PendingCall] = []
-        self._words = StderrTail(spec.name)
+        self._in_flight: list[_PendingCall] = []
+        self._stderr = StderrTail(spec.name)
 
     def start(self) -> None:
         """Starts the server unless it was started before."""
@@ -134,7 +134,7 @@ class McpServer:
         with anyio.move_on_after(self._began_s + timeout_s - self._clock.monotonic_s()):
             await self._tried.wait()
 
-    async def ask(self, tool: str, args: Mapping[str, Json], report: Callable[[str], None]) -> CallToolResult:
+    async def call_tool(self, tool: str, args: Mapping[str, Json], report: Callable[[str], None]) -> CallToolResult:
         """Runs one of its tools, by the server's own name. Cancelling this cancels the call on the server.
 
         Raises Unavailable (DOWN, UNSENT, LOST) and InvalidInput (REFUSED), which repeats what the server said.
@@ -163,7 +163,7 @@ class McpServer:
                 while True:
                     began_s = self._clock.monotonic_s()
                     starts = self.state.starts
-                    why = await self._live()
+                    why = await self._run_connection()
                     self._enter(McpServerPhase.DOWN, why)
                     self._tried.set()
                     if self.state.starts == starts:
@@ -187,17 +187,17 @@ class McpServer:
             self._tried.set()
             self._fail_waiting()
 
-    async def _live(self) -> str:
+    async def _run_connection(self) -> str:
         """Runs one connection from its opening to its end. Returns why it ended. A fault in the vendor's client ends
         only the connection.
         """
         self._enter(McpServerPhase.STARTING)
-        self._words.lines.clear()
+        self._stderr.lines.clear()
         ending: BaseException | None = None
         opening = anyio.CancelScope(deadline=anyio.current_time() + self.spec.start_timeout_s)
         try:
             with opening:
-                async with open_connection(self.spec, self._words) as connection:
+                async with open_connection(self.spec, self._stderr) as connection:
                     self._take_tools(await connection.list_tools())
                     opening.deadline = float("inf")
                     self._enter(McpServerPhase.UP, about=connection.about, starts=self.state.starts + 1)
@@ -207,17 +207,17 @@ class McpServer:
         except Exception as error:  # noqa: BLE001 - the boundary of a server
             ending = error
         finally:
-            self._settle_orphans(ending)
+            self._fail_in_flight(ending)
         if opening.cancelled_caught:
-            return self._with_last_words(f"It did not answer within {self.spec.start_timeout_s:g} s.")
+            return self._with_stderr(f"It did not answer within {self.spec.start_timeout_s:g} s.")
         told = find_reason(ending, self.spec.transport) if ending is not None else ""
-        return self._with_last_words(told if told and told != "Connection closed" else "It closed the connection.")
+        return self._with_stderr(told if told and told != "Connection closed" else "It closed the connection.")
 
     async def _serve(self, connection: McpConnection) -> None:
         """Takes calls until the connection ends."""
         async with anyio.create_task_group() as group:
             group.start_soon(connection.follow_changes)
-            group.start_soon(self._list_again, connection)
+            group.start_soon(self._follow_listing, connection)
             group.start_soon(self._take_calls, connection, group)
             await connection.ended.wait()
             group.cancel_scope.cancel()
@@ -233,7 +233,7 @@ class McpServer:
             self._wanted = anyio.Event()
             await self._wanted.wait()
 
-    async def _list_again(self, connection: McpConnection) -> None:
+    async def _follow_listing(self, connection: McpConnection) -> None:
         """Lists the tools again whenever the server says that they have changed."""
         from mcp import MCPError
 
@@ -253,16 +253,16 @@ class McpServer:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             request.report(read_progress(progress, total, message))
 
-        self._orphans.append(request)
+        self._in_flight.append(request)
         try:
             with request.scope:
-                request.result = await connection.ask(request.tool, request.args, report)
+                request.result = await connection.call_tool(request.tool, request.args, report)
         except MCPError as error:
             request.error = self._read_error(error, connection)
         except (ValidationError, RuntimeError, ValueError) as error:
             request.error = self._refused(f"Its answer cannot be read: {error}")
         if request.result is not None or request.error is not None or request.scope.cancel_called:
-            self._orphans.remove(request)
+            self._in_flight.remove(request)
             request.done.set()
 
     def _read_error(self, error: MCPError, connection: McpConnection) -> DenizenError | None:
@@ -279,12 +279,12 @@ class McpServer:
             return self._refused(f"It answered with the HTTP status {connection.statuses[-1]}.")
         return self._refused(error.message)
 
-    def _settle_orphans(self, ending: BaseException | None) -> None:
+    def _fail_in_flight(self, ending: BaseException | None) -> None:
         """Fails the calls that the end of the connection left without an answer."""
-        is_unsent = ending is not None and len(self._orphans) == 1 and is_unreachable(ending)
-        for request in self._orphans:
+        is_unsent = ending is not None and len(self._in_flight) == 1 and is_unreachable(ending)
+        for request in self._in_flight:
             request.fail(self._unsent() if is_unsent else self._lost())
-        self._orphans.clear()
+        self._in_flight.clear()
 
     def _fail_waiting(self) -> None:
         while self._waiting:
@@ -297,8 +297,8 @@ class McpServer:
     def _enter(self, phase: McpServerPhase, why: str = "", **more: str | int) -> None:
         self.state = replace(self.state, phase=phase, why=why, since=self._clock.now(), **more)
 
-    def _with_last_words(self, why: str) -> str:
-        last = " / ".join(self._words.lines)
+    def _with_stderr(self, why: str) -> str:
+        last = " / ".join(self._stderr.lines)
         return f"{why} It wrote: {last}" if last else why
 
     # What these say is read by models and by whoever asked. The reason may hold secrets, so it is in the log and in

@@ -12,11 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
-from denizen.adapters.mcp.connection import McpToolPolicy
 from denizen.domain.json import Json
 from denizen.domain.tool import Taint, Tier, ToolResult, ToolSpec
 
@@ -24,10 +24,37 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, EmbeddedResource, ResourceLink, Tool
 
 
+TIMEOUT_S = 360.0
+"""How long a call may take unless it is configured. Tools that paint or search need minutes."""
 MAX_CHARS = 64
 """The longest name that the strictest provider accepts."""
 _MARK_CHARS = 6
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(frozen=True, slots=True)
+class McpToolPolicy:
+    """Which of a server's tools are offered, and how dangerous they are.
+
+    Patterns match the server's own names of its tools; in `tiers` the first match counts. What a server says about the
+    risks of its tools is believed only when it is `trusted`; all tools of other servers are dangerous. `reserved` are
+    beginnings of names that belong to other servers, such as `git_hub_` for a server whose names begin with `git_`:
+    rules and calls for such a name must not reach this server.
+    """
+
+    prefix: str
+    allow: tuple[str, ...] = ("*",)
+    tiers: tuple[tuple[str, Tier], ...] = ()
+    trusted: bool = False
+    timeout_s: float = TIMEOUT_S
+    reserved: tuple[str, ...] = ()
+
+    def allows(self, tool: str) -> bool:
+        return any(fnmatchcase(tool, pattern) for pattern in self.allow)
+
+    def find_tier(self, tool: str) -> Tier | None:
+        """Returns the tier that the owner configured for a tool."""
+        return next((tier for pattern, tier in self.tiers if fnmatchcase(tool, pattern)), None)
 
 
 def plan_names(prefix: str, tools: Sequence[str]) -> dict[str, str]:

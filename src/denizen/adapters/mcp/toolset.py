@@ -14,9 +14,9 @@ from typing import Self
 
 import anyio
 
-from denizen.adapters.mcp.connection import McpServerSpec, McpToolPolicy
+from denizen.adapters.mcp.connection import McpServerSpec
 from denizen.adapters.mcp.server import LOST, UNSENT, McpServer
-from denizen.adapters.mcp.tools import McpToolList, build_tool_list, to_result
+from denizen.adapters.mcp.tools import McpToolList, McpToolPolicy, build_tool_list, to_result
 from denizen.domain.clock import Clock
 from denizen.domain.errors import Unavailable
 from denizen.domain.tool import ToolCall, ToolResult, ToolSpec
@@ -74,11 +74,11 @@ class McpToolset:
             return ToolResult(f"The MCP server '{self.server.spec.name}' has no tool '{call.tool}' now.", is_error=True)
         spec = next(spec for spec in self.listing.specs if spec.name == call.tool)
         try:
-            result = await self.server.ask(own_name, call.args, scope.report)
+            result = await self.server.call_tool(own_name, call.args, scope.report)
         except Unavailable as error:
             if error.code != UNSENT and not (error.code == LOST and spec.idempotent):
                 raise
-            result = await self.server.ask(own_name, call.args, scope.report)
+            result = await self.server.call_tool(own_name, call.args, scope.report)
         return to_result(result)
 
     async def aclose(self) -> None:

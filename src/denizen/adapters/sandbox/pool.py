@@ -43,7 +43,7 @@ reason.
 """
 ASK_AGAIN_S = 60.0
 """After this time a machine that could not isolate programs is probed again: it may have been too busy."""
-MERGED_LIFE_S = 60.0
+COPY_TTL_S = 60.0
 """How long a copy of several folders is used, where they cannot be mounted side by side."""
 
 _INSIDE = "inside\n"
@@ -95,10 +95,10 @@ class SandboxPool:
         """Implements the port. Raises NotFound (`folder_missing`) too, when a folder of the view is gone."""
         if not 1 <= len(commands) <= MAX_COMMANDS:
             raise InvalidInput(f"Give 1 to {MAX_COMMANDS} commands, not {len(commands)}.", code="too_many_commands")
-        tier, machine = await self._find_tier()
+        tier, host = await self._find_tier()
         session = self._sessions.open(owner, view, session_id)
         async with self._queue.place(owner):
-            results = await self._run(commands, session.view, tier, machine)
+            results = await self._run(commands, session.view, tier, host)
         return ShellReply(session.id, results)
 
     async def forget(self) -> None:
@@ -107,9 +107,9 @@ class SandboxPool:
             await self._free.pop().aclose()
 
     async def check(self) -> str:
-        tier, machine = await self._find_tier()
+        tier, host = await self._find_tier()
         how = "namespaces and seccomp" if tier == "namespaces" else "Landlock and seccomp, without namespaces"
-        missing = f"; not installed: {', '.join(machine.missing)}" if machine.missing else ""
+        missing = f"; not installed: {', '.join(host.missing)}" if host.missing else ""
         return f"commands are shut in by {how}{missing}"
 
     async def aclose(self) -> None:
@@ -133,13 +133,13 @@ class SandboxPool:
 
     async def _probe(self) -> tuple[str, HostPrograms]:
         """Runs a command that must print a file, and one that must not print what lies beside the view."""
-        machine = await to_thread.run_sync(find_host_programs)
+        host = await to_thread.run_sync(find_host_programs)
         refusals: list[str] = []
         with tempfile.TemporaryDirectory(prefix="denizen-sandbox-") as folder:
-            view = await to_thread.run_sync(_lay_probe, Path(folder))
+            view = await to_thread.run_sync(_make_probe_folder, Path(folder))
             for tier in self._tiers:
                 try:
-                    worker = await start_worker(tier, view, machine, self.limits)
+                    worker = await start_worker(tier, view, host, self.limits)
                     try:
                         seen, unseen = await worker.run(["cat inside.txt", "cat link"])
                     finally:
@@ -148,20 +148,20 @@ class SandboxPool:
                     refusals.append(f"{tier}: {error}")
                     continue
                 if seen.stdout == _INSIDE and not unseen.stdout:
-                    return tier, machine
+                    return tier, host
                 refusals.append(f"{tier}: what a program could see was wrong ({seen.stderr.strip()})")
         raise sandbox_unavailable("; ".join(refusals))
 
     async def _run(
-        self, commands: Sequence[str], view: ShellView, tier: str, machine: HostPrograms
+        self, commands: Sequence[str], view: ShellView, tier: str, host: HostPrograms
     ) -> tuple[ShellResult, ...]:
         """Runs the commands, once more if the worker ended by itself: commands change nothing, so they can be
         repeated.
         """
         for is_last in (False, True):
             try:
-                async with self._desk(view, tier, machine) as desk:
-                    return await desk.worker.run(commands)
+                async with self._borrow(view, tier, host) as bound:
+                    return await bound.worker.run(commands)
             except SandboxWorkerError as error:
                 if is_last or error.is_stuck:
                     raise Unavailable(
@@ -170,35 +170,35 @@ class SandboxPool:
         raise AssertionError("the second try returns or raises")
 
     @asynccontextmanager
-    async def _desk(self, view: ShellView, tier: str, machine: HostPrograms) -> AsyncGenerator[_BoundWorker]:
+    async def _borrow(self, view: ShellView, tier: str, host: HostPrograms) -> AsyncGenerator[_BoundWorker]:
         """Gives a worker on that view to this caller alone. A worker that was left in the middle of something is
         closed.
         """
-        desk = await self._take(view, tier, machine)
+        bound = await self._take(view, tier, host)
         try:
-            yield desk
+            yield bound
         except BaseException:
-            await desk.aclose()
+            await bound.aclose()
             raise
         if self._closed:
-            await desk.aclose()
+            await bound.aclose()
         else:
-            self._free.append(desk)
+            self._free.append(bound)
 
-    async def _take(self, view: ShellView, tier: str, machine: HostPrograms) -> _BoundWorker:
+    async def _take(self, view: ShellView, tier: str, host: HostPrograms) -> _BoundWorker:
         now = self._clock.monotonic_s()
         folders = _identify(view)
-        for place, desk in enumerate(self._free):
-            if (desk.view, desk.folders) == (view, folders) and (
-                desk.copy is None or now - desk.opened_at_s < MERGED_LIFE_S
+        for place, bound in enumerate(self._free):
+            if (bound.view, bound.folders) == (view, folders) and (
+                bound.copy is None or now - bound.opened_at_s < COPY_TTL_S
             ):
                 return self._free.pop(place)
         while self._free and len(self._free) + self._queue.taken > self.limits.workers:
             await self._free.pop(0).aclose()
-        return await self._open(view, folders, tier, machine)
+        return await self._open(view, folders, tier, host)
 
     async def _open(
-        self, view: ShellView, folders: tuple[tuple[int, int], ...], tier: str, machine: HostPrograms
+        self, view: ShellView, folders: tuple[tuple[int, int], ...], tier: str, host: HostPrograms
     ) -> _BoundWorker:
         copy = None
         seen = view
@@ -207,7 +207,7 @@ class SandboxPool:
             copy.chmod(0o755 if is_world_readable(view) else 0o700)
             seen = ShellView((("", copy),))
         try:
-            worker = await start_worker(tier, seen, machine, self.limits)
+            worker = await start_worker(tier, seen, host, self.limits)
         except BaseException:
             if copy is not None:
                 remove_copy(copy)
@@ -226,7 +226,7 @@ def _identify(view: ShellView) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _lay_probe(folder: Path) -> ShellView:
+def _make_probe_folder(folder: Path) -> ShellView:
     view = folder / "view"
     view.mkdir(mode=0o755)
     (view / "inside.txt").write_text(_INSIDE, encoding="utf-8")

@@ -91,7 +91,7 @@ def _find_libraries(programs: list[str]) -> tuple[str, ...]:
     if ldd is None:
         raise sandbox_unavailable("`ldd`, which tells the libraries of a program, is not installed")
     try:
-        said = subprocess.run(  # noqa: S603 - paths that were found in the folders of the system
+        result = subprocess.run(  # noqa: S603 - paths that were found in the folders of the system
             [ldd, *programs],
             capture_output=True,
             text=True,
@@ -102,7 +102,7 @@ def _find_libraries(programs: list[str]) -> tuple[str, ...]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise sandbox_unavailable(f"`ldd` failed: {error}") from error
-    return tuple(sorted(set(_LIBRARY.findall(said.stdout))))
+    return tuple(sorted(set(_LIBRARY.findall(result.stdout))))
 
 
 START_TIMEOUT_S = 20.0
@@ -160,9 +160,9 @@ class SandboxWorker:
             raise SandboxWorkerError("the worker gave no answer")
         return tuple(ShellResult(command, **result) for command, result in zip(commands, results, strict=True))
 
-    async def give_order(self, order: dict[str, Any]) -> None:
+    async def isolate(self, spec: dict[str, Any]) -> None:
         """Sends the isolation spec. Raises SandboxWorkerError with what the system refused."""
-        reply = await self._exchange(order, START_TIMEOUT_S)
+        reply = await self._exchange(spec, START_TIMEOUT_S)
         if reply.get("ready") is not True:
             raise SandboxWorkerError(str(reply.get("failed", "the worker did not start")))
 
@@ -184,7 +184,7 @@ class SandboxWorker:
             await self._process.aclose()
 
 
-async def start_worker(tier: str, view: ShellView, machine: HostPrograms, limits: SandboxLimits) -> SandboxWorker:
+async def start_worker(tier: str, view: ShellView, host: HostPrograms, limits: SandboxLimits) -> SandboxWorker:
     """Starts a worker. Raises SandboxWorkerError with what the system refused."""
     try:
         process = await anyio.open_process(
@@ -200,26 +200,26 @@ async def start_worker(tier: str, view: ShellView, machine: HostPrograms, limits
         raise SandboxWorkerError(f"no process could be started: {error.strerror}") from error
     worker = SandboxWorker(process, limits)
     try:
-        await worker.give_order(_order(tier, view, machine, limits))
+        await worker.isolate(_isolation_spec(tier, view, host, limits))
     except BaseException:
         await worker.aclose()
         raise
     return worker
 
 
-def _order(tier: str, view: ShellView, machine: HostPrograms, limits: SandboxLimits) -> dict[str, Any]:
+def _isolation_spec(tier: str, view: ShellView, host: HostPrograms, limits: SandboxLimits) -> dict[str, Any]:
     """Returns the isolation spec as `inside/worker.py` reads it."""
     folders = [(str(folder.resolve()), f"{TOP}/{name}".rstrip("/")) for name, folder in view.folders]
     is_moved = tier == "namespaces"
-    programs = {name: f"/bin/{name}" if is_moved else path for name, path in machine.programs.items()}
-    runnable = [(path, f"/bin/{name}") for name, path in machine.programs.items()]
-    runnable += [(library, library) for library in machine.libraries]
+    programs = {name: f"/bin/{name}" if is_moved else path for name, path in host.programs.items()}
+    runnable = [(path, f"/bin/{name}") for name, path in host.programs.items()]
+    runnable += [(library, library) for library in host.libraries]
     return {
         "tier": tier,
         "folders": folders,
         "runnable": runnable,
-        "readable": [(path, path) for path in machine.data],
-        "scratch": machine.scratch,
+        "readable": [(path, path) for path in host.data],
+        "scratch": host.scratch,
         "memory_bytes": limits.memory_mb * 1_000_000,
         "uid": UNPRIVILEGED_UID if is_world_readable(view) else None,
         "programs": programs,

@@ -28,7 +28,7 @@ MAX_PROCESSES = 1024
 MAX_FILES = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IsolationSpec:
     """What the parent process asks for. `uid` is the user to become when this process is the superuser, None to
     stay. `runnable` and `readable` are the files of the system that programs need.
@@ -48,36 +48,36 @@ class IsolationSpec:
         return TOP if self.tier == "namespaces" else os.path.realpath(self.folders[0].source)
 
 
-def isolate_process(order: IsolationSpec) -> int:
+def isolate_process(spec: IsolationSpec) -> int:
     """Isolates this process and returns a descriptor of the top folder. Raises OSError.
 
     With namespaces, the process that returns is a child, the first one of a process namespace; the original process
     only waits for it and ends with its exit code.
     """
-    _go_first()
-    if order.tier == "namespaces":
-        _enter_namespaces(order)
-        enter_root([*order.folders, *order.runnable, *order.readable], order.scratch)
-        readable, runnable = [TOP, *(bind.target for bind in order.readable)], [bind.target for bind in order.runnable]
+    _prefer_oom_kill()
+    if spec.tier == "namespaces":
+        _enter_namespaces(spec)
+        enter_root([*spec.folders, *spec.runnable, *spec.readable], spec.scratch)
+        readable, runnable = [TOP, *(bind.target for bind in spec.readable)], [bind.target for bind in spec.runnable]
     else:
         if not find_version():
             raise OSError(0, "Landlock is not offered")
-        readable = [order.top, *(bind.source for bind in order.readable)]
-        runnable = [bind.source for bind in order.runnable]
-    top = os.open(order.top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    _limit(order)
+        readable = [spec.top, *(bind.source for bind in spec.readable)]
+        runnable = [bind.source for bind in spec.runnable]
+    top = os.open(spec.top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    _limit(spec)
     kernel.control(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if find_version():
         forbid_files(readable, runnable)
-    _drop_privileges(order.uid)
+    _drop_privileges(spec.uid)
     kernel.control(kernel.PR_SET_DUMPABLE, 0)
-    if order.tier == "namespaces":
+    if spec.tier == "namespaces":
         kernel.control(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # changing the user clears it, so it comes last
     forbid_system_calls()
     return top
 
 
-def _go_first() -> None:
+def _prefer_oom_kill() -> None:
     """Makes the kernel end programs in here first when the machine runs out of memory. Everything else holds without
     it, so a machine that does not offer it is no reason to refuse.
     """
@@ -85,7 +85,7 @@ def _go_first() -> None:
         score.write("1000")
 
 
-def _enter_namespaces(order: IsolationSpec) -> None:
+def _enter_namespaces(spec: IsolationSpec) -> None:
     uid, gid = os.geteuid(), os.getegid()
     kernel.unshare((_NEWUSER if uid else 0) | _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | _NEWCGROUP)
     if uid:
@@ -97,27 +97,27 @@ def _enter_namespaces(order: IsolationSpec) -> None:
                 os.close(handle)
     child = os.fork()
     if child:
-        _wait_for(child, order)
+        _wait_for(child, spec)
 
 
-def _wait_for(child: int, order: IsolationSpec) -> NoReturn:
+def _wait_for(child: int, spec: IsolationSpec) -> NoReturn:
     """Waits without privileges and with nothing open, so that the ends of the pipes are the child's alone."""
-    _drop_privileges(order.uid)
+    _drop_privileges(spec.uid)
     os.closerange(0, 256)
     _, status = os.waitpid(child, 0)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
-def _limit(order: IsolationSpec) -> None:
+def _limit(spec: IsolationSpec) -> None:
     limits = {
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: MAX_FILES,
-        resource.RLIMIT_AS: order.memory_bytes,
+        resource.RLIMIT_AS: spec.memory_bytes,
         resource.RLIMIT_MEMLOCK: 0,
         resource.RLIMIT_MSGQUEUE: 0,
     }
-    if order.tier == "namespaces":  # elsewhere all processes of this user on the machine would count
+    if spec.tier == "namespaces":  # elsewhere all processes of this user on the machine would count
         limits[resource.RLIMIT_NPROC] = MAX_PROCESSES
     for kind, value in limits.items():
         _, most = resource.getrlimit(kind)

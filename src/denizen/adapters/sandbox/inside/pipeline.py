@@ -63,7 +63,7 @@ class CallerGoneError(Exception):
 
 
 def run_pipeline(
-    pipeline: PlannedPipeline, depth: int, bench: ExecutionEnvironment, output: LineOutput, deadline: float
+    pipeline: PlannedPipeline, depth: int, environment: ExecutionEnvironment, output: LineOutput, deadline: float
 ) -> int:
     """Runs the pipeline and returns the exit code of its last command. Raises CommandStoppedError and
     CallerGoneError.
@@ -71,13 +71,13 @@ def run_pipeline(
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     children: list[int] = []
-    stdin = os.dup(bench.null)
+    stdin = os.dup(environment.null)
     try:
         for number, stage in enumerate(pipeline.stages):
             is_last = number == len(pipeline.stages) - 1
             following, stdout = (-1, os.dup(out_write)) if is_last else os.pipe()
             try:
-                children.append(_start(stage, depth, bench, (stdin, stdout, err_write)))
+                children.append(_start(stage, depth, environment, (stdin, stdout, err_write)))
             finally:
                 os.close(stdin)
                 os.close(stdout)
@@ -88,8 +88,8 @@ def run_pipeline(
         os.close(out_write)
         os.close(err_write)
     try:
-        _collect({out_read: output.stdout, err_read: output.stderr}, bench, output, deadline)
-        codes = [_wait(child, bench, deadline) for child in children]
+        _collect({out_read: output.stdout, err_read: output.stderr}, environment, output, deadline)
+        codes = [_wait(child, environment, deadline) for child in children]
     finally:
         os.close(out_read)
         os.close(err_read)
@@ -98,28 +98,28 @@ def run_pipeline(
     return codes[-1]
 
 
-def _start(stage: PipelineStage, depth: int, bench: ExecutionEnvironment, streams: tuple[int, int, int]) -> int:
+def _start(stage: PipelineStage, depth: int, environment: ExecutionEnvironment, streams: tuple[int, int, int]) -> int:
     table = {0: streams[0], 1: streams[1], 2: streams[2]}
     for redirect in stage.redirects:
-        table[redirect.descriptor] = bench.null if redirect.target is None else table[redirect.target]
+        table[redirect.descriptor] = environment.null if redirect.target is None else table[redirect.target]
     if stage.xargs is not None:
-        return _fork_xargs(stage.xargs, depth, bench, table)
-    return _spawn(list(stage.argv), bench, table)
+        return _fork_xargs(stage.xargs, depth, environment, table)
+    return _spawn(list(stage.argv), environment, table)
 
 
-def _spawn(argv: list[str], bench: ExecutionEnvironment, table: Mapping[int, int]) -> int:
+def _spawn(argv: list[str], environment: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     actions = [(os.POSIX_SPAWN_DUP2, source, target) for target, source in table.items()]
     return os.posix_spawn(
-        bench.programs[argv[0]],
+        environment.programs[argv[0]],
         [os.fsencode(word) for word in argv],
-        bench.environ,
+        environment.environ,
         file_actions=actions,
         setsigdef=_RESET,
         setsigmask=(),
     )
 
 
-def _fork_xargs(xargs: XargsCommand, depth: int, bench: ExecutionEnvironment, table: Mapping[int, int]) -> int:
+def _fork_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     child = os.fork()
     if child:
         return child
@@ -127,18 +127,18 @@ def _fork_xargs(xargs: XargsCommand, depth: int, bench: ExecutionEnvironment, ta
     try:
         for number in _RESET:
             signal.signal(number, signal.SIG_DFL)
-        code = _be_xargs(xargs, depth, bench, table)
+        code = _be_xargs(xargs, depth, environment, table)
     except OSError:
         code = 125
     finally:
         os._exit(code)
 
 
-def _be_xargs(xargs: XargsCommand, depth: int, bench: ExecutionEnvironment, table: Mapping[int, int]) -> int:
+def _be_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     for target, source in table.items():
         os.dup2(source, target)
     for descriptor in range(3, 256):
-        if descriptor != bench.null:
+        if descriptor != environment.null:
             _close(descriptor)
     data = bytearray()
     while len(data) < MAX_STDIN_BYTES and (chunk := os.read(0, _CHUNK)):
@@ -146,7 +146,7 @@ def _be_xargs(xargs: XargsCommand, depth: int, bench: ExecutionEnvironment, tabl
 
     def run(command: list[str]) -> int:
         try:
-            child = _spawn(command, bench, {0: bench.null})
+            child = _spawn(command, environment, {0: environment.null})
         except OSError as error:
             os.write(2, f"xargs: {command[0]}: {error.strerror}\n".encode())
             return 126
@@ -166,18 +166,18 @@ def _close(descriptor: int) -> None:
 
 
 def _collect(
-    streams: Mapping[int, bytearray], bench: ExecutionEnvironment, output: LineOutput, deadline: float
+    streams: Mapping[int, bytearray], environment: ExecutionEnvironment, output: LineOutput, deadline: float
 ) -> None:
     poll = select.poll()
     for descriptor in streams:
         poll.register(descriptor, select.POLLIN)
-    poll.register(bench.control, select.POLLHUP)
+    poll.register(environment.control, select.POLLHUP)
     left = set(streams)
     while left:
         remaining = deadline - time.monotonic()
         for descriptor, _ in poll.poll(max(0.0, remaining) * 1000):
-            if descriptor == bench.control:
-                bench.kill()
+            if descriptor == environment.control:
+                environment.kill()
                 raise CallerGoneError
             chunk = os.read(descriptor, _CHUNK)
             streams[descriptor].extend(chunk)
@@ -185,14 +185,14 @@ def _collect(
                 left.discard(descriptor)
                 poll.unregister(descriptor)
         if output.size > MAX_OUTPUT_BYTES:
-            bench.kill()
+            environment.kill()
             raise CommandStoppedError(CAPPED)
         if left and remaining <= 0:
-            bench.kill()
+            environment.kill()
             raise CommandStoppedError(TIMED_OUT)
 
 
-def _wait(child: int, bench: ExecutionEnvironment, deadline: float) -> int:
+def _wait(child: int, environment: ExecutionEnvironment, deadline: float) -> int:
     """Waits for a child whose streams are closed already; one that goes on is waited for until the deadline."""
     pause_s = 0.0001
     while True:
@@ -201,7 +201,7 @@ def _wait(child: int, bench: ExecutionEnvironment, deadline: float) -> int:
             code = os.waitstatus_to_exitcode(status)
             return code if code >= 0 else 128 - code
         if time.monotonic() > deadline:
-            bench.kill()
+            environment.kill()
             raise CommandStoppedError(TIMED_OUT)
         time.sleep(pause_s)
         pause_s = min(pause_s * 2, 0.01)

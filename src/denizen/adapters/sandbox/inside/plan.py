@@ -13,7 +13,7 @@ from denizen.adapters.sandbox.inside.expansion import GlobWalker, check_path, ex
 from denizen.adapters.sandbox.inside.policy import check_command, refuse_program
 from denizen.adapters.sandbox.inside.words import (
     CommandRefusedError,
-    Connector,
+    Operator,
     ParsedPipeline,
     SimpleCommand,
     StreamRedirect,
@@ -40,7 +40,7 @@ class PipelineStage:
 class PlannedPipeline:
     """A pipeline that passed every check, and the operator before it."""
 
-    joint: Connector
+    operator: Operator
     stages: tuple[PipelineStage, ...]
 
 
@@ -83,7 +83,7 @@ class LinePlanner:
             pipelines = pipelines[1:]
         planned = tuple(
             PlannedPipeline(
-                each.joint if number else "", tuple(self._stage(command, depth, walk) for command in each.commands)
+                each.operator if number else "", tuple(self._stage(command, depth, walk) for command in each.commands)
             )
             for number, each in enumerate(pipelines)
         )
@@ -96,7 +96,7 @@ class LinePlanner:
     def _enter(self, pipelines: Sequence[ParsedPipeline], walk: GlobWalker) -> tuple[str, int]:
         command = pipelines[0].commands[0]
         words = [text for word in command.words[1:] for text in expand(word, 0, walk)]
-        if len(words) != 1 or command.redirects or (len(pipelines) > 1 and pipelines[1].joint != "&&"):
+        if len(words) != 1 or command.redirects or (len(pipelines) > 1 and pipelines[1].operator != "&&"):
             raise CommandRefusedError(
                 "cd is used in a way that is not allowed", "Write `cd DIR && ...` at the beginning."
             )

@@ -14,7 +14,7 @@ from denizen.adapters.sandbox.inside.programs import INSTEAD, NAMES, PATH, PROGR
 from denizen.adapters.sandbox.inside.words import CommandRefusedError
 
 _ALONE = frozenset(
-    [
+    {
         "-depth",
         "-xdev",
         "-mount",
@@ -38,7 +38,7 @@ _ALONE = frozenset(
         "-readable",
         "-daystart",
         "-noleaf",
-    ]
+    }
 )
 _AMOUNT = re.compile(r"[-+]?[0-9]{1,12}(\.[0-9]{1,3})?")
 _ANY = re.compile(r"[^\0]*", re.DOTALL)
@@ -230,8 +230,9 @@ class _OptionParser:
                 raise CommandRefusedError(
                     f"{self.name} cannot be used like this", self.program.hint or "Give it a pattern."
                 )
-        if not self.program.least <= len(operands) <= self.program.most:
-            how_many = f"{self.program.least} to {self.program.most}" if self.program.most < 9 else "at least one"
+        least, most = self.program.operand_count
+        if not least <= len(operands) <= most:
+            how_many = f"{least} to {most}" if most < 9 else "at least one"
             raise CommandRefusedError(
                 f"{self.name} takes {how_many} here, not {len(operands)} files or names", self.program.hint
             )

@@ -49,11 +49,13 @@ class ProgramRule:
     apart: bool = False
     gives: frozenset[str] = frozenset()
     operands: Operands = "paths"
-    least: int = 0
-    most: int = 1_000_000
+    operand_count: tuple[int, int] = (0, 1_000_000)
     needs: frozenset[str] = frozenset()
     may_follow_find: bool = False
     hint: str = ""
+
+
+_AT_LEAST_ONE = (1, 1_000_000)
 
 
 def _longs(flags: str, **valued: re.Pattern[str]) -> Options:
@@ -158,7 +160,7 @@ PROGRAMS: dict[str, ProgramRule] = {
             check_chars=NUMBER,
         ),
         optional={"--all-repeated": re.compile("none|prepend|separate")},
-        most=1,
+        operand_count=(0, 1),
         hint="A second file would be written to.",
     ),
     "diff": ProgramRule(
@@ -172,15 +174,14 @@ PROGRAMS: dict[str, ProgramRule] = {
             exclude=ANY,
         ),
         optional={"--color": _COLOR, "--unified": _WIDTH, "--context": _WIDTH},
-        least=2,
-        most=2,
+        operand_count=(2, 2),
     ),
     "echo": ProgramRule(operands="text"),
     "stat": ProgramRule(
         flags="t",
         valued={"c": _STAT},
         longs=_longs("terse", format=_STAT),
-        least=1,
+        operand_count=_AT_LEAST_ONE,
         may_follow_find=True,
         hint="A format has plain directives such as %n %s %y, without widths.",
     ),
@@ -189,7 +190,7 @@ PROGRAMS: dict[str, ProgramRule] = {
         longs=_longs(
             "brief mime mime-type mime-encoding keep-going no-dereference no-pad no-buffer print0 raw extension"
         ),
-        least=1,
+        operand_count=_AT_LEAST_ONE,
         may_follow_find=True,
     ),
     "du": ProgramRule(
@@ -208,10 +209,12 @@ PROGRAMS: dict[str, ProgramRule] = {
         valued={"s": ANY},
         longs=_longs("multiple zero", suffix=ANY),
         operands="text",
-        least=1,
+        operand_count=_AT_LEAST_ONE,
         may_follow_find=True,
     ),
-    "dirname": ProgramRule(flags="z", longs=_longs("zero"), operands="text", least=1, may_follow_find=True),
+    "dirname": ProgramRule(
+        flags="z", longs=_longs("zero"), operands="text", operand_count=_AT_LEAST_ONE, may_follow_find=True
+    ),
     "realpath": ProgramRule(
         flags="emqszLP",
         longs=_longs(
@@ -219,7 +222,7 @@ PROGRAMS: dict[str, ProgramRule] = {
             relative_to=PATH,
             relative_base=PATH,
         ),
-        least=1,
+        operand_count=_AT_LEAST_ONE,
         may_follow_find=True,
     ),
     "sed": ProgramRule(

@@ -29,7 +29,7 @@ class CommandRefusedError(Exception):
 Char = tuple[str, bool]
 """A character and whether it was quoted. An empty quoted text stands for a pair of quotes with nothing between them."""
 Word = tuple[Char, ...]
-Connector = Literal["", "&&", "||", ";"]
+Operator = Literal["", "&&", "||", ";"]
 
 _END = frozenset(" \t|&;<>()\n")
 _PARAMETER = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_{([@*#?$!-")
@@ -68,9 +68,9 @@ class SimpleCommand:
 
 @dataclass(frozen=True, slots=True)
 class ParsedPipeline:
-    """A pipeline as written. `joint` is the operator before it."""
+    """A pipeline as written. `operator` is the operator before it."""
 
-    joint: Connector
+    operator: Operator
     commands: tuple[SimpleCommand, ...]
 
 
@@ -92,12 +92,12 @@ class _Reader:
     redirects: list[StreamRedirect] = field(default_factory=list[StreamRedirect])
     commands: list[SimpleCommand] = field(default_factory=list[SimpleCommand])
     pipelines: list[ParsedPipeline] = field(default_factory=list[ParsedPipeline])
-    joint: Connector = ""
+    operator: Operator = ""
 
     def read(self) -> tuple[ParsedPipeline, ...]:
         while self.at < len(self.text):
             self._step(self.text[self.at])
-        if self.words or self.redirects or self.commands or self.joint != ";":
+        if self.words or self.redirects or self.commands or self.operator != ";":
             self._close_pipeline()
         return tuple(self.pipelines)
 
@@ -149,9 +149,9 @@ class _Reader:
         else:
             raise CommandRefusedError("nothing runs in the background", "Leave the & out, or put it into quotes.")
 
-    def _join(self, joint: Connector, length: int) -> None:
+    def _join(self, operator: Operator, length: int) -> None:
         self._close_pipeline()
-        self.joint = joint
+        self.operator = operator
         self.at += length
 
     def _close_command(self) -> None:
@@ -162,7 +162,7 @@ class _Reader:
 
     def _close_pipeline(self) -> None:
         self._close_command()
-        self.pipelines.append(ParsedPipeline(self.joint, tuple(self.commands)))
+        self.pipelines.append(ParsedPipeline(self.operator, tuple(self.commands)))
         self.commands = []
 
     def _redirect(self, digits: str) -> None:

@@ -40,14 +40,16 @@ def main() -> NoReturn:
     requests, replies, null = _move_pipes()
     reader = _Lines(requests)
     told: dict[str, Any] = json.loads(reader.read(30.0) or "{}")
-    order = _read_order(told)
+    spec = _read_spec(told)
     try:
-        top = isolate_process(order)
+        top = isolate_process(spec)
     except OSError as error:
         _reply(replies, {"failed": error.strerror or str(error)})
         os._exit(1)
-    bench = ExecutionEnvironment(told["programs"], told["environ"], null, requests, _killer(order.tier))
-    planner = LinePlanner(order.top, top, frozenset(told["programs"]))
+    environment = ExecutionEnvironment(
+        programs=told["programs"], environ=told["environ"], null=null, control=requests, kill=_killer(spec.tier)
+    )
+    planner = LinePlanner(spec.top, top, frozenset(told["programs"]))
     _reply(replies, {"ready": True})
     while (line := reader.read(float(told["idle_s"]))) is not None:
         request: dict[str, Any] = json.loads(line)
@@ -55,12 +57,12 @@ def main() -> NoReturn:
         results: list[dict[str, Any]] = []
         for command in request["commands"]:
             until = min(deadline, time.monotonic() + float(request["timeout_s"]))
-            results.append(_answer(str(command), planner, bench, until))
+            results.append(_answer(str(command), planner, environment, until))
         _reply(replies, {"results": results})
     os._exit(0)
 
 
-def _answer(command: str, planner: LinePlanner, bench: ExecutionEnvironment, deadline: float) -> dict[str, Any]:
+def _answer(command: str, planner: LinePlanner, environment: ExecutionEnvironment, deadline: float) -> dict[str, Any]:
     started = time.monotonic()
     output, refused = LineOutput(), False
     try:
@@ -68,7 +70,7 @@ def _answer(command: str, planner: LinePlanner, bench: ExecutionEnvironment, dea
             raise CommandRefusedError(
                 f"a command has at most {MAX_COMMAND_CHARS} characters", "Send several, as a batch."
             )
-        code = _run(planner.plan(command), bench, output, deadline)
+        code = _run(planner.plan(command), environment, output, deadline)
         code, refused = (REFUSED, True) if output.was_refused else (code, False)
     except CommandRefusedError as refusal:
         output.stderr += refusal.explain().encode(errors="replace")
@@ -86,7 +88,7 @@ def _answer(command: str, planner: LinePlanner, bench: ExecutionEnvironment, dea
         output = LineOutput()
         output.stderr += b"this takes too much memory. Search for something narrower.\n"
         code = CAPPED
-    _clear(bench)
+    _clear(environment)
     took_ms = (time.monotonic() - started) * 1000
     return {
         "stdout": _cut(output.stdout),
@@ -97,21 +99,21 @@ def _answer(command: str, planner: LinePlanner, bench: ExecutionEnvironment, dea
     }
 
 
-def _run(plan: LinePlan, bench: ExecutionEnvironment, output: LineOutput, deadline: float) -> int:
+def _run(plan: LinePlan, environment: ExecutionEnvironment, output: LineOutput, deadline: float) -> int:
     code = 0
     for pipeline in plan.pipelines:
-        if (pipeline.joint == "&&" and code) or (pipeline.joint == "||" and not code):
+        if (pipeline.operator == "&&" and code) or (pipeline.operator == "||" and not code):
             continue
-        code = run_pipeline(pipeline, plan.depth, bench, output, deadline)
+        code = run_pipeline(pipeline, plan.depth, environment, output, deadline)
     return code
 
 
-def _clear(bench: ExecutionEnvironment) -> None:
+def _clear(environment: ExecutionEnvironment) -> None:
     """Kills and reaps everything that a line started, also after a pipeline that was started in part."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
-        bench.kill()
+        environment.kill()
         while True:
             os.waitpid(-1, 0)
     except ChildProcessError:
@@ -173,18 +175,18 @@ def _reply(descriptor: int, reply: dict[str, Any]) -> None:
         os._exit(0)
 
 
-def _read_order(told: dict[str, Any]) -> IsolationSpec:
+def _read_spec(told: dict[str, Any]) -> IsolationSpec:
     def binds(key: str) -> tuple[BindMount, ...]:
         return tuple(BindMount(source, target, is_documents=key == "folders") for source, target in told[key])
 
     return IsolationSpec(
-        told["tier"],
-        binds("folders"),
-        binds("runnable"),
-        binds("readable"),
-        told["scratch"],
-        told["memory_bytes"],
-        told["uid"],
+        tier=told["tier"],
+        folders=binds("folders"),
+        runnable=binds("runnable"),
+        readable=binds("readable"),
+        scratch=told["scratch"],
+        memory_bytes=told["memory_bytes"],
+        uid=told["uid"],
     )
 
 

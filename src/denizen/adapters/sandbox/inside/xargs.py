@@ -71,7 +71,12 @@ def parse_xargs(argv: Sequence[str], depth: int) -> XargsCommand:
     command = tuple(rest) or ("echo",)
     delimiter = "\0" if "0" in given else _ESCAPES.get(given.get("d", ""), given.get("d", ""))
     xargs = XargsCommand(
-        command, given.get("I", ""), delimiter, int(given.get("n", 0)), int(given.get("L", 0)), skip_empty="r" in given
+        command=command,
+        replace=given.get("I", ""),
+        delimiter=delimiter,
+        most=int(given.get("n", 0)),
+        lines=int(given.get("L", 0)),
+        skip_empty="r" in given,
     )
     _check_known(xargs, depth)
     return xargs
