@@ -137,6 +137,7 @@ class PixelLab:
         self._pause = pause
 
     async def make_character(self, description: str, side: int, *, isometric: bool, seed: int | None) -> Sprite:
+        """Makes a sprite with views from four directions."""
         wanted = _given(description=description, image_size=_square(side), isometric=isometric or None, seed=seed)
         begun = (await self._remote.post("create-character-with-4-directions", wanted)).body
         character_id = _text(begun, "character_id")
@@ -146,6 +147,7 @@ class PixelLab:
         return await self.find_character(character_id)
 
     async def find_character(self, sprite_id: str) -> Sprite:
+        """Returns the sprite with that id."""
         if not sprite_id.replace("-", "").replace("_", "").isalnum():
             raise ToolError(f"`{sprite_id[:60]}` is no id of a sprite.")
         body = (await self._remote.get(f"characters/{sprite_id}")).body
@@ -155,12 +157,14 @@ class PixelLab:
         return Sprite(sprite_id, _text(body, "prompt"), kept)
 
     async def make_image(self, wanted: Mapping[str, object]) -> bytes:
+        """Makes one picture."""
         begun = (await self._remote.post("create-image-pixflux", wanted)).body
         return _read_picture(await self._result(begun))
 
     async def rotate(self, picture: bytes, angles: Sequence[float]) -> list[bytes]:
         """Returns the picture turned by each angle, in degrees, in the given order."""
         turned: dict[int, bytes] = {}
+        # The service allows few jobs at once and answers 429 to more.
         limiter = anyio.CapacityLimiter(ROTATIONS_AT_ONCE)
 
         async def turn(place: int, angle: float) -> None:
@@ -178,6 +182,7 @@ class PixelLab:
         return [turned[place] for place in sorted(turned)]
 
     async def animate(self, picture: bytes, *, description: str, action: str, direction: str) -> list[bytes]:
+        """Returns the frames of an animation."""
         wanted = {
             "reference_image": _packed(resize_square(picture, ANIMATED_SIDE)),
             "image_size": _square(ANIMATED_SIDE),
@@ -237,6 +242,7 @@ def _rotation(picture: bytes, angle: float) -> dict[str, object]:
     return {
         "image_size": {"width": width, "height": height},
         "from_image": _packed(picture),
+        # The API takes -180 to 180 degrees.
         "direction_change": round((angle + 180) % 360 - 180),
     }
 

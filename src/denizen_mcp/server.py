@@ -196,6 +196,7 @@ def _services(section: Mapping[str, Json]) -> SkillServices:
     """Returns the services of a tool here: the clock and the web. Addresses that the environment names may be
     private.
     """
+    # Hosts and ports that the environment names, such as a local server for tests, may be private.
     named = [
         url.split("://", 1)[1].split("/", 1)[0] for url in section.values() if isinstance(url, str) and "://" in url
     ]

@@ -28,7 +28,7 @@ _NOT_SEEN = frozenset({404})
 
 @dataclass(frozen=True, slots=True)
 class GreyNoiseSettings:
-    """Without a key the community API is asked."""
+    """The access to GreyNoise. Without a key the community API is asked."""
 
     api_key: str = ""
     base_url: str = "https://api.greynoise.io"
@@ -42,7 +42,7 @@ greynoise_skill = Skill("greynoise", description="The reputation of IP addresses
 async def greynoise_ip_address(
     context: ToolContext, ip_address: Annotated[str, Param("dotted IPv4 address", min_length=7, max_length=15)]
 ) -> dict[str, Any]:
-    """What GreyNoise knows about an IPv4 address: whether it was seen scanning, and how it is classified."""
+    """Tells what GreyNoise knows about an IPv4 address: whether it was seen scanning, and how it is classified."""
     settings = context.settings(GreyNoiseSettings)
     address = _public(ip_address)
     headers = {"key": settings.api_key} if settings.api_key else {}
@@ -108,7 +108,7 @@ _IMAGE_ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class PainterSettings:
-    """Without a key the tool says what is missing."""
+    """The service that paints. Without a key the tool says what is missing."""
 
     api_key: str = ""
     base_url: str = "https://api.x.ai/v1"

@@ -74,6 +74,7 @@ class VendorClient:
             try:
                 response = await self._client.request(method, path.lstrip("/"), json=body)
             except httpx2.TimeoutException as error:
+                # A POST that timed out later may have been taken, and would be charged twice.
                 if pause_s is None or (method == "POST" and not isinstance(error, httpx2.ConnectTimeout)):
                     raise self._error(
                         f"did not answer within {self._service.timeout_s:g} s. Try again later."
@@ -84,6 +85,7 @@ class VendorClient:
             else:
                 if response.is_success or response.status_code in accept:
                     return VendorResponse(response.status_code, self._object(response))
+                # A request that is refused is refused again; a server error may pass.
                 if pause_s is None or response.status_code < _FIRST_SERVER_ERROR:
                     raise self._refusal(response)
             await self._pause(pause_s)

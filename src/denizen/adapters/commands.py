@@ -45,9 +45,11 @@ async def run_program(argv: Sequence[str], *, cwd: Path, environ: Mapping[str, s
         argv,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
+        # One pipe for both streams keeps the order in which they were written.
         stderr=subprocess.STDOUT,
         cwd=cwd,
         env=dict(environ),
+        # A group of its own, so that everything the program starts can be killed with it.
         start_new_session=True,
     )
     output = _Output()
@@ -77,6 +79,7 @@ class _Output:
             while not self.is_cut:
                 self._data += await stream.receive()
                 if len(self._data) > READ_BYTES:
+                    # Reading stops here; the caller then kills the program.
                     del self._data[READ_BYTES:]
                     self.is_cut = True
 
@@ -105,6 +108,7 @@ def _kill_group(pid: int) -> None:
 
 async def _end(process: Process) -> None:
     _kill_group(process.pid)
+    # Shielded: a cancelled call must reap its process too, or it stays as a zombie.
     with anyio.CancelScope(shield=True, deadline=anyio.current_time() + _REAP_S):
         await process.aclose()
 
@@ -177,6 +181,7 @@ class CommandToolset:
 
 def clean_environment(environ: Mapping[str, str], home: Path) -> dict[str, str]:
     """Returns the environment of a program: nothing of this process's that could be a secret."""
+    # An allow list: a deny list would pass on the secret that nobody thought of.
     return {name: environ.get(name) or usual or str(home) for name, usual in PASSED_VARIABLES.items()}
 
 

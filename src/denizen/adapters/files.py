@@ -68,6 +68,7 @@ class FolderReader:
         if not root.is_dir():
             raise _no_folder(root)
         real = root.resolve()
+        # Resolved, so that a link to the home folder is refused as well.
         if self._home.resolve().is_relative_to(real) or real.is_relative_to(self._library.resolve()):
             raise InvalidInput(
                 f"The folder {root} holds Denizen's own home folder, or is part of its library.",
@@ -121,6 +122,7 @@ def _open_files(root: Path, wanted: set[str]) -> Generator[SourceFile]:
         if path not in wanted:
             continue
         try:
+            # Relative to the open folder: a folder that is swapped for a link meanwhile leads nowhere.
             handle = os.open(name, _OPEN, dir_fd=place)
         except PermissionError as error:
             raise _unreadable(path) from error
@@ -141,6 +143,7 @@ def _entries(root: Path) -> Generator[tuple[str, str, int]]:
         raise _unreadable(str(error.filename)) from error
 
     for above, folders, names, place in os.fwalk(root, follow_symlinks=False, onerror=refuse):
+        # fwalk descends into what is left in this list. Hidden folders, such as .git, are no documents.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         below = PurePosixPath(os.path.relpath(above, root)).as_posix()
         prefix = "" if below == "." else f"{below}/"
@@ -224,6 +227,7 @@ class LearnedFolder:
                 stream.write(data)
                 stream.flush()
                 os.fsync(stream.fileno())
+            # A rename is atomic: a reader sees the old file or the new one.
             beside.replace(place)
         finally:
             beside.unlink(missing_ok=True)

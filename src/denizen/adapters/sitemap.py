@@ -71,6 +71,7 @@ class SitemapReader:
     async def _list(self, source: Source) -> list[_Page]:
         waiting, seen = [source.location], set[str]()
         pages: dict[str, _Page] = {}
+        # An index may list sitemaps that are indexes again, also in a circle.
         while waiting and len(seen) < MAX_SITEMAPS:
             address = waiting.pop(0)
             seen.add(address)
@@ -108,6 +109,7 @@ class SitemapReader:
                 missed += 1
             else:
                 yield SourceFile(page.path, len(data), lambda data=data: data)
+        # A site that is down must not look like one whose pages were removed.
         if missed * 2 > len(pages):
             raise Unavailable(
                 "Most pages of the site could not be read.", code="source_unavailable", why=f"{missed} of {len(pages)}"
@@ -156,6 +158,7 @@ def _host(url: str) -> str:
         parts = urlsplit(url)
     except ValueError:
         return ""
+    # Sites often list pages with and without www.
     return parts.netloc.lower().removeprefix("www.") if parts.scheme == "https" else ""
 
 

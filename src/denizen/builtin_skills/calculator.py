@@ -251,6 +251,7 @@ def _apply(name: str, values: list[Number]) -> Number:
 
 def _power(base: Number, exponent: Number) -> Number:
     if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
+        # Estimated before it is computed: 9**9**9 would take for ever.
         if base.bit_length() * exponent > MAX_BITS and abs(base) > 1:
             raise CalculationError("The result is too large.")
         return base**exponent

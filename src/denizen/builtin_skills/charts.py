@@ -54,7 +54,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class ChartKind:
-    """How a kind of chart is drawn, and what its data must be like.
+    """A kind of chart: the function that draws it, and what its data must be like.
 
     `is_labelled`: labels belong to values. `is_aligned`: all series have equally many values. `is_share`: values are
     parts of a whole. `is_single`: there is one series only.
@@ -430,6 +430,7 @@ def _draw(kind: KindName, chart: Chart) -> bytes:
     style = {"font.size": 12, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
     library: Any = mpl
     with library.rc_context(style):
+        # Without pyplot, which keeps global state and may open a window.
         figure: Any = Figure(figsize=(9, 5.4), dpi=120, layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.add_subplot(projection="polar" if of.is_polar else None)

@@ -282,6 +282,7 @@ def _write(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     following.replace(path)
+    # Old attempts are dropped by age: a call is repeated soon after a restart or never.
     by_age = sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime_ns, reverse=True)
     for old in by_age[KEPT:]:
         old.unlink(missing_ok=True)

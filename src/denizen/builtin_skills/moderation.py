@@ -235,6 +235,7 @@ async def purge_messages(
     channel: Channel = "",
 ) -> str:
     """Deletes the newest messages of the last 14 days; pinned ones and the request stay."""
+    # The messages are chosen once: a repeated call must not delete further ones.
     kept = await load_attempt(context)
     if kept is None:
         since = (context.clock.now() - _BULK_AGE).isoformat()

@@ -110,6 +110,7 @@ class Notebook:
         """
         file = f"{name}.md"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # The journal is written before the note, so that a crash in between can be settled by the digest.
         with _opened(self._folder) as folder, _locked(folder):
             journal = _load_journal(folder)
             if key and key in journal.keys:

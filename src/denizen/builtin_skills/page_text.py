@@ -189,8 +189,10 @@ class _Writer:
         return "\n\n".join("".join(self._pieces[start:end]) for start, end in spans)
 
     def open(self, tag: HtmlTag) -> None:
+        """Opens an element."""
         if tag.name == "base" and tag.attributes.get("href"):
             self._base = _bounded_base(_absolute(self._base, tag.attributes["href"]))
+        # HTML allows leaving out these end tags.
         if tag.name in _CLOSED_BY_THE_NEXT and self._open and self._open[-1].name == tag.name:
             self.close(tag.name)
         if not self._hidden:
@@ -226,6 +228,7 @@ class _Writer:
                 return
 
     def write(self, text: str) -> None:
+        """Writes text of the page, unless it is hidden."""
         if self._open and self._open[-1].name == "title":
             self.title = self.title or text
         elif not self._hidden:

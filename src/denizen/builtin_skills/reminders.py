@@ -47,6 +47,7 @@ async def list_reminders(context: ToolContext) -> str:
     """Lists the user's reminders."""
     planned = await _reminders(context).list(zone=_zone(context))
     here = [f"{each.id}, {_time(each.due_at)}: {each.text}" for each in planned if each.is_here]
+    # Others read this room: what was asked for elsewhere is only counted.
     away = len(planned) - len(here)
     lines = [quote_untrusted("\n".join(here), source="reminders") if here else "No reminder is pending here."]
     if away:

@@ -64,6 +64,7 @@ def _told(results: tuple[ShellResult, ...]) -> ToolResult:
 
 
 def _text(result: ShellResult, *, is_single: bool) -> str:
+    # Only a refusal that is one line of ours is trusted; anything else may hold words of files.
     is_ours = result.stderr.startswith("refused: ") and result.stderr.count("\n") == 1
     if result.refused and not result.stdout and is_ours:  # else there are words of files in it
         said = result.stderr.strip()

@@ -41,6 +41,7 @@ async def write_skill(
     request = f"Name of the skill: {name}\nWhat it should do: {description}"
     text = request
     problems, is_there = ["the model wrote nothing that can be read as files"], False
+    # The check tells the model what is wrong, and it mostly mends it at the second try.
     for _ in range(TRIES):
         answer = await context.ask_model(rules, text, max_output_tokens=8000)
         files = read_files(answer)

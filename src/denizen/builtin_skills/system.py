@@ -61,6 +61,7 @@ def split_command(command: str, allow: tuple[str, ...]) -> list[str]:
     """
     if not allow:
         raise ToolError("No programs are allowed: the owner names some under tools.system.allow.")
+    # There is no shell, so these would be passed on as text; refusing them spares the model a wrong guess.
     wrong = sorted(_SHELL & set(command))
     if wrong:
         shown = " ".join("newline" if each in "\n\r\0" else each for each in wrong)

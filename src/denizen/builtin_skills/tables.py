@@ -90,6 +90,7 @@ def _draw(grid: _Grid, title: str) -> bytes:
     width = max(sum(grid.widths), round(heading.width(title)) if title else 0) + 2 * MARGIN
     top = MARGIN + (heading.line_height + PAD if title else 0)
     height = top + sum(grid.heights) + MARGIN
+    # Before the picture is made, which could take gigabytes.
     if max(width, height) > MAX_SIDE_PX:
         raise ToolError("This table is too large to be read as a picture. Draw fewer rows, or shorter cells.")
     image = Image.new("RGB", (width, height), _PAPER)

@@ -116,6 +116,7 @@ def _by_font(text: str, *, bold: bool) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=4096)
 def _find_font(char: str, usual: str) -> str:
     code = ord(char)
+    # Latin letters below U+0250 are in DejaVu; skipping the lookup makes usual text fast.
     if code < 0x250 or code in _coverage(usual):
         return usual
     return next((path for path in _installed() if code in _coverage(path)), usual)

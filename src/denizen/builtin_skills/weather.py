@@ -92,6 +92,7 @@ async def weather(
             "current": ",".join(_CURRENT),
             "daily": ",".join(_DAILY),
             "timezone": "auto",
+            # Today is the first day.
             "forecast_days": days + 1,
             **(_IMPERIAL if settings.units == "imperial" else {}),
         },

@@ -55,6 +55,7 @@ class SearchSettings:
         if self.base_url and not self.base_url.startswith(("http://", "https://")):
             raise ValueError("base_url is a web address in full, such as http://searx.lan:8080")
         if self.provider == "brave" and not self.base_url:
+            # The dataclass is frozen; the default depends on the provider.
             object.__setattr__(self, "base_url", BRAVE_URL)
 
 
@@ -93,6 +94,7 @@ async def _ask_brave(context: ToolContext, settings: SearchSettings, words: str)
     page = await context.fetch(
         f"{settings.base_url.rstrip('/')}/web/search?{query}", headers={"X-Subscription-Token": settings.api_key}
     )
+    # Brave answers 422 for a malformed key.
     if page.status in (401, 403, 422):
         raise ToolError(
             f"Brave refused the search (HTTP status {page.status}). The owner checks tools.web_search.api_key."

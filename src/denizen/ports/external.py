@@ -1,4 +1,4 @@
-"""What external programs may ask of Denizen in a protocol of their own, such as MCP: a turn, or one tool call.
+"""Access for external programs in a protocol of their own, such as MCP: a turn, or one tool call.
 
 `engine/outside` implements it, `adapters/mcp_server` uses it. The user of this port has authenticated the caller.
 """

@@ -1,4 +1,4 @@
-"""What the web asks of accounts on a platform that hosts repositories: to take its webhooks, and to name repositories.
+"""Accounts on a platform that hosts repositories, for the web: taking its webhooks, and naming repositories.
 
 `app/hosting` implements it over the accounts that are connected.
 """

@@ -1,4 +1,5 @@
-"""How sources are read, what the store keeps of them, the library of what was read, and the folder of learned answers.
+"""Readers of sources, the records of them in the store, the library of what was read, and the folder of learned
+answers.
 
 Readers are `adapters/git`, `files`, `sitemap` and `youtube`, one for each kind; the library is `adapters/library`; the
 records are part of a unit of work. `engine/knowledge` calls all of them.
@@ -19,7 +20,7 @@ from denizen.domain.source import Source, SourceState, SyncRun, Taken
 
 @dataclass(frozen=True, slots=True)
 class ReadingProgress:
-    """How far the reading of one source is: the stage, and how much of how much (`total` is 0 when it is not known)."""
+    """The progress of reading one source: the stage, and how much of how much (`total` is 0 when it is not known)."""
 
     stage: str
     done: int = 0
@@ -164,24 +165,24 @@ class SnapshotRemote(Protocol):
 
 
 class Sources(Protocol):
-    """Sources and how far they were read. Part of a unit of work."""
+    """The sources and how far they were read. Part of a unit of work."""
 
     async def put(self, source: Source) -> None:
-        """Adds it, or replaces all but its `created_at`."""
+        """Adds a source, or replaces all of it but its `created_at`."""
         ...
 
     async def find(self, source_id: str) -> Source | None: ...
 
     async def list_sources(self) -> Sequence[Source]:
-        """By id."""
+        """Returns the sources by id."""
         ...
 
     async def remove(self, source_id: str) -> bool:
-        """With its state. False when there was none."""
+        """Removes a source with its state. Returns False when there was none."""
         ...
 
     async def put_state(self, state: SourceState) -> None:
-        """Nothing is kept when the source is not there any more."""
+        """Stores the state, unless the source is not there any more."""
         ...
 
     async def list_states(self) -> Sequence[SourceState]: ...
@@ -191,7 +192,7 @@ class Sources(Protocol):
     async def find_sync(self, run_id: str) -> SyncRun | None: ...
 
     async def list_syncs(self, *, limit: int = 20) -> Sequence[SyncRun]:
-        """Newest first."""
+        """Returns runs, newest first."""
         ...
 
 

@@ -35,7 +35,7 @@ from denizen.skill.context import HistoryMessage, OwnerServices, ScopedServices,
 
 
 class SkillPermission(StrEnum):
-    """What a skill of the owner needs; its context holds these services only."""
+    """A permission of one of the owner's skills. The skill's context holds the services of its permissions only."""
 
     NETWORK = "network"
     """`context.fetch` and `context.download`."""
@@ -150,8 +150,8 @@ class SkillExample:
 
 @dataclass(frozen=True, slots=True)
 class SkillManifest:
-    """What a skill says about itself. `tier` is the lowest tier that one of its tools may have. A Markdown skill has
-    no tools, so its manifest is only a name, a description and a version.
+    """The name, description and permissions of a skill. `tier` is the lowest tier that one of its tools may have. A
+    Markdown skill has no tools, so its manifest is only a name, a description and a version.
     """
 
     name: str
@@ -256,6 +256,7 @@ def _tier(known: Mapping[str, Json]) -> Tier:
     value = known.get("tier")
     if value is None:
         return Tier.DANGEROUS
+    # In YAML `true` is a bool, which Python takes for the integer 1.
     if isinstance(value, bool) or not isinstance(value, int) or value not in tuple(Tier):
         raise _bad("`tier` must be 0, 1, 2 or 3", "0 harmless, 1 limited by rate, 2 sensitive, 3 dangerous")
     return Tier(value)

@@ -35,8 +35,8 @@ class Download(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProgramResult:
-    """What a program printed, both streams in the order in which they came. `exit_code` is None when the program was
-    stopped: on its time limit or, with `is_cut`, because it printed too much.
+    """The output of a program, both streams in the order in which they came. `exit_code` is None when the program
+    was stopped: on its time limit or, with `is_cut`, because it printed too much.
     """
 
     text: str

@@ -134,6 +134,7 @@ class ToolSignature:
                 f"p{number}": _field(parameter, hints[parameter.name])
                 for number, parameter in enumerate(self._parameters.values())
             }
+            # Models often send numbers for texts; a wrong name, however, must be noticed.
             config = ConfigDict(extra="forbid", coerce_numbers_to_str=True, arbitrary_types_allowed=False)
             return create_model(self._tool, __config__=config, **fields)
         except (NameError, PydanticUserError) as error:
@@ -207,6 +208,7 @@ def _compact(node: Mapping[str, Json], definitions: Mapping[str, JsonObject]) ->
         rest = {key: value for key, value in definitions.items() if key != name}
         return {**_compact(definitions[name], rest), **_compact(schema, rest)}
     schema.pop("title", None)
+    # An empty default tells the model nothing and costs tokens in every request.
     if schema.get("default", ...) in (None, ""):
         del schema["default"]
     branches = schema.get("anyOf")

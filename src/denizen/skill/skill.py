@@ -161,6 +161,7 @@ def _check_parameters(tool: str, function: Callable[..., object]) -> None:
     parameters = list(inspect.signature(function).parameters.values())
     _check(bool(parameters), f"`{tool}` takes no context", "make `context: ToolContext` its first parameter")
     for parameter in parameters[1:]:
+        # A schema has names only: *args, **kwargs and positional-only parameters cannot be filled from it.
         plain = parameter.kind in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}
         _check(plain, f"`{tool}` has the parameter `{parameter}`", "name each parameter; no *args, **kwargs or /")
         _check(

@@ -62,6 +62,7 @@ class SkillToolset:
             values = tool.signature.bind(call.args)
             context = ToolContext(self._services, scope, skill=self.name, options=self._options)
             return to_result(await _run(tool, context, values))
+        # Before DenizenError, which they are too.
         except (NeedsApproval, NeedsAttention):
             raise
         except DenizenError as error:

@@ -121,7 +121,9 @@ def _embedded(address: Address) -> Iterator[IPv4Address]:
     if address in _MAPPED or address in _NAT64 or (address in _COMPATIBLE and low > 1):
         yield IPv4Address(low)
     if address in _6TO4:
+        # 6to4 keeps the IPv4 address in bits 16 to 47.
         yield IPv4Address((int(address) >> 80) & 0xFFFF_FFFF)
+    # ISATAP: the interface id is 0000:5efe or, for a global address, 0200:5efe, then the IPv4 address.
     if (int(address) >> 32) & 0xFDFF_FFFF == 0x5EFE:
         yield IPv4Address(low)
 

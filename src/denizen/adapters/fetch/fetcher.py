@@ -108,12 +108,14 @@ class WebFetcher:
             self._check_headers(headers, target.host, get_port(target))
         plain = self._network or cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
         network = CheckedNetwork(self._allowed, self._resolve or resolve_with_system, plain)
+        # Only here, so that a process that fetches nothing reads no certificates.
         tls = self._ssl_context or system_tls_context()
         for pause_s in self._backoff_s:
             wait_s = pause_s
             try:
                 answer = await follow_redirects(target, network, tls, max_bytes=max_bytes, raw=raw, headers=headers)
             except Unavailable as error:
+                # Other faults, such as a wrong certificate, are the same at the next try.
                 if error.code != "network_fault" or not _there_is_time(wait_s):
                     raise
             else:

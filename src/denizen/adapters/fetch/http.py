@@ -52,11 +52,13 @@ def decode_text(data: bytes, content_type: str) -> str:
     Bytes that do not fit become U+FFFD. Data that is no text (NUL bytes without a 16-bit charset) gives an empty text.
     """
     named = _find_header_charset(content_type) or _find_byte_order_mark(data) or _find_declared_charset(data)
+    # Text without a 16-bit charset holds no NUL; nearly every binary format does.
     if not named and b"\0" in data[:_SNIFFED_BYTES]:
         return ""
     if named:
         return data.decode(named, errors="replace")
     try:
+        # Incremental: a body that was cut within a character still decodes as UTF-8.
         return codecs.getincrementaldecoder("utf-8")().decode(data)
     except UnicodeDecodeError:
         return data.decode("cp1252", errors="replace")
@@ -123,6 +125,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         """Tries the checked addresses in order. Raises NotAllowed, InvalidInput or Unavailable, which httpcore2 lets
         pass, and its own ConnectError.
         """
+        # The last address gets all the time that is left: after it there is nothing more to try.
         *others, last = await self.check(host, port)
         for address in others:
             with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
@@ -199,7 +202,9 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class FetchResponse:
-    """What came back of a fetch. `retry_after_s` is the server's Retry-After header, if it was given in seconds."""
+    """A fetched page. `retry_after_s` is the server's Retry-After header, if it was given in seconds; `data` is the
+    body where bytes were asked for.
+    """
 
     fetched: FetchedPage
     retry_after_s: float = 0.0
@@ -219,6 +224,7 @@ def parse_url(text: str, *, base: httpx2.URL | None = None) -> httpx2.URL:
         raise _bad_url("that is no URL") from error
     if url.scheme not in {"http", "https"}:
         raise _bad_url("only http and https can be fetched")
+    # A % begins a zone id, which would choose a network interface of this machine.
     if not url.raw_host or b"%" in url.raw_host or not 0 < get_port(url) <= 65_535:
         raise _bad_url("the URL names no host that can be reached")
     if url.userinfo:

@@ -84,16 +84,20 @@ class Git:
         passed = {name: environ[name] for name in _PASSED_ON if name in environ}
         self.environ = {
             **passed,
+            # No home: git would read a configuration there that can name programs.
             "HOME": "/nonexistent",
             "XDG_CONFIG_HOME": "/nonexistent",
+            # English, since errors are told apart by their words.
             "LC_ALL": "C",
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ATTR_NOSYSTEM": "1",
+            # Nobody could answer a question: git fails at once instead.
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ASKPASS": "",
             "SSH_ASKPASS": "",
             "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oStrictHostKeyChecking=yes -oConnectTimeout=20",
+            # Without ext::, which runs any command, and without plain http and git://.
             "GIT_ALLOW_PROTOCOL": "https:ssh:file",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_LFS_SKIP_SMUDGE": "1",
@@ -128,6 +132,7 @@ class Git:
         except OSError as error:
             raise _no_git(error) from error
         output, said = bytearray(), bytearray()
+        # Set from outside: a preexec_fn is not safe in a process with threads.
         _bound_files(process.pid, self.max_file_bytes)
         try:
             with anyio.move_on_after(timeout_s) as timer:
@@ -150,6 +155,7 @@ class _ErrorOutput:
 
     def __call__(self, piece: bytes) -> None:
         self._data += piece
+        # The end counts: the reason of a failure comes last.
         del self._data[:-_MAX_SAID_BYTES]
         if self._on_percent is not None and (found := _PERCENT.findall(piece)):
             self._on_percent(found[-1][0].decode("ascii"), int(found[-1][1]))

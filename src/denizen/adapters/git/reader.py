@@ -56,6 +56,7 @@ class GitReader:
         """Fetches the branch and gives its documents. Raises NotFound also when there is no content path, no README
         or no document.
         """
+        # Before the lock: a source that is gone fails at once, without waiting for others.
         await self.look(source)
         place = self._place(source.id)
         try:
@@ -151,6 +152,7 @@ class GitReader:
             mode, _, rest = entry.partition(b" ")
             oid, _, name = rest.removeprefix(b"blob ").partition(b"\t")
             path = name.decode(errors="replace").removeprefix(f"{below}/" if below else "")
+            # Other modes are links and submodules, which are never followed.
             if mode in _FILE_MODES and is_kept(path):
                 blobs[path] = oid.decode("ascii")
         if source.readme_only:
@@ -213,6 +215,7 @@ def _asking(git: Git, place: Path, how: str) -> Generator[subprocess.Popen[bytes
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd="/",
+        # No protocol at all: a missing object must not be fetched one by one.
         env={**git.environ, "GIT_ALLOW_PROTOCOL": ""},
     )
     try:

@@ -121,6 +121,7 @@ class GitRemote:
                 timeout_s=PUSH_TIMEOUT_S,
             )
         marked = branch in refs and await self._git.run("ls-tree", _KNOWN, "--", MARKER, folder=self._place)
+        # An empty repository is nobody's, so it may be taken.
         if refs and not marked and not remote.allow_existing:
             raise Conflict(
                 "The repository for snapshots is somebody else's.",
@@ -138,6 +139,7 @@ class GitRemote:
         await to_thread.run_sync(partial(index.unlink, missing_ok=True))
         writer = self._git.with_variables({"GIT_INDEX_FILE": str(index), "GIT_WORK_TREE": str(folder)})
         talk = [part.folder for part in snapshot.parts if part.is_talk]
+        # literal: a folder name may hold characters that are patterns to git.
         left_out = [f":(top,literal,exclude){each}" for each in talk]
         await writer.run(
             "add", "--all", "--force", "--", ":(top)", *left_out, folder=self._place, timeout_s=PUSH_TIMEOUT_S

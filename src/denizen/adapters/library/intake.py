@@ -77,6 +77,7 @@ class SourceIntake:
             if self.stop.is_set():
                 return None
             self._take(file)
+            # Each report crosses a thread and may be sent to a browser.
             if number % _TOLD_EVERY == 0:
                 report(ReadingProgress("keeping files", number))
             if len(self._items) > MAX_FILES or self._bytes > MAX_BYTES:
@@ -121,6 +122,7 @@ class SourceIntake:
         data = to_utf8(given, is_page=suffix in HTML_SUFFIXES)
         if data is None:
             return None, "its encoding is not known"
+        # An LFS pointer is a text that stands for a file which is not there.
         if b"\0" in data[:_SNIFFED_BYTES] or data.startswith(_LFS_MARK):
             return None, ""
         return _in_bytes(self.convert.html(data)) if suffix in HTML_SUFFIXES else (data, "")

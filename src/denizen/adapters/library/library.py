@@ -53,6 +53,7 @@ class FileLibrary:
         self._publishing = anyio.Lock()
 
     async def take(self, files: Iterator[SourceFile], report: ReportProgress) -> Taken:
+        """Stores the files in a thread, which a cancellation of this task stops."""
         intake = SourceIntake(self._objects, self._convert, self._clock.now(), Event())
         taken: Taken | None = None
         failure: DenizenError | None = None
@@ -66,6 +67,7 @@ class FileLibrary:
             group.cancel_scope.cancel()
         if failure is not None:
             raise failure
+        # A cancellation that came meanwhile is raised here.
         await checkpoint()
         assert taken is not None, "only a cancellation stops it"
         return taken
@@ -140,6 +142,7 @@ class FileLibrary:
     @asynccontextmanager
     async def hold(self) -> AsyncGenerator[Path | None]:
         """Holds a lock of the system, which ends with the process at the latest."""
+        # The snapshot may be replaced and removed between reading its id and locking it.
         for _ in range(_TRIES):
             current = self._shelf.current()
             handle = self._shelf.hold(current.id) if current is not None else None

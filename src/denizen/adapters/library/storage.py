@@ -179,6 +179,7 @@ class SnapshotStore:
         return made
 
     def current(self) -> Snapshot | None:
+        """Returns the current snapshot; None when there is none."""
         try:
             told = json.loads((self._root / "current.json").read_bytes())
             return self.find(str(told["id"]))
@@ -186,6 +187,7 @@ class SnapshotStore:
             return None
 
     def find(self, wanted: str) -> Snapshot | None:
+        """Returns the snapshot with that id; None when it is gone."""
         try:
             return _from_json(self._record(wanted).read_bytes())
         except FileNotFoundError:
@@ -246,6 +248,7 @@ class SnapshotStore:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self.folder(wanted).is_dir():
+                # Renamed first, so that no reader ever sees half of a snapshot.
                 rmtree(self.folder(wanted).rename(self._beside("gone")))
             self._record(wanted).unlink(missing_ok=True)
             self._lock(wanted).unlink(missing_ok=True)
@@ -297,6 +300,7 @@ def _link(source: Path, place: Path) -> None:
     try:
         os.link(source, place)
     except OSError as error:
+        # Some disks have no hard links, or not so many to one file.
         if error.errno not in _NO_LINKS:
             raise
         copyfile(source, place)

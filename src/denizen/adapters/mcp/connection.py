@@ -88,6 +88,7 @@ class StderrTail:
 
     def take(self, chunk: bytes) -> None:
         """Adds a chunk of output."""
+        # A program may write for ever without a line break.
         *lines, self._rest = (self._rest + chunk)[-65_536:].split(b"\n")
         for line in lines:
             text = line.decode("utf-8", "replace").strip()[:MAX_LINE_CHARS]
@@ -118,6 +119,7 @@ class McpConnection:
         tools: list[Tool] = []
         cursor: str | None = None
         for _ in range(MAX_PAGES):
+            # refresh: the client would answer from its cache, and a change would never be seen.
             page = await self.client.list_tools(cursor=cursor, cache_mode="refresh")
             tools += page.tools
             cursor = page.next_cursor
@@ -126,6 +128,7 @@ class McpConnection:
         return tools
 
     async def call_tool(self, tool: str, args: Mapping[str, Json], progress: ProgressFnT) -> CallToolResult:
+        """Runs a tool on the server."""
         return await self.client.call_tool(tool, dict(args), progress_callback=progress)
 
     async def follow_changes(self) -> None:
@@ -197,6 +200,7 @@ async def _open_stdio(transport: StdioTransport, stderr: StderrTail) -> AsyncGen
     )
     reading, writing = os.pipe()
     try:
+        # wait_readable may wake up without data, and a blocking read would then stop the event loop.
         os.set_blocking(reading, False)
         with os.fdopen(writing, "w") as errors:
             async with anyio.create_task_group() as group:
@@ -238,6 +242,7 @@ async def _open_http(transport: HttpTransport, statuses: deque[int]) -> AsyncGen
         if response.status_code >= 400:
             statuses.append(response.status_code)
 
+    # Reading has a long time-out of its own: a server answers a long call over an open stream.
     timeout = httpx2.Timeout(30.0, read=SILENCE_S)
     async with (
         httpx2.AsyncClient(headers=dict(transport.headers), timeout=timeout, event_hooks={"response": [look]}) as http,

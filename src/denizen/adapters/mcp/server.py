@@ -58,7 +58,7 @@ _log = logging.getLogger("denizen.mcp")
 
 
 class McpServerPhase(StrEnum):
-    """Where a server is in its life."""
+    """The phases in the life of a server."""
 
     IDLE = "idle"
     """Nobody has needed the server so far."""
@@ -159,6 +159,7 @@ class McpServer:
         """Keeps the server connected until `stop`."""
         pause_s, told = FIRST_PAUSE_S, ""
         try:
+            # Cancelled by stop(), from any task.
             with self._scope:
                 while True:
                     began_s = self._clock.monotonic_s()
@@ -176,6 +177,7 @@ class McpServer:
                         told = why
                     else:
                         _log.warning("an MCP server has ended", extra={"server": self.spec.name, "why": why})
+                    # A server that fails right after each start must not be started again and again without a pause.
                     if self._clock.monotonic_s() - began_s > STEADY_S:
                         pause_s = FIRST_PAUSE_S
                     with anyio.move_on_after(pause_s):
@@ -199,6 +201,7 @@ class McpServer:
             with opening:
                 async with open_connection(self.spec, self._stderr) as connection:
                     self._take_tools(await connection.list_tools())
+                    # The limit is for starting only; from here on the connection may live for ever.
                     opening.deadline = float("inf")
                     self._enter(McpServerPhase.UP, about=connection.about, starts=self.state.starts + 1)
                     self._tried.set()
@@ -253,6 +256,7 @@ class McpServer:
         async def report(progress: float, total: float | None, message: str | None) -> None:
             request.report(read_progress(progress, total, message))
 
+        # Stays there while the outcome is unknown: only the end of the connection tells what happened to it.
         self._in_flight.append(request)
         try:
             with request.scope:

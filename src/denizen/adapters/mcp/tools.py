@@ -103,6 +103,7 @@ def build_tool_list(tools: Sequence[Tool], offer: McpToolPolicy, source: str) ->
     usable = [tool for name, tool in allowed.items() if name not in left_out]
     left_out |= {tool.name: f"a server may have {MAX_TOOLS} tools" for tool in usable[MAX_TOOLS:]}
     planned = plan_names(offer.prefix, [tool.name for tool in usable[:MAX_TOOLS]])
+    # A server could else take over calls and rules for a tool of another server.
     names = {own: shown for own, shown in planned.items() if not shown.startswith(offer.reserved)}
     left_out |= {own: f"{planned[own]} could be a tool of another server" for own in planned.keys() - names.keys()}
     specs = tuple(_spec(tool, names[tool.name], offer, source) for tool in usable if tool.name in names)
@@ -111,6 +112,7 @@ def build_tool_list(tools: Sequence[Tool], offer: McpToolPolicy, source: str) ->
 
 def _spec(tool: Tool, name: str, offer: McpToolPolicy, source: str) -> ToolSpec:
     hints = tool.annotations
+    # A warning is believed from everybody, a reassurance only from a trusted server.
     is_destructive = hints is not None and hints.destructive_hint is True and hints.read_only_hint is not True
     reads_only = offer.trusted and hints is not None and hints.read_only_hint is True
     is_idempotent = offer.trusted and hints is not None and hints.idempotent_hint is True
@@ -118,6 +120,7 @@ def _spec(tool: Tool, name: str, offer: McpToolPolicy, source: str) -> ToolSpec:
     return ToolSpec(
         name,
         description[:MAX_DESCRIPTION_CHARS],
+        # Passed on unchanged: the model should see what the author of the server wrote.
         cast("Mapping[str, Json]", tool.input_schema),
         tier=_tier(tool.name, offer, reads_only=reads_only),
         read_only=reads_only,

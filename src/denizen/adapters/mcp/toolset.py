@@ -107,6 +107,7 @@ class McpPool:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # Servers are children of this group: cancelling it ends their programs.
         self._group.cancel_scope.cancel()
         if isinstance(error, anyio.get_cancelled_exc_class()):
             await self._group.__aexit__(kind, error, trace)

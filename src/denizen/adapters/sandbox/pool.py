@@ -158,6 +158,7 @@ class SandboxPool:
         """Runs the commands, once more if the worker ended by itself: commands change nothing, so they can be
         repeated.
         """
+        # Two tries: a worker that ended while it was idle shows it only now.
         for is_last in (False, True):
             try:
                 async with self._borrow(view, tier, host) as bound:
@@ -193,6 +194,7 @@ class SandboxPool:
                 bound.copy is None or now - bound.opened_at_s < COPY_TTL_S
             ):
                 return self._free.pop(place)
+        # A worker is bound to its view, so one of another view has to go before a new one starts.
         while self._free and len(self._free) + self._queue.taken > self.limits.workers:
             await self._free.pop(0).aclose()
         return await self._open(view, folders, tier, host)
@@ -202,6 +204,7 @@ class SandboxPool:
     ) -> _BoundWorker:
         copy = None
         seen = view
+        # Without mounts a worker can see one folder only.
         if tier == "landlock" and [name for name, _ in view.folders] != [""]:
             copy = await to_thread.run_sync(copy_view, view)
             copy.chmod(0o755 if is_world_readable(view) else 0o700)

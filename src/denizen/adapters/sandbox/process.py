@@ -180,6 +180,7 @@ class SandboxWorker:
         """Kills the worker: it holds nothing that could be lost."""
         with anyio.CancelScope(shield=True):
             with suppress(ProcessLookupError, PermissionError):
+                # The group holds all that the worker started.
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.aclose()
 
@@ -188,6 +189,7 @@ async def start_worker(tier: str, view: ShellView, host: HostPrograms, limits: S
     """Starts a worker. Raises SandboxWorkerError with what the system refused."""
     try:
         process = await anyio.open_process(
+            # -I and -S: no packages, no user site, nothing of the environment; the worker needs none and loads faster.
             [sys.executable, "-I", "-S", "-c", _CODE, _ROOT],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -221,6 +223,7 @@ def _isolation_spec(tier: str, view: ShellView, host: HostPrograms, limits: Sand
         "readable": [(path, path) for path in host.data],
         "scratch": host.scratch,
         "memory_bytes": limits.memory_mb * 1_000_000,
+        # Another user could not read folders that are closed to others, so there the worker stays who it is.
         "uid": UNPRIVILEGED_UID if is_world_readable(view) else None,
         "programs": programs,
         "environ": {

@@ -58,6 +58,7 @@ class SandboxSessions:
             session = next((each for each in own.values() if each.view == view), None)
         if session is None:
             self._make_room(own)
+            # Long and random: whoever guesses an id still needs its owner, but ids should not be guessable either.
             session = SandboxSession(f"{PREFIX}{secrets.token_urlsafe(16)}", owner, view, now)
         else:
             self._forget(session)

@@ -73,6 +73,7 @@ class YoutubeDataApi:
             token = _text(answer, "nextPageToken")
             if not token:
                 break
+        # The playlist is in the order of uploading, which is not always that of publishing.
         newest = sorted(videos.values(), key=lambda video: video.published, reverse=True)
         return newest[:most]
 
@@ -114,6 +115,7 @@ def _explain(got: FetchedPage) -> DenizenError:
             why=why,
             fix="Wait: a day's quota begins anew at midnight in California. Sync less often, or ask Google for more.",
         )
+    # After the quota: that is a 403 too.
     if reasons & _BAD_KEY or got.status in (401, 403):
         return NeedsAttention(
             "YouTube does not take the API key.",

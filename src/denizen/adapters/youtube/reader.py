@@ -126,6 +126,7 @@ class YoutubeReader:
             await fetcher.aclose()
         transcripts = await to_thread.run_sync(TranscriptFetcher, access)
         try:
+            # Each is cached at once, so that a block by YouTube loses nothing.
             for key in wanted:
                 report(ReadingProgress("fetching transcripts", len(found), len(listing.videos)))
                 said = await to_thread.run_sync(transcripts.fetch, key, durations.get(key, 0))

@@ -143,6 +143,7 @@ def _open_session(site_url: str) -> Session:
             if not request.url:
                 raise InvalidURL("it leads away from YouTube")
             answer = super().send(request, stream=True, timeout=TIMEOUT_S, verify=True)
+            # One byte more than allowed tells a body that is too large from one that just fits.
             data = answer.raw.read(MAX_BYTES + 1, decode_content=True)
             if len(data) > MAX_BYTES:
                 raise ContentDecodingError("the answer is too large")
@@ -151,6 +152,7 @@ def _open_session(site_url: str) -> Session:
             return answer
 
     session = Session()
+    # Else requests would take proxies and passwords (.netrc) from the environment.
     session.trust_env = False
     for scheme in ("https://", "http://"):
         session.mount(scheme, Bounded())

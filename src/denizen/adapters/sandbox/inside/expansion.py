@@ -116,6 +116,7 @@ def _match(word: Word, text: str, depth: int, walk: GlobWalker) -> list[str]:
         else:
             parts[-1] = (*parts[-1], char)
     found = sorted(walk.follow("", parts))
+    # bash gives `-name` here, which the program would read as an option.
     return [f"./{name}" if name.startswith("-") else name for name in found]
 
 

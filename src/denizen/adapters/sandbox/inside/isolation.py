@@ -30,8 +30,8 @@ MAX_FILES = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolationSpec:
-    """What the parent process asks for. `uid` is the user to become when this process is the superuser, None to
-    stay. `runnable` and `readable` are the files of the system that programs need.
+    """The isolation that the parent process asks for. `uid` is the user to become when this process is the
+    superuser, None to stay. `runnable` and `readable` are the files of the system that programs need.
     """
 
     tier: str
@@ -66,10 +66,12 @@ def isolate_process(spec: IsolationSpec) -> int:
         runnable = [bind.source for bind in spec.runnable]
     top = os.open(spec.top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     _limit(spec)
+    # The kernel asks for this before Landlock and seccomp of an unprivileged process.
     kernel.control(kernel.PR_SET_NO_NEW_PRIVS, 1)
     if find_version():
         forbid_files(readable, runnable)
     _drop_privileges(spec.uid)
+    # No other process of this user may trace or read this one.
     kernel.control(kernel.PR_SET_DUMPABLE, 0)
     if spec.tier == "namespaces":
         kernel.control(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)  # changing the user clears it, so it comes last
@@ -89,12 +91,14 @@ def _enter_namespaces(spec: IsolationSpec) -> None:
     uid, gid = os.geteuid(), os.getegid()
     kernel.unshare((_NEWUSER if uid else 0) | _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | _NEWCGROUP)
     if uid:
+        # The kernel accepts a gid map of an unprivileged process only after setgroups is denied.
         for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
             handle = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
             try:
                 os.write(handle, text.encode())
             finally:
                 os.close(handle)
+    # A process enters its new process namespace only with its first child.
     child = os.fork()
     if child:
         _wait_for(child, spec)
@@ -110,6 +114,7 @@ def _wait_for(child: int, spec: IsolationSpec) -> NoReturn:
 
 def _limit(spec: IsolationSpec) -> None:
     limits = {
+        # Nothing may be written, not even where the file system would allow it.
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: MAX_FILES,
@@ -165,6 +170,7 @@ def enter_root(binds: Sequence[BindMount], scratch: str) -> None:
     """Makes a small read-only root and enters it; what was there before cannot be reached any more. `scratch` is any
     existing folder. Raises OSError.
     """
+    # Private first: else the mounts below would spread to the rest of the machine.
     kernel.mount(None, "/", None, _REC | _PRIVATE)
     handles = [os.open(bind.source, os.O_PATH | os.O_CLOEXEC) for bind in binds]  # before the scratch folder is hidden
     kernel.mount("tmpfs", scratch, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
@@ -174,6 +180,7 @@ def enter_root(binds: Sequence[BindMount], scratch: str) -> None:
         os.close(handle)
     kernel.mount(None, scratch, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV | _NOEXEC)
     os.chdir(scratch)
+    # Old and new root at one place: the old one lies on top, and unmounting it leaves nothing behind.
     kernel.pivot_root(".", ".")
     kernel.unmount(".", _DETACH)
     os.chdir(TOP)

@@ -155,6 +155,7 @@ def forbid_system_calls() -> None:
 
 
 def _assemble(arch: int, table: dict[str, int]) -> list[bytes]:
+    # Other architectures (x32, 32 bit) use other numbers for the same calls, so they are killed.
     made = [_load(_ARCH), _step(_JUMP_EQUAL, arch, 1, 0), _leave(_KILL), _load(_NUMBER)]
     for name, number in table.items():
         body = _body(name)
@@ -166,6 +167,7 @@ def _body(name: str) -> list[bytes]:
     """Returns the instructions for a matching call number; they always return from the filter."""
     if name in _FAILING:
         return [_leave(_ERRNO | _FAILING[name])]
+    # Threads and children are fine; a new user namespace would give back capabilities.
     if name == "clone":
         return _unless_bits(0, _NEW_NAMESPACES, errno.EPERM)
     if name in {"open", "openat"}:

@@ -26,8 +26,8 @@ _RESET = (signal.SIGPIPE, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.S
 
 @dataclass(frozen=True, slots=True)
 class ExecutionEnvironment:
-    """What running a pipeline needs. `kill` kills everything that was started; `control` is a descriptor whose other
-    end hangs up when nobody waits any more.
+    """The programs, environment and descriptors for running a pipeline. `kill` kills everything that was started;
+    `control` is a descriptor whose other end hangs up when nobody waits any more.
     """
 
     programs: Mapping[str, str]
@@ -114,6 +114,7 @@ def _spawn(argv: list[str], environment: ExecutionEnvironment, table: Mapping[in
         [os.fsencode(word) for word in argv],
         environment.environ,
         file_actions=actions,
+        # Python ignores SIGPIPE; programs need it, so that `yes | head` ends.
         setsigdef=_RESET,
         setsigmask=(),
     )
@@ -137,6 +138,7 @@ def _fork_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironme
 def _be_xargs(xargs: XargsCommand, depth: int, environment: ExecutionEnvironment, table: Mapping[int, int]) -> int:
     for target, source in table.items():
         os.dup2(source, target)
+    # Open ends of other pipes would keep their readers waiting. 256 is the limit that isolation sets.
     for descriptor in range(3, 256):
         if descriptor != environment.null:
             _close(descriptor)
@@ -199,6 +201,7 @@ def _wait(child: int, environment: ExecutionEnvironment, deadline: float) -> int
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
             code = os.waitstatus_to_exitcode(status)
+            # A shell tells a signal as 128 plus its number.
             return code if code >= 0 else 128 - code
         if time.monotonic() > deadline:
             environment.kill()

@@ -106,6 +106,7 @@ class LinePlanner:
                 "there is no folder to go back to", "Write `cd DIR && ...`; each line begins at the top."
             )
         check_path(folder, 0)
+        # A link below the top may lead out of it.
         reached = os.path.realpath(folder)
         if reached != self.top and not reached.startswith(f"{self.top.rstrip('/')}/"):
             raise CommandRefusedError(f"`{folder[:80]}` leads out of the top folder", "Name a folder below it.")

@@ -120,6 +120,7 @@ class _Reader:
             raise CommandRefusedError("there are no comments", "Leave it out, or put # into quotes.")
         elif char in "<>":
             self._redirect("")
+        # Digits right before < or > are a descriptor; anywhere else they are a word.
         elif digits := _DIGITS.match(self.text, self.at):
             self._redirect(digits.group())
         else:
@@ -206,6 +207,7 @@ class _Reader:
     def _plain(self, char: str, chars: list[Char]) -> None:
         if char == "`" or (char == "$" and (self._next() in _PARAMETER or self._next() in {"'", '"'}) and self._next()):
             raise CommandRefusedError(*_NO_SUBSTITUTION)
+        # Some terminals and programs act on them; bash would pass them on.
         if ord(char) < 0x20 or ord(char) == 0x7F:
             raise CommandRefusedError("there is a control character in it", "Leave it out, or put it into quotes.")
         if char == "~" and (

@@ -131,6 +131,7 @@ def run_xargs(xargs: XargsCommand, text: str, depth: int, run: Run) -> tuple[int
                 return _FATAL, f"xargs: stopped after {MAX_COMMANDS} commands\n"
             check_command(command, depth)
             code = run(command)
+            # As GNU xargs does: a program that cannot be started ends it.
             if code in {126, 127}:
                 return code, ""
             if code == 255 or code < 0:
