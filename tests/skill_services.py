@@ -50,7 +50,7 @@ class NoWeb:
 
 
 @dataclass
-class Surroundings:
+class ServicesFixture:
     """Makes services and remembers what was asked of them."""
 
     root: Path

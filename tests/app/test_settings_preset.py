@@ -19,7 +19,7 @@ from denizen.skill import SkillToolset
 from denizen.testing.scripted_model import Say, ScriptedModel
 from tests.app.home_folder import Home
 from tests.engine.house import open_house
-from tests.skill_services import Surroundings
+from tests.skill_services import ServicesFixture
 
 ADA = AgentName("ada")
 NO_TOOL = Say(json.dumps({"thought": "-", "tool": None, "args": {}}))
@@ -83,7 +83,7 @@ def test_what_a_session_cannot_keep_is_refused_with_its_remedy(home: Home, keys:
 async def test_the_fixed_prompt_of_a_small_model_is_under_500_tokens(
     home: Home, tmp_path: Path, can: Capabilities
 ) -> None:
-    services = Surroundings(tmp_path).services()
+    services = ServicesFixture(tmp_path).services()
     toolsets = tuple(SkillToolset(load_builtin(name), services) for name in BUILTIN if name not in OPT_IN)
     model = ScriptedModel(capabilities=can, otherwise=NO_TOOL)
     async with open_house(model, agent=agent(home)) as house:

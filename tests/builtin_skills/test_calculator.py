@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from denizen.builtin_skills.calculator import MAX_BITS, CalculationError, calculate, format_number, skill
 from denizen.skill import SkillToolset
-from tests.skill_services import Surroundings, run
+from tests.skill_services import ServicesFixture, run
 
 SMALL = st.integers(-20, 20).map(lambda number: f"({number})") | st.sampled_from(["0.5", "2.25", "7.", ".125", "1e3"])
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_calculated_is_refused_with_the_reason(expression: str, w
 
 @pytest.mark.anyio
 async def test_the_tool_answers_with_the_value_or_the_reason(tmp_path: Path) -> None:
-    toolset = SkillToolset(skill, Surroundings(tmp_path).services())
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path).services())
     assert (await run(toolset, "calculator", {"expression": "6*7"})).text == "42"
     assert (await run(toolset, "calculator", {"expression": 42})).text == "42"
     result = await run(toolset, "calculator", {"expression": "9**9**9"})

@@ -14,13 +14,13 @@ from denizen.domain.ids import AgentName
 from denizen.domain.json import Json
 from denizen.domain.tool import ToolResult
 from denizen.skill import SkillToolset
-from tests.skill_services import Surroundings, run, scope
+from tests.skill_services import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 
 
 async def make(tmp_path: Path, *, on_platform: bool = True, **args: Json) -> ToolResult:
-    toolset = SkillToolset(skill, Surroundings(tmp_path).services())
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path).services())
     where = replace(scope(), account=AgentName("ada") if on_platform else None)
     return await run(toolset, "make_embed", args, where)
 

@@ -12,16 +12,16 @@ from PIL import Image
 
 from denizen.builtin_skills.charts import KINDS, KindName, skill
 from denizen.skill import Json, JsonObject, SkillToolset, ToolResult
-from tests.skill_services import Surroundings, run
+from tests.skill_services import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 
 
 def charts(tmp_path: Path) -> SkillToolset:
-    return SkillToolset(skill, Surroundings(tmp_path).services())
+    return SkillToolset(skill, ServicesFixture(tmp_path).services())
 
 
-def picture_of(result: ToolResult) -> Image.Image:
+def read_picture(result: ToolResult) -> Image.Image:
     assert not result.is_error, result.text
     images = result.data["images"]
     assert isinstance(images, list)
@@ -36,7 +36,7 @@ async def test_every_kind_draws_a_picture(tmp_path: Path, kind: str) -> None:
     series: list[Json] = [{"name": "2025 \U0001f680", "values": [3, 1.5, 4]}]
     if not KINDS[kind].is_single:
         series.append({"name": "2026", "values": [2, 7, 1]})
-    image = picture_of(
+    image = read_picture(
         await run(
             charts(tmp_path),
             "draw_chart",
@@ -78,4 +78,4 @@ async def test_many_values_and_labels_stay_readable(tmp_path: Path) -> None:
     values: list[Json] = [float(n % 17) for n in range(400)]
     labels: list[Json] = [f"day {n}" for n in range(400)]
     arguments: JsonObject = {"kind": "line", "series": [{"values": values}], "labels": labels}
-    picture_of(await run(charts(tmp_path), "draw_chart", arguments))
+    read_picture(await run(charts(tmp_path), "draw_chart", arguments))

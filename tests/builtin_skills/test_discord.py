@@ -20,13 +20,13 @@ from denizen.engine.channels import Channels
 from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.discord import Message, Permission, open_discord
 from tests.adapters.discord.listening import Harbour, running
-from tests.skill_services import Surroundings, run, scope
+from tests.skill_services import ServicesFixture, run, scope
 from tests.testing.discord.schema import Schema, find_schema
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-discord", "V-skill-components")]
 
 
-class Desk:
+class DiscordFixture:
     """The tools of both skills, as Ana uses them in #general; the account may do all of it. What was asked of Discord
     fits its published schema, where that is here.
     """
@@ -55,7 +55,7 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(folder: Path) -> AsyncGenerator[Desk]:
+async def fixture(folder: Path) -> AsyncGenerator[DiscordFixture]:
     async with open_discord() as discord:
         harbour = Harbour(discord)
         powers = Permission.ADMINISTRATOR
@@ -67,17 +67,17 @@ async def desk(folder: Path) -> AsyncGenerator[Desk]:
             channels = Channels()
             channels.add(account)
             services = replace(
-                Surroundings(folder).services(), scoped=ScopedServices(open_platform=Acting(channels).open)
+                ServicesFixture(folder).services(), scoped=ScopedServices(open_platform=Acting(channels).open)
             )
             toolsets = [SkillToolset(load_builtin(name), services) for name in ("discord", "components")]
-            yield Desk(harbour, {spec.name: each for each in toolsets for spec in await each.list_tools()})
+            yield DiscordFixture(harbour, {spec.name: each for each in toolsets for spec in await each.list_tools()})
         path = find_schema()
         faults = [fault for request in discord.requests for fault in Schema(path).faults(request)] if path else []
         assert not faults, "\n".join(faults[:10])
 
 
 async def test_messages_are_sent_changed_pinned_and_deleted(tmp_path: Path) -> None:
-    async with desk(tmp_path) as ana:
+    async with fixture(tmp_path) as ana:
         harbour = ana.harbour
         told = await ana.do("send_message", text="hello @Ben", embed={"title": "Ferry", "fields": {"Pier": "3"}})
         sent = ana.last()
@@ -102,7 +102,7 @@ async def test_messages_are_sent_changed_pinned_and_deleted(tmp_path: Path) -> N
 
 
 async def test_reactions_and_polls_are_made_and_read_as_data(tmp_path: Path) -> None:
-    async with desk(tmp_path) as ana:
+    async with fixture(tmp_path) as ana:
         harbour = ana.harbour
         said = harbour.say("pizza?")
         assert await ana.do("read_reactions", message=str(said.id)) == "There are no reactions."
@@ -123,7 +123,7 @@ async def test_reactions_and_polls_are_made_and_read_as_data(tmp_path: Path) -> 
 
 
 async def test_threads_and_posts_are_opened_and_changed(tmp_path: Path) -> None:
-    async with desk(tmp_path) as ana:
+    async with fixture(tmp_path) as ana:
         harbour = ana.harbour
         forum = harbour.guild.channel("help")
         told = await ana.do("create_thread", name="Lunch", text="Where?")
@@ -139,7 +139,7 @@ async def test_threads_and_posts_are_opened_and_changed(tmp_path: Path) -> None:
 
 
 async def test_choices_and_role_menus_are_posted(tmp_path: Path) -> None:
-    async with desk(tmp_path) as ana:
+    async with fixture(tmp_path) as ana:
         await ana.do("post_choices", text="Which?", choices=[{"label": "Red", "emoji": "🔴"}, {"label": "Blue"}])
         assert [each["label"] for each in ana.last().components[0]["components"]] == ["Red", "Blue"]
         rows: list[Json] = [{"label": "Red", "emoji": "🔴", "description": "like a sunset"}, {"label": "Blue"}]
@@ -153,14 +153,14 @@ async def test_choices_and_role_menus_are_posted(tmp_path: Path) -> None:
 
 
 async def test_a_refusal_is_an_error_that_says_why(tmp_path: Path) -> None:
-    async with desk(tmp_path) as ana:
+    async with fixture(tmp_path) as ana:
         result = await ana.call("send_message", text="hi", channel="nowhere")
         assert result.is_error
         assert "no channel 'nowhere'" in result.text
 
 
 async def test_off_platforms_nothing_can_be_done(tmp_path: Path) -> None:
-    toolset = SkillToolset(load_builtin("discord"), Surroundings(tmp_path).services())
+    toolset = SkillToolset(load_builtin("discord"), ServicesFixture(tmp_path).services())
     result = await run(toolset, "send_message", {"text": "hi"})
     assert result.is_error
     assert "on Discord only" in result.text

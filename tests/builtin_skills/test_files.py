@@ -12,7 +12,7 @@ from denizen.builtin_skills.files import MAX_BYTES
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Tier, ToolResult
 from denizen.skill import SkillToolset
-from tests.skill_services import Surroundings, run
+from tests.skill_services import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +30,7 @@ def shared(tmp_path: Path) -> Path:
 
 def files(*allowed: Path) -> SkillToolset:
     section = {"allowed": [str(path) for path in allowed]}
-    return SkillToolset(load_builtin("files"), Surroundings(allowed[0] if allowed else Path()).services(), section)
+    return SkillToolset(load_builtin("files"), ServicesFixture(allowed[0] if allowed else Path()).services(), section)
 
 
 async def read(shared: Path, path: str) -> ToolResult:

@@ -12,7 +12,7 @@ from denizen.builtin_skills.knowledge import MAX_LISTED, TextFolder, skill
 from denizen.domain.json import JsonObject
 from denizen.domain.tool import Taint, Tier
 from denizen.skill import IndexedPassage, SkillToolset, ToolResult, split_passages
-from tests.skill_services import Surroundings, run, scope
+from tests.skill_services import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 class Library:
     def __init__(self, root: Path) -> None:
         self.shared, self.own = root / "shared", root / "ada/knowledge"
-        services = Surroundings(root).services()
+        services = ServicesFixture(root).services()
         self.services = replace(services, folders=replace(services.folders, shared=self.find_shared_folder))
         self.toolset = SkillToolset(skill, self.services)
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.builtin_skills.moderating import bridge
+from tests.builtin_skills.moderation_fixture import open_moderation
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-user-management")]
 
 
 async def test_members_are_looked_up_as_data(tmp_path: Path) -> None:
-    async with bridge(tmp_path) as it:
+    async with open_moderation(tmp_path) as it:
         ana = it.harbour.ana
         assert "owns the server" in await it.do(ana, "member_info")
         assert "Ben (ben, id" in await it.do(ana, "member_info", member="Ben")
@@ -24,7 +24,7 @@ async def test_members_are_looked_up_as_data(tmp_path: Path) -> None:
 
 
 async def test_members_are_renamed_given_roles_and_written_to(tmp_path: Path) -> None:
-    async with bridge(tmp_path) as it:
+    async with open_moderation(tmp_path) as it:
         ana, ben, guild = it.harbour.ana, it.harbour.ben, it.harbour.guild
         role = guild.add_role("crew")
         it.harbour.say("so far")

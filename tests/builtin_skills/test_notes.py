@@ -19,18 +19,18 @@ from denizen.domain.json import JsonObject
 from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Effect, Taint, ToolResult
 from denizen.skill import SkillToolset, ToolError
-from tests.skill_services import Surroundings, run, scope
+from tests.skill_services import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 
 ALLOWED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
-class Desk:
+class NotesFixture:
     """The notes tools of one agent."""
 
     def __init__(self, root: Path, agent: str = "ada") -> None:
-        self._toolset = SkillToolset(skill, Surroundings(root).services())
+        self._toolset = SkillToolset(skill, ServicesFixture(root).services())
         self._agent = agent
         self.folder = root / agent / "notes" / "rooms" / "discord-42"
 
@@ -42,21 +42,21 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path / "agents")
+def fixture(tmp_path: Path) -> NotesFixture:
+    return NotesFixture(tmp_path / "agents")
 
 
-async def test_notes_are_written_read_listed_and_searched(desk: Desk) -> None:
-    assert (await desk("list_notes", {})).text == "There are no notes yet."
-    assert (await desk("search_notes", {"words": "x"})).text == "No note has a line with: x"
-    assert (await desk("append_note", {"name": "plan", "text": "- Buy Milk\n"})).text == "Added to `plan`."
-    await desk("append_note", {"name": "plan.md", "text": "- milk for the cat"})
-    await desk("write_note", {"name": "Diary-1", "text": "# Grüße\n\nToday."})
-    assert (await desk("read_note", {"name": "plan"})).text == "- Buy Milk\n- milk for the cat"
-    assert (await desk("list_notes", {})).text == "Diary-1 (18 bytes)\nplan (30 bytes)"
-    assert (await desk("search_notes", {"words": "MILK cat"})).text == "plan, line 2: - milk for the cat"
-    await desk("write_note", {"name": "plan", "text": "- nothing"})
-    assert desk.content("plan") == "- nothing\n"
+async def test_notes_are_written_read_listed_and_searched(fixture: NotesFixture) -> None:
+    assert (await fixture("list_notes", {})).text == "There are no notes yet."
+    assert (await fixture("search_notes", {"words": "x"})).text == "No note has a line with: x"
+    assert (await fixture("append_note", {"name": "plan", "text": "- Buy Milk\n"})).text == "Added to `plan`."
+    await fixture("append_note", {"name": "plan.md", "text": "- milk for the cat"})
+    await fixture("write_note", {"name": "Diary-1", "text": "# Grüße\n\nToday."})
+    assert (await fixture("read_note", {"name": "plan"})).text == "- Buy Milk\n- milk for the cat"
+    assert (await fixture("list_notes", {})).text == "Diary-1 (18 bytes)\nplan (30 bytes)"
+    assert (await fixture("search_notes", {"words": "MILK cat"})).text == "plan, line 2: - milk for the cat"
+    await fixture("write_note", {"name": "plan", "text": "- nothing"})
+    assert fixture.content("plan") == "- nothing\n"
 
 
 def test_what_is_in_a_note_may_be_of_anybody() -> None:
@@ -65,74 +65,74 @@ def test_what_is_in_a_note_may_be_of_anybody() -> None:
 
 
 async def test_agents_do_not_share_notes(tmp_path: Path) -> None:
-    ada, bob = Desk(tmp_path), Desk(tmp_path, "bob")
+    ada, bob = NotesFixture(tmp_path), NotesFixture(tmp_path, "bob")
     await ada("append_note", {"name": "secret", "text": "42"})
     assert (await bob("read_note", {"name": "secret"})).is_error
     assert "no notes" in (await bob("list_notes", {})).text
 
 
-async def test_a_missing_note_is_answered_with_those_there_are(desk: Desk) -> None:
-    assert "None yet" in (await desk("read_note", {"name": "plan"})).text
-    await desk("append_note", {"name": "ideas", "text": "x"})
-    result = await desk("read_note", {"name": "plan"})
+async def test_a_missing_note_is_answered_with_those_there_are(fixture: NotesFixture) -> None:
+    assert "None yet" in (await fixture("read_note", {"name": "plan"})).text
+    await fixture("append_note", {"name": "ideas", "text": "x"})
+    result = await fixture("read_note", {"name": "plan"})
     assert result.is_error
     assert "ideas" in result.text
 
 
-async def test_a_note_that_a_person_edits_stays_as_they_wrote_it(desk: Desk) -> None:
-    desk.folder.mkdir(parents=True)
-    (desk.folder / "plan.md").write_bytes(b"no newline, \xff no UTF-8")
-    await desk("append_note", {"name": "plan", "text": "more"})
-    assert (desk.folder / "plan.md").read_bytes() == b"no newline, \xff no UTF-8\nmore\n"
-    assert "\ufffd" in (await desk("read_note", {"name": "plan"})).text
+async def test_a_note_that_a_person_edits_stays_as_they_wrote_it(fixture: NotesFixture) -> None:
+    fixture.folder.mkdir(parents=True)
+    (fixture.folder / "plan.md").write_bytes(b"no newline, \xff no UTF-8")
+    await fixture("append_note", {"name": "plan", "text": "more"})
+    assert (fixture.folder / "plan.md").read_bytes() == b"no newline, \xff no UTF-8\nmore\n"
+    assert "\ufffd" in (await fixture("read_note", {"name": "plan"})).text
 
 
-async def test_a_long_note_is_read_in_parts(desk: Desk) -> None:
+async def test_a_long_note_is_read_in_parts(fixture: NotesFixture) -> None:
     text = "".join(f"line {number}\n" for number in range(1500))
-    await desk("write_note", {"name": "long", "text": text})
-    first = (await desk("read_note", {"name": "long"})).text
+    await fixture("write_note", {"name": "long", "text": text})
+    first = (await fixture("read_note", {"name": "long"})).text
     assert first.endswith("to read on, start at 8000.")
-    rest = (await desk("read_note", {"name": "long", "start": 8000})).text
+    rest = (await fixture("read_note", {"name": "long", "start": 8000})).text
     assert first[:8000] + rest == text.rstrip("\n")
-    assert (await desk("read_note", {"name": "long", "start": 99_999})).is_error
+    assert (await fixture("read_note", {"name": "long", "start": 99_999})).is_error
 
 
-async def test_a_search_is_bounded(desk: Desk) -> None:
+async def test_a_search_is_bounded(fixture: NotesFixture) -> None:
     for name in ("a", "b"):
-        await desk("write_note", {"name": name, "text": "\n".join(f"word {number}" for number in range(50))})
-    assert (await desk("search_notes", {"words": "word"})).text.count("\n") == 9
-    await desk("write_note", {"name": "a", "text": "\n".join("word " + "x" * 2000 for _ in range(7))})
-    assert len((await desk("search_notes", {"words": "word"})).text) <= 3000
-    assert (await desk("search_notes", {"words": "  "})).is_error
+        await fixture("write_note", {"name": name, "text": "\n".join(f"word {number}" for number in range(50))})
+    assert (await fixture("search_notes", {"words": "word"})).text.count("\n") == 9
+    await fixture("write_note", {"name": "a", "text": "\n".join("word " + "x" * 2000 for _ in range(7))})
+    assert len((await fixture("search_notes", {"words": "word"})).text) <= 3000
+    assert (await fixture("search_notes", {"words": "  "})).is_error
 
 
-async def test_sizes_are_bounded(desk: Desk) -> None:
-    assert (await desk("append_note", {"name": "a", "text": "x" * 16_001})).is_error
-    assert (await desk("append_note", {"name": "a", "text": ""})).is_error
+async def test_sizes_are_bounded(fixture: NotesFixture) -> None:
+    assert (await fixture("append_note", {"name": "a", "text": "x" * 16_001})).is_error
+    assert (await fixture("append_note", {"name": "a", "text": ""})).is_error
     for _ in range(4):
-        assert not (await desk("append_note", {"name": "a", "text": "x" * 16_000})).is_error
-    before = desk.content("a")
-    full = await desk("append_note", {"name": "a", "text": "x" * 16_000})
+        assert not (await fixture("append_note", {"name": "a", "text": "x" * 16_000})).is_error
+    before = fixture.content("a")
+    full = await fixture("append_note", {"name": "a", "text": "x" * 16_000})
     assert full.is_error
     assert str(MAX_NOTE_BYTES) in full.text
-    assert desk.content("a") == before
+    assert fixture.content("a") == before
 
 
-async def test_the_number_of_notes_is_bounded(desk: Desk) -> None:
-    desk.folder.mkdir(parents=True)
+async def test_the_number_of_notes_is_bounded(fixture: NotesFixture) -> None:
+    fixture.folder.mkdir(parents=True)
     for number in range(MAX_NOTES):
-        (desk.folder / f"n{number}.md").touch()
-    assert (await desk("append_note", {"name": "one-more", "text": "x"})).is_error
-    assert not (await desk("append_note", {"name": "n7", "text": "x"})).is_error
+        (fixture.folder / f"n{number}.md").touch()
+    assert (await fixture("append_note", {"name": "one-more", "text": "x"})).is_error
+    assert not (await fixture("append_note", {"name": "n7", "text": "x"})).is_error
 
 
-async def test_text_that_is_no_unicode_does_no_harm(desk: Desk) -> None:
-    assert (await desk("append_note", {"name": "odd", "text": "a\ud800b"})).is_error
-    assert (await desk("read_note", {"name": "\ud800"})).is_error
-    await desk("append_note", {"name": "odd", "text": "  a\0b\n\n"})
-    assert desk.content("odd") == "  a\0b\n"
-    Notebook(desk.folder).append("odd", "\ud800", key="")
-    assert desk.content("odd") == "  a\0b\n?\n"
+async def test_text_that_is_no_unicode_does_no_harm(fixture: NotesFixture) -> None:
+    assert (await fixture("append_note", {"name": "odd", "text": "a\ud800b"})).is_error
+    assert (await fixture("read_note", {"name": "\ud800"})).is_error
+    await fixture("append_note", {"name": "odd", "text": "  a\0b\n\n"})
+    assert fixture.content("odd") == "  a\0b\n"
+    Notebook(fixture.folder).append("odd", "\ud800", key="")
+    assert fixture.content("odd") == "  a\0b\n?\n"
 
 
 # No way out
@@ -152,20 +152,20 @@ async def test_text_that_is_no_unicode_does_no_harm(desk: Desk) -> None:
 @example("x" * 65)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 async def test_only_plain_names_reach_a_file_and_only_in_the_folder(tmp_path: Path, name: str) -> None:
-    desk = Desk(tmp_path / "agents")
+    fixture = NotesFixture(tmp_path / "agents")
     outside = tmp_path / "outside.md"
     outside.write_text("secret")
     plain = name.removesuffix(".md")
     is_name = 0 < len(plain) <= 64 and set(plain) <= ALLOWED
     for tool, args in (("append_note", {"text": "x"}), ("write_note", {"text": "x"}), ("read_note", {})):
-        result = await desk(tool, {"name": name, **args})
+        result = await fixture(tool, {"name": name, **args})
         assert result.is_error is not is_name
         assert "secret" not in result.text
     assert outside.read_text() == "secret"
     if is_name:
-        assert desk.content(plain) == "x\n"
+        assert fixture.content(plain) == "x\n"
     assert {path.name for path in tmp_path.iterdir()} <= {"agents", "outside.md"}
-    assert {path.name for path in (tmp_path / "agents").iterdir()} <= {"ada"} if desk.folder.exists() else True
+    assert {path.name for path in (tmp_path / "agents").iterdir()} <= {"ada"} if fixture.folder.exists() else True
 
 
 def to_file(path: Path, outside: Path) -> None:
@@ -195,30 +195,32 @@ def pipe(path: Path, outside: Path) -> None:
 @pytest.mark.proves("TW7")
 @pytest.mark.parametrize("make", [to_file, to_missing, relative, to_itself, folder, pipe])
 async def test_a_link_or_device_under_a_notes_name_is_neither_read_nor_followed(
-    desk: Desk, tmp_path: Path, make: Callable[[Path, Path], None]
+    fixture: NotesFixture, tmp_path: Path, make: Callable[[Path, Path], None]
 ) -> None:
     outside = tmp_path / "outside.md"
     outside.write_text("secret words")
-    desk.folder.mkdir(parents=True)
-    make(desk.folder / "trap.md", outside)
+    fixture.folder.mkdir(parents=True)
+    make(fixture.folder / "trap.md", outside)
     for tool, args in (("append_note", {"text": "x"}), ("write_note", {"text": "x"}), ("read_note", {})):
-        result = await desk(tool, {"name": "trap", **args})
+        result = await fixture(tool, {"name": "trap", **args})
         assert result.is_error
         assert "secret" not in result.text
-    assert "trap" not in (await desk("list_notes", {})).text
-    assert "secret" not in (await desk("search_notes", {"words": "secret"})).text.replace("with: secret", "")
+    assert "trap" not in (await fixture("list_notes", {})).text
+    assert "secret" not in (await fixture("search_notes", {"words": "secret"})).text.replace("with: secret", "")
     assert outside.read_text() == "secret words"
     assert not (tmp_path / "missing.md").exists()
 
 
 @pytest.mark.parametrize("trap", [".lock", ".journal.json", ".next"])
-async def test_a_link_in_place_of_the_notebooks_own_files_leads_nowhere(desk: Desk, tmp_path: Path, trap: str) -> None:
+async def test_a_link_in_place_of_the_notebooks_own_files_leads_nowhere(
+    fixture: NotesFixture, tmp_path: Path, trap: str
+) -> None:
     outside = tmp_path / "outside"
     outside.write_text("{}")
-    desk.folder.mkdir(parents=True)
-    (desk.folder / trap).symlink_to(outside)
+    fixture.folder.mkdir(parents=True)
+    (fixture.folder / trap).symlink_to(outside)
     try:
-        await desk("append_note", {"name": "a", "text": "x"}, key="call_1")
+        await fixture("append_note", {"name": "a", "text": "x"}, key="call_1")
     except OSError:
         assert trap == ".lock"
     assert outside.read_text() == "{}"
@@ -227,24 +229,24 @@ async def test_a_link_in_place_of_the_notebooks_own_files_leads_nowhere(desk: De
 # Once
 
 
-async def test_an_append_that_runs_again_adds_nothing(desk: Desk) -> None:
-    assert "Added" in (await desk("append_note", {"name": "log", "text": "once"}, key="call_1")).text
-    again = await desk("append_note", {"name": "log", "text": "once"}, key="call_1")
+async def test_an_append_that_runs_again_adds_nothing(fixture: NotesFixture) -> None:
+    assert "Added" in (await fixture("append_note", {"name": "log", "text": "once"}, key="call_1")).text
+    again = await fixture("append_note", {"name": "log", "text": "once"}, key="call_1")
     assert again.text == "This was added to `log` already."
     assert not again.is_error
-    await desk("append_note", {"name": "log", "text": "once"}, key="call_2")
-    await desk("append_note", {"name": "log", "text": "once"})
-    await desk("append_note", {"name": "log", "text": "once"})
-    assert desk.content("log") == "once\n" * 4
+    await fixture("append_note", {"name": "log", "text": "once"}, key="call_2")
+    await fixture("append_note", {"name": "log", "text": "once"})
+    await fixture("append_note", {"name": "log", "text": "once"})
+    assert fixture.content("log") == "once\n" * 4
 
 
-async def test_an_append_is_remembered_over_other_changes_and_edits(desk: Desk) -> None:
-    await desk("append_note", {"name": "log", "text": "first"}, key="call_1")
-    await desk("append_note", {"name": "other", "text": "x"})
-    await desk("write_note", {"name": "log", "text": "rewritten"}, key="call_2")
-    (desk.folder / "log.md").write_text("edited by hand\n")
-    await desk("append_note", {"name": "log", "text": "first"}, key="call_1")
-    assert desk.content("log") == "edited by hand\n"
+async def test_an_append_is_remembered_over_other_changes_and_edits(fixture: NotesFixture) -> None:
+    await fixture("append_note", {"name": "log", "text": "first"}, key="call_1")
+    await fixture("append_note", {"name": "other", "text": "x"})
+    await fixture("write_note", {"name": "log", "text": "rewritten"}, key="call_2")
+    (fixture.folder / "log.md").write_text("edited by hand\n")
+    await fixture("append_note", {"name": "log", "text": "first"}, key="call_1")
+    assert fixture.content("log") == "edited by hand\n"
 
 
 class Interrupted(BaseException):
@@ -320,7 +322,7 @@ def test_files_are_for_the_owner_only(tmp_path: Path) -> None:
 
 
 async def test_notes_stay_where_they_were_made(tmp_path: Path) -> None:
-    toolset = SkillToolset(skill, Surroundings(tmp_path).services())
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path).services())
     room, private = scope(), replace(scope(), place=Place("discord", "77"))
     thread = replace(scope(), place=Place("discord", "42", "43"))
     key = replace(scope(), principal=Principal(PrincipalKind.API_KEY, "../ann", "ann"), place=Place("api", "x"))

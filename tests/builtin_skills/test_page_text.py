@@ -13,7 +13,7 @@ from denizen.builtin_skills.page_text import HtmlTag, extract_page_text, parse_h
 URL = "https://example.org/docs/page.html"
 
 
-def text_of(html: str) -> str:
+def extract(html: str) -> str:
     return extract_page_text(html, URL).text
 
 
@@ -76,24 +76,24 @@ def test_what_nobody_sees_on_the_page_is_not_read(html: str) -> None:
 def test_the_main_part_is_read_when_the_page_names_one() -> None:
     story = "It was a dark and stormy night. " * 10
     page = f"<header>Daily News</header><p>Subscribe now!<main><h1>Night</h1><p>{story}</main><p>Related stories"
-    assert text_of(page) == f"# Night\n\n{story.strip()}"
-    assert "Subscribe" in text_of(page.replace(story, "Short."))
+    assert extract(page) == f"# Night\n\n{story.strip()}"
+    assert "Subscribe" in extract(page.replace(story, "Short."))
     two = f"<article>{story}</article><p>Advert<article>{story}</article>"
-    assert "Advert" not in text_of(two)
-    assert text_of(two).count("stormy") == 20
+    assert "Advert" not in extract(two)
+    assert extract(two).count("stormy") == 20
 
 
 def test_a_base_that_is_too_long_costs_nothing_and_links_begin_at_its_root() -> None:
     """Links of a page with a base of a megabyte would each take it apart anew, for half an hour in all."""
     links = "<a href='b'>c</a>"
     for base in (f"https://other.example/{'a/' * 1000}", f"https://{'x' * 2000}/"):
-        text = text_of(f"<base href='{base}'>{links}")
+        text = extract(f"<base href='{base}'>{links}")
         assert text == ("[c](https://other.example/b)" if "other" in base else "c")
     assert extract_page_text(links, f"https://other.example/{'a/' * 1000}").text == "[c](https://other.example/b)"
 
 
 def test_an_entity_of_thousands_of_digits_is_one_strange_character() -> None:
-    assert text_of(f"<p title='&#{'1' * 5000};'>a&#{'1' * 5000};b&#x{'f' * 5000}z&#65;") == "a\ufffdb\ufffdzA"
+    assert extract(f"<p title='&#{'1' * 5000};'>a&#{'1' * 5000};b&#x{'f' * 5000}z&#65;") == "a\ufffdb\ufffdzA"
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_an_entity_of_thousands_of_digits_is_one_strange_character() -> None:
     ],
 )
 def test_links_are_kept_when_they_lead_to_the_web(href: str, shown: str) -> None:
-    assert text_of(f"<p><a href='{href}'>text</a></p>") == shown
+    assert extract(f"<p><a href='{href}'>text</a></p>") == shown
 
 
 def test_links_around_blocks_and_in_each_other_stay_readable() -> None:
-    assert text_of("<a href=/c><h3>Card</h3><p>more</p></a>") == "[Card more](https://example.org/c)"
-    assert text_of("<a href=/1>one <a href=/2>two</a>") == ("[one](https://example.org/1)[two](https://example.org/2)")
-    assert text_of("<a href=/1></a>x") == "x"
-    assert text_of("<base href='https://cdn.example/x/'><a href=y>z</a>") == "[z](https://cdn.example/x/y)"
+    assert extract("<a href=/c><h3>Card</h3><p>more</p></a>") == "[Card more](https://example.org/c)"
+    assert extract("<a href=/1>one <a href=/2>two</a>") == ("[one](https://example.org/1)[two](https://example.org/2)")
+    assert extract("<a href=/1></a>x") == "x"
+    assert extract("<base href='https://cdn.example/x/'><a href=y>z</a>") == "[z](https://cdn.example/x/y)"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_links_around_blocks_and_in_each_other_stay_readable() -> None:
     ],
 )
 def test_broken_pages_are_read_as_far_as_they_go(html: str, text: str) -> None:
-    assert text_of(html) == text
+    assert extract(html) == text
 
 
 def test_tags_have_lower_case_names_and_the_first_of_equal_attributes() -> None:

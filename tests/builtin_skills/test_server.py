@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builtin_skills.moderating import bridge, tomorrow
+from tests.builtin_skills.moderation_fixture import open_moderation, tomorrow
 
 pytestmark = [pytest.mark.anyio, pytest.mark.proves("V-skill-server-management")]
 
@@ -19,7 +19,7 @@ def last_id(text: str) -> int:
 
 
 async def test_channels_are_made_changed_listed_and_deleted(tmp_path: Path) -> None:
-    async with bridge(tmp_path) as it:
+    async with open_moderation(tmp_path) as it:
         ana, guild = it.harbour.ana, it.harbour.guild
         made = last_id(await it.do(ana, "create_channel", name="bow", topic="front", private_to=["Ana"]))
         await it.do(ana, "edit_channel", channel=str(made), name="stern", nsfw=True)
@@ -35,7 +35,7 @@ async def test_channels_are_made_changed_listed_and_deleted(tmp_path: Path) -> N
 
 
 async def test_a_call_that_runs_again_makes_nothing_twice(tmp_path: Path) -> None:
-    async with bridge(tmp_path) as it:
+    async with open_moderation(tmp_path) as it:
         ana, guild = it.harbour.ana, it.harbour.guild
         it.files["https://web.example/a.png"] = PNG
         before = len(guild.channels), len(guild.roles)
@@ -53,7 +53,7 @@ async def test_a_call_that_runs_again_makes_nothing_twice(tmp_path: Path) -> Non
 
 
 async def test_roles_and_permissions(tmp_path: Path) -> None:
-    async with bridge(tmp_path) as it:
+    async with open_moderation(tmp_path) as it:
         ana, guild = it.harbour.ana, it.harbour.guild
         role = guild.roles[last_id(await it.do(ana, "create_role", name="crew", permissions=["Kick Members"]))]
         await it.do(ana, "edit_role", role=str(role.id), forbid=["kick members"], color="#112233")
@@ -66,7 +66,7 @@ async def test_roles_and_permissions(tmp_path: Path) -> None:
 
 
 async def test_emojis_come_from_pictures_that_are_small_enough(tmp_path: Path) -> None:
-    async with bridge(tmp_path) as it:
+    async with open_moderation(tmp_path) as it:
         ana = it.harbour.ana
         it.files |= {"https://web.example/big.png": PNG + b"x" * 300_000, "https://web.example/a.png": PNG}
         for url, why in (("https://web.example/none.png", "HTTP 404"), ("https://web.example/big.png", "256 KB")):
@@ -79,7 +79,7 @@ async def test_emojis_come_from_pictures_that_are_small_enough(tmp_path: Path) -
 
 
 async def test_invitations_events_and_webhooks(tmp_path: Path) -> None:
-    async with bridge(tmp_path) as it:
+    async with open_moderation(tmp_path) as it:
         ana = it.harbour.ana
         assert await it.do(ana, "list_invites") == "There are no invitations."
         url = (await it.do(ana, "create_invite", hours=1)).split()[0]

@@ -18,7 +18,7 @@ from denizen.domain.principal import Principal, PrincipalKind
 from denizen.domain.tool import Tier, ToolResult
 from denizen.ports.toolset import CallScope
 from denizen.skill import OwnerServices, SkillToolset
-from tests.skill_services import Surroundings, run, scope
+from tests.skill_services import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ OWNER = replace(scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "1", "
 
 
 def manager(home: Path) -> SkillToolset:
-    services = replace(Surroundings(home).services(), owner=OwnerServices(skill_editor=SkillWorkshop(home, {})))
+    services = replace(ServicesFixture(home).services(), owner=OwnerServices(skill_editor=SkillWorkshop(home, {})))
     return SkillToolset(load_builtin("skill_manager"), services)
 
 
@@ -98,7 +98,9 @@ async def test_a_model_writes_a_skill_corrects_it_by_the_check_and_it_waits_disa
         return answers[len(asked) - 1]
 
     services = replace(
-        Surroundings(tmp_path).services(), owner=OwnerServices(skill_editor=SkillWorkshop(tmp_path, {})), ask_model=ask
+        ServicesFixture(tmp_path).services(),
+        owner=OwnerServices(skill_editor=SkillWorkshop(tmp_path, {})),
+        ask_model=ask,
     )
     tools = SkillToolset(load_builtin("skill_agent"), services)
     args = {"name": "dice", "description": "Rolls as many dice as wanted."}

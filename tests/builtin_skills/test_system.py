@@ -20,7 +20,7 @@ from denizen.domain.usage import Usage
 from denizen.ports.fetch import DownloadedFile
 from denizen.skill import OwnerServices, SkillToolset
 from denizen.testing.memory_store import MemoryStore
-from tests.skill_services import Surroundings, run, scope
+from tests.skill_services import ServicesFixture, run, scope
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ OWNER = replace(scope(), principal=Principal(PrincipalKind.PLATFORM_USER, "1", "
 
 def system(root: Path, *allow: str, **services: object) -> SkillToolset:
     programs = ProgramRunner(home=root, environ={"PATH": os.environ["PATH"], "SECRET_KEY": "sk-1"})
-    given = replace(Surroundings(root).services(), **{"run_program": programs, **services})
+    given = replace(ServicesFixture(root).services(), **{"run_program": programs, **services})
     return SkillToolset(load_builtin("system"), given, {"allow": list(allow)})
 
 
@@ -96,7 +96,7 @@ async def test_a_file_is_downloaded_into_the_agents_folder_once(tmp_path: Path) 
 
 @pytest.mark.proves("V-skill-system")
 async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) -> None:
-    around, store = Surroundings(tmp_path), MemoryStore()
+    around, store = ServicesFixture(tmp_path), MemoryStore()
     async with store.work() as work:
         await work.spending.add([SERVER], Usage(10, 5, cost_usd=Decimal("0.25"), requests=1), at=around.clock.now())
     tools = system(tmp_path, owner=OwnerServices(instance=HomeUpkeep(store, around.clock, Restart())))
@@ -108,7 +108,7 @@ async def test_money_and_cache_are_told_to_those_who_may_know(tmp_path: Path) ->
 
 @pytest.mark.proves("V-skill-system", "TW8")
 async def test_a_restart_is_for_owners_and_where_a_server_runs(tmp_path: Path) -> None:
-    around, restart = Surroundings(tmp_path), Restart()
+    around, restart = ServicesFixture(tmp_path), Restart()
     tools = system(tmp_path, owner=OwnerServices(instance=HomeUpkeep(MemoryStore(), around.clock, restart)))
     assert "nothing to restart" in (await run(tools, "restart_denizen", {}, OWNER)).text
     restart.is_possible = True

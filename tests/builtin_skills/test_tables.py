@@ -15,17 +15,17 @@ from PIL import Image
 from denizen.builtin_skills.tables import MAX_COLUMN_PX, skill
 from denizen.builtin_skills.text_rendering import TextRenderer, remove_emoji, split_emoji
 from denizen.skill import Json, SkillToolset, ToolResult
-from tests.skill_services import Surroundings, run
+from tests.skill_services import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 
 
 async def draw(tmp_path: Path, columns: list[str], rows: list[list[str]]) -> ToolResult:
-    toolset = SkillToolset(skill, Surroundings(tmp_path).services())
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path).services())
     return await run(toolset, "draw_table", {"columns": cast("Json", columns), "rows": cast("Json", rows)})
 
 
-def picture_of(data: Any) -> Image.Image:
+def read_picture(data: Any) -> Image.Image:
     [image] = data["images"]
     return Image.open(io.BytesIO(base64.b64decode(image["url"].partition(",")[2]))).convert("RGB")
 
@@ -41,14 +41,14 @@ async def test_a_table_is_a_picture_in_which_emoji_have_their_colours(tmp_path: 
     plain = await draw(tmp_path, ["Who", "How"], [["Ann", "well"]])
     bright = await draw(tmp_path, ["Who", "How"], [["Ann", "\U0001f389 \U0001f1e9\U0001f1ea"]])
     assert not bright.is_error
-    red = {colour for colour in colours(picture_of(bright.data)) if colour[0] > 180 and max(colour[1:]) < 90}
+    red = {colour for colour in colours(read_picture(bright.data)) if colour[0] > 180 and max(colour[1:]) < 90}
     assert red, "the flag has a red stripe"
-    assert not {colour for colour in colours(picture_of(plain.data)) if colour[0] > 180 and max(colour[1:]) < 90}
+    assert not {colour for colour in colours(read_picture(plain.data)) if colour[0] > 180 and max(colour[1:]) < 90}
 
 
 async def test_long_cells_make_the_table_taller_and_not_endlessly_wide(tmp_path: Path) -> None:
-    short = picture_of((await draw(tmp_path, ["a"], [["b"]])).data)
-    long = picture_of((await draw(tmp_path, ["a"], [["word " * 50]])).data)
+    short = read_picture((await draw(tmp_path, ["a"], [["b"]])).data)
+    long = read_picture((await draw(tmp_path, ["a"], [["word " * 50]])).data)
     assert long.height > 2 * short.height
     assert long.width < MAX_COLUMN_PX + 100
 

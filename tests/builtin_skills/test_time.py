@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from denizen.builtin_skills.time import skill
 from denizen.domain.json import JsonObject
 from denizen.skill import SkillToolset
-from tests.skill_services import StandingClock, Surroundings, run
+from tests.skill_services import ServicesFixture, StandingClock, run
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
-    return Surroundings(tmp_path, StandingClock(datetime(2026, 11, 21, 23, 30, 5, tzinfo=UTC)))
+def around(tmp_path: Path) -> ServicesFixture:
+    return ServicesFixture(tmp_path, StandingClock(datetime(2026, 11, 21, 23, 30, 5, tzinfo=UTC)))
 
 
 @pytest.mark.proves("L-tool-get-current-time")
@@ -32,11 +32,11 @@ def around(tmp_path: Path) -> Surroundings:
         ("Asia/Kathmandu", "Sunday, 2026-11-22 05:15:05 Asia/Kathmandu (UTC+05:45)"),
     ],
 )
-async def test_the_time_is_told_for_a_zone(around: Surroundings, zone: str, text: str) -> None:
+async def test_the_time_is_told_for_a_zone(around: ServicesFixture, zone: str, text: str) -> None:
     assert (await run(SkillToolset(skill, around.services()), "current_time", {"timezone": zone})).text == text
 
 
-async def test_the_configured_zone_is_meant_when_none_is_named(around: Surroundings) -> None:
+async def test_the_configured_zone_is_meant_when_none_is_named(around: ServicesFixture) -> None:
     toolset = SkillToolset(skill, around.services(), {"timezone": "Asia/Tokyo"})
     assert "08:30:05 Asia/Tokyo (UTC+09:00)" in (await run(toolset, "current_time", {})).text
 
@@ -56,7 +56,7 @@ async def test_the_configured_zone_is_meant_when_none_is_named(around: Surroundi
         ("é" * 300, "time zone"),
     ],
 )
-async def test_an_unknown_zone_is_refused_with_what_may_be_meant(around: Surroundings, zone: str, hint: str) -> None:
+async def test_an_unknown_zone_is_refused_with_what_may_be_meant(around: ServicesFixture, zone: str, hint: str) -> None:
     result = await run(SkillToolset(skill, around.services()), "current_time", {"timezone": zone})
     assert result.is_error
     assert hint in result.text
@@ -73,12 +73,12 @@ async def test_an_unknown_zone_is_refused_with_what_may_be_meant(around: Surroun
         ({"start": "2026-01-01T00:00:00+05:45", "end": "2026-01-01"}, "5 h 45 min (20700 seconds, 0.24 days)"),
     ],
 )
-async def test_the_span_between_two_times_is_told(around: Surroundings, args: JsonObject, text: str) -> None:
+async def test_the_span_between_two_times_is_told(around: ServicesFixture, args: JsonObject, text: str) -> None:
     assert (await run(SkillToolset(skill, around.services()), "time_between", args)).text == text
 
 
 @pytest.mark.parametrize("moment", ["", "tomorrow", "2026-13-01", "0001-01-01T00:00+14:00", "24.12.2026", "\0"])
-async def test_what_is_no_time_is_refused_with_the_form(around: Surroundings, moment: str) -> None:
+async def test_what_is_no_time_is_refused_with_the_form(around: ServicesFixture, moment: str) -> None:
     result = await run(SkillToolset(skill, around.services()), "time_between", {"start": moment})
     assert result.is_error
     assert "2026-12-24" in result.text
@@ -86,5 +86,5 @@ async def test_what_is_no_time_is_refused_with_the_form(around: Surroundings, mo
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=30), st.text(max_size=30))
-async def test_no_text_is_a_fault_of_the_program(around: Surroundings, moment: str, zone: str) -> None:
+async def test_no_text_is_a_fault_of_the_program(around: ServicesFixture, moment: str, zone: str) -> None:
     await run(SkillToolset(skill, around.services()), "time_between", {"start": moment, "timezone": zone})

@@ -15,7 +15,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.tool import ToolResult
 from denizen.skill import SkillToolset
 from tests.local_server import Answer, Exchange, LocalServer, serve
-from tests.skill_services import Surroundings, run
+from tests.skill_services import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ ROUTES: dict[str, Answer] = {"/v1/search": geocode, "/v1/forecast": forecast}
 async def ask(tmp_path: Path, server: LocalServer, args: JsonObject, **settings: str) -> ToolResult:
     fetcher = WebFetcher(allow_private=[server.address], backoff_s=())
     urls = {"geocoding_url": server.url("/v1/search"), "forecast_url": server.url("/v1/forecast")}
-    toolset = SkillToolset(skill, Surroundings(tmp_path, fetcher=fetcher).services(), {**urls, **settings})
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path, fetcher=fetcher).services(), {**urls, **settings})
     return await run(toolset, "weather", args)
 
 
@@ -164,7 +164,7 @@ async def test_missing_chances_and_new_codes_do_no_harm(tmp_path: Path) -> None:
 async def test_a_private_server_is_reached_only_when_the_operator_opened_it(tmp_path: Path) -> None:
     with serve(ROUTES) as server:
         urls = {"geocoding_url": server.url("/v1/search"), "forecast_url": server.url("/v1/forecast")}
-        around = Surroundings(tmp_path, fetcher=WebFetcher())
+        around = ServicesFixture(tmp_path, fetcher=WebFetcher())
         result = await run(SkillToolset(skill, around.services(), urls), "weather", {"place": "Berlin"})
         assert result.is_error
         assert server.requests == []

@@ -12,7 +12,7 @@ from denizen.domain.json import JsonObject
 from denizen.domain.tool import ToolResult
 from denizen.skill import SkillToolset
 from tests.local_server import Answer, LocalServer, serve
-from tests.skill_services import Surroundings, run
+from tests.skill_services import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 
@@ -25,7 +25,7 @@ def say(body: str | bytes, *, status: int = 200, kind: str = "text/plain; charse
 
 async def read(tmp_path: Path, server: LocalServer, path: str, **args: int) -> ToolResult:
     fetcher = WebFetcher(allow_private=[server.address], backoff_s=(0.0, 0.0))
-    toolset = SkillToolset(skill, Surroundings(tmp_path, fetcher=fetcher).services())
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path, fetcher=fetcher).services())
     values: JsonObject = {"url": server.url(path), **args}
     return await run(toolset, "fetch_url", values)
 
@@ -115,7 +115,7 @@ async def test_what_cannot_be_read_is_an_error_that_says_why(tmp_path: Path, ans
     "url", ["http://127.0.0.1:9/", "http://localhost:8080/admin", "http://169.254.169.254/latest/"]
 )
 async def test_the_tool_does_not_reach_what_is_private(tmp_path: Path, url: str) -> None:
-    toolset = SkillToolset(skill, Surroundings(tmp_path, fetcher=WebFetcher()).services())
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path, fetcher=WebFetcher()).services())
     result = await run(toolset, "fetch_url", {"url": url})
     assert result.is_error
     assert "may not be fetched" in result.text
@@ -123,7 +123,7 @@ async def test_the_tool_does_not_reach_what_is_private(tmp_path: Path, url: str)
 
 @pytest.mark.parametrize("url", ["example.org", "file:///etc/passwd", "", "x" * 5000])
 async def test_what_is_no_url_is_told_to_the_model(tmp_path: Path, url: str) -> None:
-    toolset = SkillToolset(skill, Surroundings(tmp_path, fetcher=WebFetcher()).services())
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path, fetcher=WebFetcher()).services())
     assert (await run(toolset, "fetch_url", {"url": url})).is_error
 
 

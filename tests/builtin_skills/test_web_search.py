@@ -14,7 +14,7 @@ from denizen.domain.json import Json
 from denizen.domain.tool import Taint, Tier, ToolResult
 from denizen.skill import SkillToolset
 from tests.local_server import Answer, LocalServer, serve
-from tests.skill_services import Surroundings, run
+from tests.skill_services import ServicesFixture, run
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ def row(number: int, **more: str) -> dict[str, str]:
 async def search(tmp_path: Path, server: LocalServer, query: str = "green  tea", **settings: str) -> ToolResult:
     fetcher = WebFetcher(allow_private=[server.address], trusted=[server.address], backoff_s=())
     options: dict[str, Json] = {"provider": "brave", "api_key": KEY, "base_url": server.url("/res/v1"), **settings}
-    toolset = SkillToolset(skill, Surroundings(tmp_path, fetcher=fetcher).services(), options)
+    toolset = SkillToolset(skill, ServicesFixture(tmp_path, fetcher=fetcher).services(), options)
     return await run(toolset, "web_search", {"query": query})
 
 

@@ -26,7 +26,7 @@ from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.memory_channel import MemoryChannel
 from denizen.testing.memory_platform import MemoryPlatform
 from denizen.testing.memory_store import MemoryStore
-from tests.skill_services import StandingClock, Surroundings
+from tests.skill_services import ServicesFixture, StandingClock
 
 ADA = AgentName("ada")
 ANA = Principal(PrincipalKind.PLATFORM_USER, "discord:ana", "Ana")
@@ -69,7 +69,7 @@ class WordEmbedder:
 def skill_of(keeper: MemoryKeeper, root: Path) -> SkillToolset:
     """The skill over that keeper."""
     services = replace(
-        Surroundings(root).services(),
+        ServicesFixture(root).services(),
         scoped=ScopedServices(open_memory=keeper.open, open_call_log=keeper.open_call_log),
     )
     return SkillToolset(load_builtin("memory"), services)

@@ -36,7 +36,7 @@ from denizen.skill import ScopedServices, SkillToolset
 from denizen.testing.memory_channel import MemoryChannel, Sent
 from denizen.testing.scripted_model import ScriptedModel, ScriptedModels
 from tests.engine.town import ADA, World
-from tests.skill_services import Surroundings
+from tests.skill_services import ServicesFixture
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,7 @@ class Desk:
 
     async def call(self, tool: str, scope: CallScope | None = None, **args: Json) -> ToolResult:
         services = replace(
-            Surroundings(self.root).services(), scoped=ScopedServices(open_reminders=self.reminders.open)
+            ServicesFixture(self.root).services(), scoped=ScopedServices(open_reminders=self.reminders.open)
         )
         toolset = SkillToolset(skill, services, {})
         return await toolset.call(ToolCall(CallId("c"), tool, args), scope or self.scope())
@@ -269,7 +269,9 @@ async def test_times_are_those_of_the_agents_zone_or_of_the_skills_setting(tmp_p
     async with open_desk(tmp_path, agent=Agent(ADA, timestamps=Timestamps("Asia/Tokyo"))) as desk:
         told = (await desk.call("remind", when="tomorrow 9:00", text="tea")).text
         assert "09:00 Asia/Tokyo" in told
-        services = replace(Surroundings(tmp_path).services(), scoped=ScopedServices(open_reminders=desk.reminders.open))
+        services = replace(
+            ServicesFixture(tmp_path).services(), scoped=ScopedServices(open_reminders=desk.reminders.open)
+        )
         own = SkillToolset(skill, services, {"timezone": "Europe/Rome"})
         call = ToolCall(CallId("c"), "remind", {"when": "tomorrow 9:00", "text": "tea"})
         assert "09:00 Europe/Rome" in (await own.call(call, desk.scope(key="k2"))).text

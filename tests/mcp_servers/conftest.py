@@ -2,7 +2,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from tests.mcp_servers.vendors import Vendor, open_vendor
+from tests.mcp_servers.vendor_simulator import Vendor, open_vendor
 
 
 @pytest.fixture

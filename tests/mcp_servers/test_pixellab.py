@@ -10,8 +10,8 @@ from PIL import Image
 
 from denizen_mcp import pixellab
 from denizen_mcp.pixellab import POLL_S, POLLS
-from tests.mcp_servers.shop import links_of, open_client, picture_of, text_of
-from tests.mcp_servers.vendors import KEY, Vendor
+from tests.mcp_servers.mcp_client import get_links, get_picture, get_text, open_client
+from tests.mcp_servers.vendor_simulator import KEY, Vendor
 
 pytestmark = pytest.mark.anyio
 
@@ -29,9 +29,9 @@ async def test_a_sprite_has_an_id_a_picture_and_links_to_its_four_views(vendor: 
     async with studio(vendor) as client:
         result = await client.call_tool("generate_sprite", {"prompt": "a knight", "size": "64x64", "seed": 7})
     assert not result.is_error
-    assert "char-1" in text_of(result)
-    assert picture_of(result).size == (32, 32)
-    assert set(links_of(result)) == {"north", "east", "south", "west"}
+    assert "char-1" in get_text(result)
+    assert get_picture(result).size == (32, 32)
+    assert set(get_links(result)) == {"north", "east", "south", "west"}
     wanted = {"description": "a knight", "image_size": {"width": 64, "height": 64}, "seed": 7}
     assert vendor.body_of("create-character-with-4-directions") == wanted
     assert vendor.paths.count("background-jobs/job-1") == vendor.polls + 1
@@ -64,7 +64,7 @@ async def test_a_picture_comes_at_once_or_by_a_job(vendor: Vendor, as_job: bool)
     }  # fmt: skip
     async with studio(vendor) as client:
         result = await client.call_tool("generate_image_pixflux", wanted)
-    assert picture_of(result).size == (64, 48)
+    assert get_picture(result).size == (64, 48)
     body = dict(vendor.body_of("create-image-pixflux"))
     assert body.pop("image_size") == {"width": 64, "height": 48}
     assert body.pop("init_image") == {"type": "base64", "base64": "aGk=", "format": "png"}
@@ -75,7 +75,7 @@ async def test_a_picture_comes_at_once_or_by_a_job(vendor: Vendor, as_job: bool)
 async def test_a_sprite_is_turned_by_each_angle_onto_one_sheet(vendor: Vendor) -> None:
     async with studio(vendor) as client:
         result = await client.call_tool("rotate_sprite", {"sprite_id": "char-1", "angles": [90, 10, 270]})
-    sheet = picture_of(result).convert("RGBA")
+    sheet = get_picture(result).convert("RGBA")
     assert sheet.size == (96, 32)
     assert [sheet.getpixel((x, 5)) for x in (5, 40, 70)] == [(90, 0, 0, 255), (10, 0, 0, 255), (166, 0, 0, 255)]
     assert sorted(body["direction_change"] for path, body in vendor.asked if path == "rotate") == [-90, 10, 90]
@@ -86,11 +86,11 @@ async def test_a_sprite_is_animated_as_a_gif_of_the_wanted_speed(vendor: Vendor)
     async with studio(vendor) as client:
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1", "fps": 20, "action": "jump"})
         once = await client.call_tool("animate_sprite", {"sprite_id": "char-1", "loop": False})
-    gif = picture_of(result)
+    gif = get_picture(result)
     assert isinstance(gif, Image.Image)
     assert (gif.format, gif.size, getattr(gif, "n_frames", 1)) == ("GIF", (64, 64), 4)
     assert (gif.info["duration"], gif.info["loop"]) == (50, 0)
-    assert "loop" not in picture_of(once).info
+    assert "loop" not in get_picture(once).info
     body = vendor.body_of("animate-with-text")
     assert (body["description"], body["direction"], body["view"]) == ("a knight", "south", "side")
 
@@ -115,7 +115,7 @@ async def test_what_is_out_of_range_never_reaches_the_vendor(
     async with studio(vendor) as client:
         result = await client.call_tool(tool, args)
     assert result.is_error
-    assert said in text_of(result)
+    assert said in get_text(result)
     assert vendor.asked == []
 
 
@@ -135,16 +135,16 @@ async def test_each_refusal_has_its_own_text(vendor: Vendor, status: int, body: 
     async with studio(vendor) as client:
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1"})
     assert result.is_error
-    assert said in text_of(result)
-    assert len(text_of(result)) < 500
+    assert said in get_text(result)
+    assert len(get_text(result)) < 500
     assert len(vendor.asked) == 1, "it is not asked again"
 
 
 async def test_a_wrong_key_is_said_without_the_key(vendor: Vendor) -> None:
     async with studio(vendor, key="wrong-key-98765") as client:
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1"})
-    assert "Check PIXELLAB_API_KEY" in text_of(result)
-    assert "98765" not in text_of(result)
+    assert "Check PIXELLAB_API_KEY" in get_text(result)
+    assert "98765" not in get_text(result)
 
 
 @pytest.mark.proves("L-tool-pixellab-client")
@@ -154,7 +154,7 @@ async def test_an_error_of_the_server_is_tried_three_times_more(vendor: Vendor) 
         assert not (await client.call_tool("animate_sprite", {"sprite_id": "char-1"})).is_error
         vendor.failures = [(503, {"error": "busy"})] * 4
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1"})
-    assert "error of its own" in text_of(result)
+    assert "error of its own" in get_text(result)
     assert vendor.failures == []
 
 
@@ -163,7 +163,7 @@ async def test_a_failed_job_says_why(vendor: Vendor) -> None:
     async with studio(vendor) as client:
         result = await client.call_tool("generate_sprite", {"prompt": "a knight"})
     assert result.is_error
-    assert "not suitable" in text_of(result)
+    assert "not suitable" in get_text(result)
 
 
 @pytest.mark.proves("L-tool-pixellab-client")
@@ -177,7 +177,7 @@ async def test_a_job_that_never_ends_is_given_up_after_sixty_polls(vendor: Vendo
 
     async with studio(vendor) as client:
         result = await client.call_tool("generate_sprite", {"prompt": "a knight"}, progress_callback=hear)
-    assert "not ready" in text_of(result)
+    assert "not ready" in get_text(result)
     assert vendor.paths.count("background-jobs/job-1") == POLLS == 60
     assert POLL_S == 5.0
     assert heard
@@ -188,7 +188,7 @@ async def test_a_vendor_that_is_away_is_said(vendor: Vendor) -> None:
     section = {"api_key": KEY, "base_url": "http://127.0.0.1:9/v2", "retry_pauses_s": [0.0]}
     async with open_client(pixellab.skill, sections={"pixellab": section}) as client:
         result = await client.call_tool("animate_sprite", {"sprite_id": "char-1"})
-    assert "cannot be reached" in text_of(result)
+    assert "cannot be reached" in get_text(result)
     assert vendor.asked == []
 
 

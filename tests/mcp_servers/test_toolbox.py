@@ -15,8 +15,8 @@ from denizen_mcp import toolbox as greynoise
 from denizen_mcp import toolbox as painter
 from denizen_mcp.server import read_variables
 from denizen_mcp.toolbox import VARIABLES
-from tests.mcp_servers.shop import links_of, open_client, picture_of, text_of
-from tests.mcp_servers.vendors import KEY, Vendor
+from tests.mcp_servers.mcp_client import get_links, get_picture, get_text, open_client
+from tests.mcp_servers.vendor_simulator import KEY, Vendor
 
 pytestmark = pytest.mark.anyio
 BIN = Path(sys.executable).parent
@@ -25,8 +25,8 @@ BIN = Path(sys.executable).parent
 @pytest.mark.proves("L-config-greynoise", "L-tool-greynoise")
 async def test_without_a_key_the_community_is_asked_about_an_address(vendor: Vendor) -> None:
     async with open_client(greynoise.greynoise_skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
-        known = json.loads(text_of(await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.8.8"})))
-        unknown = json.loads(text_of(await client.call_tool("greynoise_ip_address", {"ip_address": "9.9.9.9"})))
+        known = json.loads(get_text(await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.8.8"})))
+        unknown = json.loads(get_text(await client.call_tool("greynoise_ip_address", {"ip_address": "9.9.9.9"})))
     assert vendor.paths == ["/v3/community/8.8.8.8", "/v3/community/9.9.9.9"]
     assert (known["seen"], known["classification"], known["is_common_service"]) == (False, "benign", True)
     assert known["metadata"]["name"] == "Google Public DNS"
@@ -37,7 +37,7 @@ async def test_without_a_key_the_community_is_asked_about_an_address(vendor: Ven
 async def test_with_a_key_the_whole_record_is_told(vendor: Vendor) -> None:
     section = {"base_url": vendor.url, "api_key": KEY}
     async with open_client(greynoise.greynoise_skill, sections={"greynoise": section}) as client:
-        found = json.loads(text_of(await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.4.4"})))
+        found = json.loads(get_text(await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.4.4"})))
     assert found == {
         "ip": "8.8.4.4", "seen": True, "classification": "malicious", "first_seen": "2024-01-01",
         "last_seen": "2026-11-01", "tags": ["SMBv1 Crawler"],
@@ -59,7 +59,7 @@ async def test_a_refusal_says_what_to_do(vendor: Vendor, status: int, said: str)
     async with open_client(greynoise.greynoise_skill, sections={"greynoise": {"base_url": vendor.url}}) as client:
         result = await client.call_tool("greynoise_ip_address", {"ip_address": "8.8.8.8"})
     assert result.is_error
-    assert said in text_of(result)
+    assert said in get_text(result)
 
 
 @pytest.mark.proves("L-tool-generate-image")
@@ -69,10 +69,10 @@ async def test_pictures_are_painted_as_links_or_as_files(vendor: Vendor) -> None
     ) as client:
         links = await client.call_tool("generate_image", {"prompt": "a fox", "n": 2})
         files = await client.call_tool("generate_image", {"prompt": "a fox", "response_format": "b64_json"})
-    assert set(links_of(links).values()) == {"https://images.example/1.png"}
-    assert "2 pictures" in text_of(links)
-    assert "A small red square." in text_of(links)
-    assert picture_of(files).size == (8, 8)
+    assert set(get_links(links).values()) == {"https://images.example/1.png"}
+    assert "2 pictures" in get_text(links)
+    assert "A small red square." in get_text(links)
+    assert get_picture(files).size == (8, 8)
     assert vendor.asked[0][1] == {
         "model": "brush-1", "prompt": "a fox", "n": 2, "response_format": "url", "user": "api_key:mcp",
     }  # fmt: skip
@@ -93,14 +93,14 @@ async def test_without_a_key_the_painter_says_what_is_missing() -> None:
     async with open_client(painter.painter_skill, sections={}) as client:
         result = await client.call_tool("generate_image", {"prompt": "a fox"})
     assert result.is_error
-    assert "IMAGE_API_KEY" in text_of(result)
+    assert "IMAGE_API_KEY" in get_text(result)
 
 
 async def test_built_in_skills_are_offered_as_they_are() -> None:
     async with open_client(time.skill, sections={"time": {"timezone": "Asia/Tokyo"}}) as client:
         result = await client.call_tool("current_time", {})
         unknown = await client.call_tool("no_such_tool", {})
-    assert "Asia/Tokyo" in text_of(result)
+    assert "Asia/Tokyo" in get_text(result)
     assert unknown.is_error
 
 
@@ -124,7 +124,7 @@ async def test_the_programs_speak_mcp_over_their_standard_streams() -> None:
         async with Client(parameters) as client:
             assert tool in {offered.name for offered in (await client.list_tools()).tools}
             if tool == "weather":
-                assert "UTC" in text_of(await client.call_tool("current_time", {}))
+                assert "UTC" in get_text(await client.call_tool("current_time", {}))
 
 
 def test_the_programs_explain_themselves_and_say_what_is_missing() -> None:

@@ -23,7 +23,7 @@ from denizen.engine.audit import read_log
 from denizen.engine.gate.policy import GatePolicy, Rule
 from denizen.skill import ScopedServices, SkillToolset
 from tests.site import ANN, BEN, Site, running_site
-from tests.skill_services import Surroundings
+from tests.skill_services import ServicesFixture
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,7 @@ async def open_shore(home: Path, *, policy: GatePolicy | None = None) -> AsyncGe
             pytest.skip(f"no sandbox here: {error.why}")
         shells = KnowledgeShells(sandbox, load_settings(home, {}).folders, lambda: None)
         toolset = SkillToolset(
-            skill, replace(Surroundings(home).services(), scoped=ScopedServices(open_shell=shells.open))
+            skill, replace(ServicesFixture(home).services(), scoped=ScopedServices(open_shell=shells.open))
         )
         async with running_site(keys=[ANN, BEN], agents=agents, policy=policy, more=[toolset]) as site:
             yield Shore(site, folder)

@@ -16,7 +16,7 @@ from denizen.adapters.mcp import HttpTransport, McpPool, McpServerSpec, McpToolP
 from denizen.domain.clock import SystemClock
 from denizen.domain.tool import Tier
 from denizen.engine.arguments import ArgumentsError, check_arguments
-from tests.adapters.mcp.house import PATIENCE_S, call, module, names, open_toolset
+from tests.adapters.mcp.mcp_fixture import PATIENCE_S, call, module, names, open_toolset
 from tests.ports import deaf_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]

@@ -22,14 +22,14 @@ from denizen.ports.fetch import DownloadedFile
 from denizen.skill import ScopedServices, SkillServices, SkillToolset
 from denizen.testing.discord import Permission, User, open_discord
 from tests.adapters.discord.listening import Harbour, running
-from tests.skill_services import Surroundings, run, scope
+from tests.skill_services import ServicesFixture, run, scope
 from tests.testing.discord.schema import Schema, find_schema
 
 SKILLS = ("moderation", "server", "members")
 
 
 @dataclass
-class Bridge:
+class ModerationFixture:
     """All tools of the three skills, in #general; the account is an administrator. `files` is what the web has."""
 
     harbour: Harbour
@@ -69,7 +69,7 @@ class Bridge:
 
 
 @asynccontextmanager
-async def bridge(folder: Path) -> AsyncGenerator[Bridge]:
+async def open_moderation(folder: Path) -> AsyncGenerator[ModerationFixture]:
     """What was asked of Discord meanwhile fits its published schema, where that is here."""
     async with open_discord() as discord:
         harbour = Harbour(discord)
@@ -77,7 +77,7 @@ async def bridge(folder: Path) -> AsyncGenerator[Bridge]:
         async with running(harbour) as (account, _):
             channels = Channels()
             channels.add(account)
-            built = Bridge(harbour, folder)
+            built = ModerationFixture(harbour, folder)
             services = _services(built, channels)
             for name in SKILLS:
                 toolset = SkillToolset(load_builtin(name), services)
@@ -90,8 +90,8 @@ async def bridge(folder: Path) -> AsyncGenerator[Bridge]:
         assert not faults, "\n".join(faults[:10])
 
 
-def _services(built: Bridge, channels: Channels) -> SkillServices:
-    plain = Surroundings(built.folder).services()
+def _services(built: ModerationFixture, channels: Channels) -> SkillServices:
+    plain = ServicesFixture(built.folder).services()
     return replace(
         plain,
         clock=SystemClock(),

@@ -19,14 +19,14 @@ async def open_client(*skills: Skill, sections: Sections) -> AsyncGenerator[Clie
         yield client
 
 
-def text_of(result: CallToolResult) -> str:
+def get_text(result: CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, TextContent))
 
 
-def picture_of(result: CallToolResult) -> Image.Image:
+def get_picture(result: CallToolResult) -> Image.Image:
     block = next(block for block in result.content if isinstance(block, ImageContent))
     return Image.open(io.BytesIO(base64.b64decode(block.data)))
 
 
-def links_of(result: CallToolResult) -> dict[str, str]:
+def get_links(result: CallToolResult) -> dict[str, str]:
     return {block.name: str(block.uri) for block in result.content if isinstance(block, ResourceLink)}

@@ -9,7 +9,7 @@ import pytest
 from denizen.builtin_skills.discord import KEPT
 from denizen.builtin_skills.moderation import MAX_WARNINGS_PER_MEMBER, MemberWarning, WarningLog
 from denizen.skill import ToolError
-from tests.builtin_skills.moderating import bridge
+from tests.builtin_skills.moderation_fixture import open_moderation
 
 
 def warned(member: str = "7", key: str = "") -> MemberWarning:
@@ -58,7 +58,7 @@ def test_a_damaged_book_is_not_written_over(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_only_the_newest_tries_are_kept_and_none_of_calls_without_a_key(tmp_path: Path) -> None:
-    async with bridge(tmp_path) as it:
+    async with open_moderation(tmp_path) as it:
         tries = tmp_path / "ada" / "moderation" / ".tries"
         await it.do(it.harbour.ana, "kick_member", key="call", member=str(it.harbour.ben.id))
         [first] = tries.iterdir()

@@ -17,7 +17,7 @@ import pytest
 from denizen.adapters.mcp import McpPool, McpServerPhase, McpToolset
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import Unavailable
-from tests.adapters.mcp.house import HERE, PATIENCE_S, TRUSTED, call, names, open_toolset, site, starts
+from tests.adapters.mcp.mcp_fixture import HERE, PATIENCE_S, TRUSTED, call, names, open_toolset, site, starts
 from tests.ports import deaf_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]

@@ -15,7 +15,7 @@ LEAKS = (MARK, "root:x:0", "uid=0", "uid=65534", "PWNED7", "/usr/sbin/nologin", 
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class SandboxFolder:
     """`root` is for the shell, `outside` is not."""
 
     root: Path
@@ -29,12 +29,18 @@ class Ground:
         return {str(path): _about(path) for top in (self.root, self.outside) for path in sorted(top.rglob("*"))}
 
 
-def lay_ground(folder: Path, *, traps: bool = True) -> Ground:
+def make_sandbox_folder(folder: Path, *, traps: bool = True) -> SandboxFolder:
     """`traps` are links, a pipe, and names that look like options."""
-    ground = Ground(folder / "kb", folder / "outside")
-    for each in (folder, ground.root, ground.outside, ground.root / "docs" / "sub dir", ground.root / "api"):
+    documents = SandboxFolder(folder / "kb", folder / "outside")
+    for each in (
+        folder,
+        documents.root,
+        documents.outside,
+        documents.root / "docs" / "sub dir",
+        documents.root / "api",
+    ):
         each.mkdir(parents=True, exist_ok=True, mode=0o755)
-    (ground.outside / "secret.txt").write_text(f"{MARK}\n", encoding="utf-8")
+    (documents.outside / "secret.txt").write_text(f"{MARK}\n", encoding="utf-8")
     texts = {
         "docs/guide.md": "# Guide\n\nInstall with node or python.\nfoo => bar\nRun env | sort\nLast line of Foo\n",
         "docs/sub dir/deep file.txt": "zebra\napple\napple\nÄpfel und Öl\n10\n9\n",
@@ -50,20 +56,20 @@ def lay_ground(folder: Path, *, traps: bool = True) -> Ground:
     if traps:
         texts |= {
             "-delete": "x\n", "-o": "x\n", "--files0-from=names": "x\n", "-exec": "x\n",
-            "options.txt": "-o\npwned\n", "outside.txt": f"{ground.outside}/secret.txt\n",
-            "up.txt": "../outside/secret.txt\n", "names0": f"{ground.outside}/secret.txt\0../outside/secret.txt\0",
+            "options.txt": "-o\npwned\n", "outside.txt": f"{documents.outside}/secret.txt\n",
+            "up.txt": "../outside/secret.txt\n", "names0": f"{documents.outside}/secret.txt\0../outside/secret.txt\0",
             "script.sh": "#!/bin/sh\necho PWNED$((3 + 4))\necho x > pwned\n", "patterns": "x\n",
         }  # fmt: skip
     for name, text in texts.items():
-        (ground.root / name).write_text(text, encoding="utf-8")
-        (ground.root / name).chmod(0o755 if name == "script.sh" else 0o644)
+        (documents.root / name).write_text(text, encoding="utf-8")
+        (documents.root / name).chmod(0o755 if name == "script.sh" else 0o644)
     if traps:
-        (ground.root / "link").symlink_to(ground.outside / "secret.txt")
-        (ground.root / "updir").symlink_to("../outside")
-        (ground.root / "passwd").symlink_to("/etc/passwd")
-        (ground.root / "rootlink").symlink_to("/")
-        (ground.root / "loop").symlink_to("loop")
-    return ground
+        (documents.root / "link").symlink_to(documents.outside / "secret.txt")
+        (documents.root / "updir").symlink_to("../outside")
+        (documents.root / "passwd").symlink_to("/etc/passwd")
+        (documents.root / "rootlink").symlink_to("/")
+        (documents.root / "loop").symlink_to("loop")
+    return documents
 
 
 def _about(path: Path) -> str:

@@ -17,7 +17,17 @@ from denizen.adapters.mcp.connection import find_reason
 from denizen.domain.clock import SystemClock
 from denizen.domain.errors import InvalidInput, Unavailable
 from denizen.domain.tool import Taint, Tier
-from tests.adapters.mcp.house import PATIENCE_S, TRUSTED, call, made_with_sdk, names, old, open_toolset, small, starts
+from tests.adapters.mcp.mcp_fixture import (
+    PATIENCE_S,
+    TRUSTED,
+    call,
+    made_with_sdk,
+    names,
+    old,
+    open_toolset,
+    small,
+    starts,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("mcp")]
 
