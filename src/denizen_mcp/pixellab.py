@@ -79,7 +79,7 @@ def _opened(picture: bytes) -> Picture:
         image = Image.open(io.BytesIO(picture))
         image.load()
     except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise ToolError("What the service sent is no picture.") from error
+        raise ToolError("The service did not send a picture.") from error
     return image
 
 
@@ -149,7 +149,7 @@ class PixelLab:
     async def find_character(self, sprite_id: str) -> Sprite:
         """Returns the sprite with that id."""
         if not sprite_id.replace("-", "").replace("_", "").isalnum():
-            raise ToolError(f"`{sprite_id[:60]}` is no id of a sprite.")
+            raise ToolError(f"`{sprite_id[:60]}` is not the id of a sprite.")
         body = (await self._remote.get(f"characters/{sprite_id}")).body
         urls = body.get("rotation_urls")
         views = cast("dict[str, Any]", urls) if isinstance(urls, dict) else {}
@@ -197,7 +197,7 @@ class PixelLab:
         rows = cast("list[object]", frames) if isinstance(frames, list) else []
         pictures = [_unpacked(cast("dict[str, Any]", row)) for row in rows if isinstance(row, dict)]
         if not pictures:
-            raise ToolError("PixelLab gave no frames.")
+            raise ToolError("PixelLab returned no frames.")
         return pictures
 
     async def download(self, url: str) -> bytes:
@@ -266,14 +266,14 @@ def _unpacked(row: Mapping[str, Any]) -> bytes:
     except (binascii.Error, ValueError):
         picture = b""
     if not picture:
-        raise ToolError("PixelLab gave no picture.")
+        raise ToolError("PixelLab returned no picture.")
     return picture
 
 
 def _read_picture(result: Mapping[str, Any]) -> bytes:
     row = result.get("image")
     if not isinstance(row, dict):
-        raise ToolError("PixelLab gave no picture.")
+        raise ToolError("PixelLab returned no picture.")
     return _unpacked(cast("dict[str, Any]", row))
 
 

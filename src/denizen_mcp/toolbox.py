@@ -59,9 +59,9 @@ def _public(text: str) -> str:
     try:
         address = ipaddress.IPv4Address(text.strip())
     except ValueError as error:
-        raise ToolError(f"`{text[:40]}` is no dotted IPv4 address, such as 8.8.8.8.") from error
+        raise ToolError(f"`{text[:40]}` is not a dotted IPv4 address, such as 8.8.8.8.") from error
     if not address.is_global:
-        raise ToolError(f"{address} is no address of the public Internet, so nobody has seen it there.")
+        raise ToolError(f"{address} is not an address of the public Internet, so nobody has seen it there.")
     return str(address)
 
 
@@ -108,7 +108,7 @@ _IMAGE_ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class PainterSettings:
-    """The service that paints. Without a key the tool says what is missing."""
+    """The image service. Without a key the tool says what is missing."""
 
     api_key: str = ""
     base_url: str = "https://api.x.ai/v1"
@@ -129,9 +129,9 @@ async def generate_image(
     """Paints pictures from a description. Costs money."""
     settings = context.settings(PainterSettings)
     if not settings.api_key:
-        raise ToolError("No key for the service that paints is configured: set IMAGE_API_KEY.")
+        raise ToolError("No key for the image service is configured: set IMAGE_API_KEY.")
     headers = {"Authorization": f"Bearer {settings.api_key}"}
-    service = VendorService("The service that paints", settings.base_url, headers, _IMAGE_ERRORS, settings.timeout_s)
+    service = VendorService("The image service", settings.base_url, headers, _IMAGE_ERRORS, settings.timeout_s)
     wanted = {
         "model": settings.model,
         "prompt": prompt,
@@ -143,7 +143,7 @@ async def generate_image(
         answer = await remote.post("images/generations", wanted)
     images = [shown for row in _rows(answer.body) if (shown := _shown(row))]
     if not images:
-        raise ToolError("The service that paints gave no picture.")
+        raise ToolError("The image service returned no picture.")
     revised = next((str(row["revised_prompt"]) for row in _rows(answer.body) if row.get("revised_prompt")), "")
     text = f"{len(images)} {'picture is' if len(images) == 1 else 'pictures are'} shown to the user."
     return ToolOutput(text + (f" It was painted as: {revised}" if revised else ""), {"images": images})

@@ -97,7 +97,7 @@ class VendorClient:
         except ValueError:
             body = None
         if not isinstance(body, dict):
-            raise self._error("answered in a form that is not understood.")
+            raise self._error("sent a response that is not understood.")
         return cast("dict[str, Any]", body)
 
     def _refusal(self, response: httpx2.Response) -> ToolError:

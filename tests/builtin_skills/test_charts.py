@@ -65,7 +65,7 @@ def test_there_are_twenty_kinds() -> None:
         ({"kind": "pie", "series": [{"values": [1]}, {"values": [1]}]}, "one series"),
         ({"kind": "radar", "series": [{"values": [1, 2]}]}, "at least three"),
         ({"kind": "scatter", "series": [{"values": [1, 2], "x": [1]}]}, "1 of x"),
-        ({"kind": "line", "series": [{"values": [1e300]}]}, "no usual number"),
+        ({"kind": "line", "series": [{"values": [1e300]}]}, "not an ordinary number"),
     ],
 )
 async def test_data_that_would_mislead_is_refused(tmp_path: Path, arguments: JsonObject, said: str) -> None:

@@ -89,7 +89,7 @@ async def test_sizes_are_bounded_and_bytes_are_no_text(shared: Path) -> None:
     (shared / "large.txt").write_bytes(b"x" * (MAX_BYTES + 1))
     (shared / "picture.png").write_bytes(b"\x89PNG\xff")
     assert "larger than" in (await read(shared, "large.txt")).text
-    assert "no text" in (await read(shared, "picture.png")).text
+    assert "not text" in (await read(shared, "picture.png")).text
     too_much: JsonObject = {"path": "new.txt", "content": "x" * (MAX_BYTES + 1)}
     assert (await run(files(shared), "write", too_much)).is_error
 

@@ -105,7 +105,7 @@ async def test_a_sprite_is_animated_as_a_gif_of_the_wanted_speed(vendor: Vendor)
         ("generate_image_pixflux", {"description": "x", "width": 64, "height": 401}, "height"),
         ("rotate_sprite", {"sprite_id": "char-1", "angles": []}, "angles"),
         ("rotate_sprite", {"sprite_id": "char-1", "angles": list(range(17))}, "angles"),
-        ("rotate_sprite", {"sprite_id": "../balance", "angles": [1]}, "no id"),
+        ("rotate_sprite", {"sprite_id": "../balance", "angles": [1]}, "not the id"),
         ("animate_sprite", {"sprite_id": "char-1", "fps": 61}, "fps"),
     ],
 )

@@ -210,7 +210,7 @@ class LearnedFolder:
 
     def _place(self, name: str) -> Path:
         if Path(name).name != name or not name.endswith(".md") or name.startswith("."):
-            raise InvalidInput(f"'{name}' is no name of a learned file.", code="file_invalid")
+            raise InvalidInput(f"'{name}' is not a valid name for a learned file.", code="file_invalid")
         return self._folder / name
 
     def _list(self) -> dict[str, str]:

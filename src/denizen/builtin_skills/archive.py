@@ -149,7 +149,7 @@ def _parse_start(text: str) -> datetime | None:
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ToolError(f"`{text}` is no date. Write it like 2026-11-01.") from None
+        raise ToolError(f"`{text}` is not a date. Write it like 2026-11-01.") from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

@@ -152,7 +152,7 @@ def _tokens(expression: str) -> list[tuple[str, int]]:
         match = _TOKEN.match(text, at)
         if match is None:
             wrong = text[at:].lstrip()[:1]
-            raise CalculationError(f"`{wrong}` at character {text.index(wrong, at) + 1} is no arithmetic.")
+            raise CalculationError(f"`{wrong}` at character {text.index(wrong, at) + 1} is not arithmetic.")
         token = match[match.lastgroup or 0]
         tokens.append((_SAME.get(token, token), match.start(match.lastgroup or 0)))
         at = match.end()
@@ -233,7 +233,7 @@ def _arguments(reader: _Reader, depth: int) -> list[Number]:
 
 def _literal(token: str) -> Number:
     if re.search(r"__|_$|_[.eE]", token):
-        raise CalculationError(f"`{token}` is no number.")
+        raise CalculationError(f"`{token}` is not a number.")
     digits = token.replace("_", "")
     return _bounded(int(digits) if digits.isdigit() else float(digits))
 
@@ -257,7 +257,7 @@ def _power(base: Number, exponent: Number) -> Number:
         return base**exponent
     value: Number | complex = base**exponent
     if isinstance(value, complex):
-        raise CalculationError("A root of a negative number is no real number.")
+        raise CalculationError("A root of a negative number is not a real number.")
     return _bounded(value)
 
 

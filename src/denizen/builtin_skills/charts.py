@@ -405,7 +405,7 @@ def _check(kind: KindName, series: Sequence[Series], labels: Sequence[str]) -> N
         if not each.values or len(each.values) > MAX_VALUES:
             raise ToolError(f"{where} has {len(each.values)} values; there must be 1 to {MAX_VALUES}.")
         if any(value != value or abs(value) > 1e15 for value in each.values):  # noqa: PLR0124 - not a number
-            raise ToolError(f"{where} has a value that is no usual number.")
+            raise ToolError(f"{where} has a value that is not an ordinary number.")
         for name, given in (("x", each.x), ("sizes", each.sizes)):
             if given and len(given) != len(each.values):
                 raise ToolError(f"{where} has {len(each.values)} values but {len(given)} of {name}.")

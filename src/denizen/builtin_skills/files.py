@@ -53,7 +53,7 @@ class AllowedFolders:
         try:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise ToolError(f"{path} is no text ({len(data):,} bytes).") from None
+            raise ToolError(f"{path} is not text ({len(data):,} bytes).") from None
 
     def write(self, path: str, text: str, *, replace: bool) -> bool:
         """Writes the whole file or nothing. Returns False when the file has this very text already.
@@ -107,7 +107,7 @@ def _read(folder: int, name: str) -> bytes:
     handle = os.open(name, _FILE, dir_fd=folder)
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise IsADirectoryError(0, "it is no plain file")
+            raise IsADirectoryError(0, "it is not a plain file")
         return stream.read(MAX_BYTES + 1)
 
 

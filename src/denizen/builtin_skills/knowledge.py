@@ -145,7 +145,7 @@ def read_knowledge(
     """Reads a file of your knowledge."""
     text = _find_text(context, name)
     if text is None:
-        raise ToolError(f"There is no file `{name}`. Names are as list_knowledge tells them, such as shared/rules.md.")
+        raise ToolError(f"There is no file `{name}`. list_knowledge lists the names, such as shared/rules.md.")
     part, more = read_part(text, start, what=f"The file `{name}`")
     return "\n".join(filter(None, (quote_untrusted(part.rstrip("\n"), source=name), more)))
 

@@ -190,7 +190,7 @@ async def kick_member(context: ToolContext, member: Member, reason: Reason = "")
     """Removes a member, who may come back."""
     done = await act_removing(context, "kick_member", member=member, reason=reason)
     if done is None or done.get("was_gone"):
-        return f"{member} is no member of this server (any more)."
+        return f"{member} is not a member of this server (any more)."
     return f"Kicked {mention_member(done)}."
 
 
@@ -262,7 +262,7 @@ async def set_slow_mode(
 
 def _open_log(context: ToolContext) -> WarningLog:
     if context.shared is None:
-        raise ToolError("There is no place for warnings here.")
+        raise ToolError("Warnings cannot be recorded here.")
     return WarningLog(context.shared, context.guild)
 
 

@@ -164,11 +164,11 @@ def _read(folder: int, file: str) -> bytes | None:
         return None
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENXIO}:
-            raise ToolError(f"`{file}` is no note but a link or a device.") from error
+            raise ToolError(f"`{file}` is not a note but a link or a device.") from error
         raise
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ToolError(f"`{file}` is no note but a folder or a device.")
+            raise ToolError(f"`{file}` is not a note but a folder or a device.")
         with os.fdopen(handle, "rb", closefd=False) as stream:
             return stream.read(MAX_READ_BYTES)
     finally:

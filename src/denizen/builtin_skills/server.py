@@ -325,5 +325,5 @@ def _time(text: str) -> str:
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise ToolError(f"'{text[:40]}' is no time. Write it like 2026-11-01 20:00.") from None
+        raise ToolError(f"'{text[:40]}' is not a time. Write it like 2026-11-01 20:00.") from None
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).isoformat()

@@ -57,7 +57,7 @@ async def write_skill(
             break
         text = _AGAIN.format(request=request, answer=answer[:20_000], problems="\n".join(problems))
     if not is_there:
-        raise ToolError("The model wrote no skill that can be read. Describe it in other words, or write it yourself.")
+        raise ToolError("The model did not write a readable skill. Describe it in other words, or write it yourself.")
     return describe_check(name, problems)
 
 

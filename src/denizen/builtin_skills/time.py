@@ -65,7 +65,7 @@ def _moment(text: str, zone: tzinfo, now: datetime) -> datetime:
         moment = datetime.fromisoformat(text.strip())
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise ToolError(f"`{text[:60]}` is no date or time. Write 2026-12-24, 2026-12-24T18:30 or now.") from error
+        raise ToolError(f"`{text[:60]}` is not a date or time. Write 2026-12-24, 2026-12-24T18:30 or now.") from error
 
 
 def _offset(moment: datetime) -> str:

@@ -100,7 +100,7 @@ async def weather(
     try:
         return "\n".join([_now(found, answer), *_coming(answer, days)])
     except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise ToolError("The weather service answered in a form that is not understood.") from error
+        raise ToolError("The weather service sent a response that is not understood.") from error
 
 
 async def _find_place(context: ToolContext, settings: WeatherSettings, place: str) -> Answer:

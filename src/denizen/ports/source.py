@@ -154,7 +154,7 @@ class Library(Protocol):
         ...
 
 
-class SnapshotRemote(Protocol):
+class SnapshotUploader(Protocol):
     """The place that snapshots are pushed to."""
 
     async def push(self, remote: Remote, snapshot: Snapshot, folder: Path) -> bool:

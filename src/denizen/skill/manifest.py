@@ -177,7 +177,7 @@ def parse_manifest(tree: Json, *, folder: str) -> SkillManifest:
             )
     entry = _text(known, "entry", default=ENTRY)
     if not _ENTRY.fullmatch(entry):
-        raise _bad("`entry` is no Python file of the skill's folder", f"write `entry: {ENTRY}`, or leave it out")
+        raise _bad("`entry` is not a Python file in the skill's folder", f"write `entry: {ENTRY}`, or leave it out")
     return SkillManifest(
         name=_name(known, folder, _NAME),
         description=_description(known),
@@ -218,7 +218,7 @@ def _mapping(tree: Json) -> Mapping[str, Json]:
 def _name(known: Mapping[str, Json], folder: str, form: re.Pattern[str]) -> str:
     name = _text(known, "name")
     if not form.fullmatch(name):
-        raise _bad("`name` is missing or no name", "use a-z, 0-9 and _, beginning with a letter")
+        raise _bad("`name` is missing or not a valid name", "use a-z, 0-9 and _, beginning with a letter")
     if name != folder:
         raise _bad(f"`name` is {name}, and the folder is called {folder}", "give both the same name")
     return name

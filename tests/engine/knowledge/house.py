@@ -34,7 +34,7 @@ from denizen.engine.knowledge.sources import Catalog, Change
 from denizen.engine.knowledge.sync import Sync, Work
 from denizen.engine.meaning import Meaning
 from denizen.ports.fetch import NO_HEADERS, FetchedPage
-from denizen.ports.source import SnapshotRemote, SourceReader
+from denizen.ports.source import SnapshotUploader, SourceReader
 from denizen.testing.memory_durable import MemoryDurable
 from denizen.testing.memory_store import MemoryStore
 from tests.repository import ENVIRONMENT
@@ -108,7 +108,7 @@ class House:
     clock: ToldClock = field(default_factory=ToldClock)
     durable: MemoryDurable = field(default_factory=MemoryDurable)
     remote: Remote | None = None
-    repository: SnapshotRemote | None = None
+    repository: SnapshotUploader | None = None
     web: Web = field(default_factory=Web)
     videos: VideoAccess | None = None
     policy: ArchivePolicy = field(default_factory=ArchivePolicy)

@@ -79,9 +79,9 @@ class WebFetcher:
         """Raises NotAllowed or InvalidInput. The error does not repeat the headers: they may be secret."""
         if not self._trusted.names(host, port):
             raise NotAllowed(
-                f"headers are not sent to {host}:{port}",
+                f"headers may not be sent to {host}:{port}",
                 code="headers_refused",
-                fix="only to a server whose address stands in the settings of the skill",
+                fix="headers go only to a server whose address is in the settings of the skill",
             )
         if not all(_HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(text) for name, text in headers.items()):
             raise InvalidInput(

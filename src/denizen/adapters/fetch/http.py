@@ -164,7 +164,7 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         except OSError as error:
             raise Unavailable(f"the name {host} could not be resolved", code="unknown_host", why=str(error)) from error
         except ValueError as error:
-            raise InvalidInput(f"{host} is no name of a host", code="bad_url") from error
+            raise InvalidInput(f"{host} is not a valid host name", code="bad_url") from error
         if not addresses:
             raise Unavailable(f"the name {host} has no address", code="unknown_host")
         return addresses
@@ -221,14 +221,14 @@ def parse_url(text: str, *, base: httpx2.URL | None = None) -> httpx2.URL:
     try:
         url = httpx2.URL(text.strip()) if base is None else base.join(text)
     except (httpx2.InvalidURL, ValueError) as error:
-        raise _bad_url("that is no URL") from error
+        raise _bad_url("that is not a URL") from error
     if url.scheme not in {"http", "https"}:
         raise _bad_url("only http and https can be fetched")
     # A % begins a zone id, which would choose a network interface of this machine.
     if not url.raw_host or b"%" in url.raw_host or not 0 < get_port(url) <= 65_535:
         raise _bad_url("the URL names no host that can be reached")
     if url.userinfo:
-        raise _bad_url("a URL with a user name or password is not fetched")
+        raise _bad_url("a URL with a user name or password cannot be fetched")
     return url.copy_with(fragment=None)
 
 
@@ -350,4 +350,4 @@ def _bad_url(message: str) -> InvalidInput:
 
 
 def _bad_answer(url: httpx2.URL, why: str) -> Unavailable:
-    return Unavailable(f"the answer of {url.host} cannot be read", code="bad_answer", why=why)
+    return Unavailable(f"the response of {url.host} cannot be read", code="bad_answer", why=why)

@@ -84,7 +84,7 @@ class FileLibrary:
                 LibraryFile(item.path, item.digest, item.size_bytes) for item in self._objects.read_manifest(manifest)
             ]
         except FileNotFoundError as error:
-            raise NotFound("What was read of a source is gone.", code="manifest_gone", fix="Sync again.") from error
+            raise NotFound("The files of a source are gone.", code="manifest_gone", fix="Sync again.") from error
 
     async def read_texts(self, digests: Sequence[str]) -> Sequence[str | None]:
         return await _in_thread(lambda: [self._objects.read_text(digest) for digest in digests])

@@ -99,7 +99,7 @@ class YoutubeDataApi:
             raise _explain(got)
         answer = _parse(got)
         if answer is None:
-            raise Unavailable("YouTube's answer cannot be read.", code="source_unavailable", why="It is no JSON.")
+            raise Unavailable("YouTube's response cannot be read.", code="source_unavailable", why="It is not JSON.")
         return answer
 
 
@@ -110,7 +110,7 @@ def _explain(got: FetchedPage) -> DenizenError:
     why = f"HTTP {got.status} {', '.join(sorted(filter(None, reasons)))}".strip()
     if reasons & _OVER or got.status == 429:
         return Exhausted(
-            "YouTube takes no more requests with this key for now.",
+            "The quota of the YouTube API key is used up for now.",
             code="youtube_quota",
             why=why,
             fix="Wait: a day's quota begins anew at midnight in California. Sync less often, or ask Google for more.",
@@ -118,7 +118,7 @@ def _explain(got: FetchedPage) -> DenizenError:
     # After the quota: that is a 403 too.
     if reasons & _BAD_KEY or got.status in (401, 403):
         return NeedsAttention(
-            "YouTube does not take the API key.",
+            "YouTube refused the API key.",
             code="youtube_key_refused",
             why=why,
             fix="Look at knowledge.youtube.api_key, and whether its project has the YouTube Data API v3 switched on.",
@@ -126,7 +126,7 @@ def _explain(got: FetchedPage) -> DenizenError:
     if got.status == 404:
         return NotFound("The channel has no list of videos.", code="source_empty", why=why)
     if got.status < 500:
-        return NeedsAttention("YouTube refuses the request.", code="youtube_refused", why=why)
+        return NeedsAttention("YouTube refused the request.", code="youtube_refused", why=why)
     return Unavailable("YouTube could not be read.", code="source_unavailable", why=why)
 
 

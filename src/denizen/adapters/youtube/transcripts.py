@@ -95,10 +95,10 @@ def _explain(error: Exception) -> str:
 
     if isinstance(error, library.RequestBlocked):  # and IpBlocked, which is one
         raise Exhausted(
-            "YouTube gives no transcripts to this machine at the moment.",
+            "YouTube blocks this machine from transcripts at the moment.",
             code="youtube_blocked",
-            why="It takes it for a robot: addresses of data centres, and those that ask much, are blocked.",
-            fix="Wait some hours, or run Denizen elsewhere. What was fetched already is not asked for again.",
+            why="YouTube takes it for a robot: it blocks addresses of data centres, and those that send many requests.",
+            fix="Wait some hours, or run Denizen elsewhere. Transcripts that were fetched are not fetched again.",
         ) from error
     if isinstance(error, library.YouTubeRequestFailed):
         raise Unavailable("YouTube could not be read.", code="source_unavailable", why=_reason(error)) from error
@@ -123,7 +123,7 @@ def _reason(error: Exception) -> str:
 
 def _not_understood(error: Exception) -> DenizenError:
     return NeedsAttention(
-        "YouTube's pages are not understood any more.",
+        "YouTube's pages have changed and are not understood.",
         code="youtube_changed",
         why=type(error).__name__,
         fix="Upgrade Denizen, and `youtube-transcript-api` with it.",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from denizen.domain.errors import DenizenError, Unavailable
 from denizen.domain.snapshot import Remote
 from denizen.engine.knowledge.reading import RETRIES, WAIT_S, Sleep
-from denizen.ports.source import Library, SnapshotRemote
+from denizen.ports.source import Library, SnapshotUploader
 
 _log = logging.getLogger("denizen.knowledge")
 
@@ -17,7 +17,7 @@ class Pushing:
     """`remote` is asked each time."""
 
     def __init__(
-        self, library: Library, repository: SnapshotRemote, remote: Callable[[], Remote], *, sleep: Sleep
+        self, library: Library, repository: SnapshotUploader, remote: Callable[[], Remote], *, sleep: Sleep
     ) -> None:
         self._library = library
         self._repository = repository
