@@ -30,7 +30,7 @@ def to_view(buttons: Sequence[Button]) -> discord.ui.View:
     """Up to 25 buttons in rows of five. Needs a running event loop."""
     view = discord.ui.View(timeout=None)
     for position, button in enumerate(buttons):
-        label = _clip(button.label)
+        label = _clip_label(button.label)
         if button.url:
             view.add_item(discord.ui.Button(label=label, url=button.url))
         else:
@@ -99,5 +99,5 @@ def _find_label(custom_id: str, message: discord.Message | None) -> str | None:
     return None
 
 
-def _clip(label: str) -> str:
+def _clip_label(label: str) -> str:
     return label if len(label) <= LABEL_LIMIT else label[: LABEL_LIMIT - 1] + "…"

@@ -64,13 +64,13 @@ def read_event(name: str, payload: Payload) -> Event:
     change = _CHANGES.get(action)
     if not repository or change is None or action not in _ACTIONS.get(name, ()):
         return Event(repository, installation)
-    topic, heard = _read(name, repository, payload)
+    topic, heard = _read_topic_and_post(name, repository, payload)
     if not heard.body.strip() and not heard.is_opening:  # a review without words
         return Event(repository, installation)
     return Event(repository, installation, change, topic, heard)
 
 
-def _read(name: str, repository: str, payload: Payload) -> tuple[Topic, Heard]:
+def _read_topic_and_post(name: str, repository: str, payload: Payload) -> tuple[Topic, Heard]:
     if name.startswith("discussion"):
         topic = topic_of(repository, part_of(payload, "discussion"), PostKind.DISCUSSION)
         if name == "discussion":

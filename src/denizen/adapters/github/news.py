@@ -47,7 +47,7 @@ async def read_news(api: Api, repositories: Sequence[str], since: datetime) -> l
     async def read(repository: str) -> None:
         async with limiter:
             try:
-                found.extend(await _read(api, repository, since))
+                found.extend(await _list_news(api, repository, since))
             except (NotFound, NotAllowed, InvalidInput) as error:
                 _log.info("repository left out", extra={"repository": repository, "code": error.code})
             except DenizenError as error:  # not from within the group, which would wrap it
@@ -77,7 +77,7 @@ def _shelf(repository: str, now: datetime) -> Room:
     return Room(PLATFORM, repository, repository, RoomKind.FORUM, repository, repository, latest_post=latest)
 
 
-async def _read(api: Api, repository: str, since: datetime) -> list[News]:
+async def _list_news(api: Api, repository: str, since: datetime) -> list[News]:
     moment = f"{since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     params = {"since": moment, "sort": "updated", "direction": "desc"}
 

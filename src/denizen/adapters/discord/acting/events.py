@@ -44,7 +44,7 @@ async def create_event(  # noqa: PLR0913 - as Discord's own form
     else:
         place = None
         hand.require("create_events")
-    made = await _find_made(hand, name, since) if since else None
+    made = await _find_created_event(hand, name, since) if since else None
     if made is None and place is not None:
         made = await hand.guild.create_scheduled_event(
             name=name, start_time=begins, end_time=ends, channel=place, description=description,
@@ -103,7 +103,7 @@ def _is_told(event: discord.ScheduledEvent, seen: frozenset[int]) -> bool:
     return is_ahead and (event.channel_id is None or event.channel_id in seen)
 
 
-async def _find_made(hand: Hand, name: str, since: str) -> discord.ScheduledEvent | None:
+async def _find_created_event(hand: Hand, name: str, since: str) -> discord.ScheduledEvent | None:
     start = datetime.fromisoformat(since)
     events = await hand.guild.fetch_scheduled_events()
     return next((each for each in events if discord.utils.snowflake_time(each.id) >= start and each.name == name), None)

@@ -50,7 +50,7 @@ async def create_emoji(hand: Hand, name: str, picture: str, since: str = "") -> 
         raise InvalidInput("An emoji is made of a PNG, JPEG, GIF or WebP picture.", code="discord_bad_picture")
     if len(data) > _MAX_PICTURE_BYTES:
         raise InvalidInput("A picture for an emoji has at most 256 KB.", code="discord_bad_picture")
-    made = await _find_made(hand, name, since) if since else None
+    made = await _find_created_emoji(hand, name, since) if since else None
     if made is None:
         made = await hand.guild.create_custom_emoji(name=name, image=data, reason=hand.reason())
     return {"id": str(made.id), "name": made.name}
@@ -68,7 +68,7 @@ async def delete_emoji(hand: Hand, emoji: str, reason: str = "") -> JsonObject:
     return {"id": str(found.id), "name": found.name}
 
 
-async def _find_made(hand: Hand, name: str, since: str) -> discord.Emoji | None:
+async def _find_created_emoji(hand: Hand, name: str, since: str) -> discord.Emoji | None:
     start = datetime.fromisoformat(since)
     emojis = await hand.guild.fetch_emojis()
     return next((each for each in emojis if each.created_at >= start and each.name == name), None)

@@ -15,7 +15,7 @@ from denizen.testing.discord.state.interactions import Interaction
 from denizen.testing.discord.state.refusals import bad_field, unknown
 
 _COMMANDS = "/channels/{channel}/commands"
-_MESSAGE = "/channels/{channel}/messages/{message:[0-9]+}"
+_USED_MESSAGE = "/channels/{channel}/messages/{message:[0-9]+}"
 _USER, _CHANNEL, _ROLE, _ANYBODY, _FILE = 6, 7, 8, 9, 11
 _SELECTS: Mapping[int, int] = {5: _USER, 6: _ROLE, 7: _ANYBODY, 8: _CHANNEL}
 """Types of selects, and the types of options that take the same."""
@@ -127,7 +127,7 @@ USE_ROUTES = (
     SimRoute("GET", _COMMANDS, list_commands),
     SimRoute("POST", _COMMANDS, run_command),
     SimRoute("POST", "/channels/{channel}/autocomplete", autocomplete),
-    SimRoute("POST", f"{_MESSAGE}/commands", run_on_message),
-    SimRoute("POST", f"{_MESSAGE}/press", press),
+    SimRoute("POST", f"{_USED_MESSAGE}/commands", run_on_message),
+    SimRoute("POST", f"{_USED_MESSAGE}/press", press),
     SimRoute("POST", "/interactions/{interaction}/modal", send_modal),
 )

@@ -36,11 +36,11 @@ def _one(call: Call) -> tuple[Application, Command]:
     return application, call.acts.commands.get(application, guild_id, call.id("command_id"))
 
 
-def list_all(call: Call) -> object:
+def list_commands(call: Call) -> object:
     return [command_payload(each) for each in call.acts.commands.list(*_own(call))]
 
 
-def overwrite(call: Call) -> object:
+def overwrite_commands(call: Call) -> object:
     application, guild_id = _own(call)
     if not isinstance(call.body, list):
         raise bad_form([("", "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")])
@@ -48,36 +48,36 @@ def overwrite(call: Call) -> object:
     return [command_payload(each) for each in call.acts.commands.overwrite(application, guild_id, bodies)]
 
 
-def create(call: Call) -> object:
+def create_command(call: Call) -> object:
     application, guild_id = _own(call)
     command, new = call.acts.commands.create(application, guild_id, _fields(call.body))
     return Created(command_payload(command)) if new else command_payload(command)
 
 
-def read(call: Call) -> object:
+def read_command(call: Call) -> object:
     return command_payload(_one(call)[1])
 
 
-def edit(call: Call) -> object:
+def edit_command(call: Call) -> object:
     application, command = _one(call)
     return command_payload(call.acts.commands.edit(application, command, _fields(call.body)))
 
 
-def delete(call: Call) -> object:
+def delete_command(call: Call) -> object:
     application, command = _one(call)
     call.acts.commands.delete(application, command)
     return None
 
 
-ROUTES = tuple(
+COMMAND_ROUTES = tuple(
     route
     for base in (_GLOBAL, _GUILD)
     for route in (
-        Route("GET", base, list_all),
-        Route("PUT", base, overwrite),
-        Route("POST", base, create),
-        Route("GET", f"{base}/{{command_id}}", read),
-        Route("PATCH", f"{base}/{{command_id}}", edit),
-        Route("DELETE", f"{base}/{{command_id}}", delete),
+        Route("GET", base, list_commands),
+        Route("PUT", base, overwrite_commands),
+        Route("POST", base, create_command),
+        Route("GET", f"{base}/{{command_id}}", read_command),
+        Route("PATCH", f"{base}/{{command_id}}", edit_command),
+        Route("DELETE", f"{base}/{{command_id}}", delete_command),
     )
 )

@@ -16,15 +16,15 @@ _PICTURE = re.compile(r"data:image/(png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]+=*"
 _MAX_PICTURE_CHARS = 256 * 1024 * 4 // 3 + 64
 
 
-def list_of_guild(call: Call) -> object:
+def list_emojis(call: Call) -> object:
     return [emoji_payload(each) for each in call.guild().emojis.values()]
 
 
-def read(call: Call) -> object:
+def read_emoji(call: Call) -> object:
     return emoji_payload(_emoji(call))
 
 
-def create(call: Call) -> object:
+def create_emoji(call: Call) -> object:
     guild, form = call.guild(), call.form
     name, picture = form.text("name", 32, required=True) or "", form.text("image", required=True) or ""
     kind = _PICTURE.fullmatch(picture)
@@ -39,7 +39,7 @@ def create(call: Call) -> object:
     return Created(emoji_payload(call.acts.guilds.create_emoji(call.bot, guild, name, animated=animated)))
 
 
-def delete(call: Call) -> object:
+def delete_emoji(call: Call) -> object:
     call.acts.guilds.delete_emoji(call.bot, call.guild(), _emoji(call))
     return None
 
@@ -51,9 +51,9 @@ def _emoji(call: Call) -> Emoji:
     return emoji
 
 
-ROUTES = (
-    Route("GET", _EMOJIS, list_of_guild),
-    Route("POST", _EMOJIS, create),
-    Route("GET", _EMOJI, read),
-    Route("DELETE", _EMOJI, delete),
+EMOJI_ROUTES = (
+    Route("GET", _EMOJIS, list_emojis),
+    Route("POST", _EMOJIS, create_emoji),
+    Route("GET", _EMOJI, read_emoji),
+    Route("DELETE", _EMOJI, delete_emoji),
 )

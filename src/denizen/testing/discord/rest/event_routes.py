@@ -16,17 +16,17 @@ _EVENT = f"{_EVENTS}/{{event_id}}"
 _KINDS = {VOICE: ChannelKind.VOICE, STAGE: ChannelKind.STAGE}
 
 
-def list_of_guild(call: Call) -> object:
+def list_events(call: Call) -> object:
     """Those in channels only to who sees them."""
     events = call.guild().events.values()
     return [event_payload(e) for e in events if e.channel is None or sees(call.realm, call.bot, e.channel)]
 
 
-def read(call: Call) -> object:
+def read_event(call: Call) -> object:
     return event_payload(_event(call))
 
 
-def create(call: Call) -> object:
+def create_event(call: Call) -> object:
     guild, form = call.guild(), call.form
     name, description = form.text("name", 100, required=True) or "", form.text("description", 1000)
     starts, ends = form.moment("scheduled_start_time"), form.moment("scheduled_end_time")
@@ -45,7 +45,7 @@ def create(call: Call) -> object:
     return event_payload(call.acts.events.create(call.bot, guild, event))
 
 
-def modify(call: Call) -> object:
+def modify_event(call: Call) -> object:
     """Only its status: cancelled, begun, ended."""
     event, form = _event(call), call.form
     status = form.integer("status", 1, 4)
@@ -55,7 +55,7 @@ def modify(call: Call) -> object:
     return event_payload(event)
 
 
-def delete(call: Call) -> object:
+def delete_event(call: Call) -> object:
     call.acts.events.delete(call.bot, call.guild(), _event(call))
     return None
 
@@ -82,10 +82,10 @@ def _event(call: Call) -> ScheduledEvent:
     return event
 
 
-ROUTES = (
-    Route("GET", _EVENTS, list_of_guild),
-    Route("POST", _EVENTS, create),
-    Route("GET", _EVENT, read),
-    Route("PATCH", _EVENT, modify),
-    Route("DELETE", _EVENT, delete),
+EVENT_ROUTES = (
+    Route("GET", _EVENTS, list_events),
+    Route("POST", _EVENTS, create_event),
+    Route("GET", _EVENT, read_event),
+    Route("PATCH", _EVENT, modify_event),
+    Route("DELETE", _EVENT, delete_event),
 )

@@ -211,7 +211,7 @@ def read_sticker(call: Call) -> object:
     raise unknown("Sticker")
 
 
-ROUTES = (
+GUILD_ROUTES = (
     Route("GET", _GUILD, read),
     Route("PATCH", _GUILD, modify),
     Route("GET", f"{_MEMBERS}/search", search_members),

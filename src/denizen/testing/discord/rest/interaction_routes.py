@@ -63,7 +63,7 @@ def execute(call: Call) -> object:
     return _hook_message(call, hook, message) if waits else None
 
 
-def read(call: Call) -> object:
+def read_answer(call: Call) -> object:
     interaction = _interaction(call)
     if interaction is None:
         hook = _webhook(call)
@@ -72,7 +72,7 @@ def read(call: Call) -> object:
     return _shown(call, interaction.application, message)
 
 
-def edit(call: Call) -> object:
+def edit_answer(call: Call) -> object:
     interaction = _interaction(call)
     change = read_edit(call.body, call.files)
     if interaction is None:
@@ -83,7 +83,7 @@ def edit(call: Call) -> object:
     return _shown(call, interaction.application, call.acts.interactions.edit(interaction, message, change))
 
 
-def delete(call: Call) -> object:
+def delete_answer(call: Call) -> object:
     interaction = _interaction(call)
     if interaction is None:
         channel, message = _hook_message_of(call, _webhook(call))
@@ -166,12 +166,12 @@ def _hook_message(call: Call, hook: Webhook, message: Message) -> Payload:
     return message_payload(call.realm, message, reader, Intent.MESSAGE_CONTENT)
 
 
-ROUTES = (
+INTERACTION_ROUTES = (
     Route("POST", "/interactions/{interaction_id}/{interaction_token}/callback", callback, open=True),
     Route("POST", _WEBHOOK, execute, open=True),
     Route("GET", _WEBHOOK, read_webhook, open=True),
     Route("DELETE", _WEBHOOK, delete_webhook, open=True),
-    Route("GET", _MESSAGE, read, open=True),
-    Route("PATCH", _MESSAGE, edit, open=True),
-    Route("DELETE", _MESSAGE, delete, open=True),
+    Route("GET", _MESSAGE, read_answer, open=True),
+    Route("PATCH", _MESSAGE, edit_answer, open=True),
+    Route("DELETE", _MESSAGE, delete_answer, open=True),
 )
