@@ -15,8 +15,8 @@ import discord
 import uvloop
 
 from benchmarks.model import WORDS
-from denizen.adapters.discord.endpoints import use_endpoints
-from denizen.adapters.discord.settings import DiscordEndpoints
+from denizen.adapters.discord.client.http import use_endpoints
+from denizen.adapters.discord.client.settings import DiscordEndpoints
 
 
 class Bot(discord.Client):

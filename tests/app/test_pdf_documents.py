@@ -47,7 +47,7 @@ async def test_a_pdf_is_not_left_out_because_its_reader_could_not_be_started(
 ) -> None:
     given = {"fine.pdf": pdf_of(["High at six"])}
     with monkeypatch.context() as without:
-        without.setattr("denizen.adapters.discord.pdf._COMMAND", ("/nonexistent/python",))
+        without.setattr("denizen.adapters.documents.pdf._COMMAND", ("/nonexistent/python",))
         with pytest.raises(Unavailable) as refused:
             await library.take(files(given), ignore)
     assert "could not be started" in refused.value.explain() and refused.value.fix

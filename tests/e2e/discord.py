@@ -29,7 +29,7 @@ from denizen.domain.clock import Clock
 from denizen.testing.discord import Application, Channel, DiscordServer, Message, NotReachedError, User, open_discord
 from denizen.testing.discord.fixtures import build_harbour
 from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.world import World
+from denizen.testing.discord.world.world import World
 from denizen.testing.model_server import Answer, Entry
 from tests.e2e.home import Home, Server
 from tests.e2e.process import Finished

@@ -22,7 +22,7 @@ from typing import Any
 import anyio
 from anyio import to_thread
 
-from denizen.adapters.github.body import from_body
+from denizen.adapters.github.markdown import from_body
 from denizen.domain.clock import SystemClock
 from denizen.testing.github import App, GitHubServer, Issue, NotReachedError, Repository, User, World, open_github
 from denizen.testing.github.state import Talk

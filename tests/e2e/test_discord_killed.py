@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from denizen.testing.discord import Message
-from denizen.testing.discord.requests import Fault, When
+from denizen.testing.discord.rest.request_log import Fault, When
 from denizen.testing.model_server import Answer, Call, Hang
 from tests.e2e.discord import PATIENCE_S, Harbour
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from denizen.testing.discord.requests import Fault
+from denizen.testing.discord.rest.request_log import Fault
 from denizen.testing.model_server import Answer, Call, Hang
 from tests.e2e.discord import PATIENCE_S
 from tests.e2e.github import Yard

@@ -12,8 +12,8 @@ import pytest
 
 from denizen.adapters.github import account as account_module
 from denizen.adapters.github.account import GitHubAccount
+from denizen.adapters.github.events import sign
 from denizen.adapters.github.settings import AccountSettings
-from denizen.adapters.github.signature import sign
 from denizen.app.hosting import AccountsHosting
 from denizen.domain.clock import SystemClock
 from denizen.domain.ids import AgentName

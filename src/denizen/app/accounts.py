@@ -127,7 +127,7 @@ class Accounts:
 
     def _open_discord(self, login: DiscordLogin) -> DiscordAccount:
         from denizen.adapters.discord.account import DiscordAccount
-        from denizen.adapters.discord.settings import IDENTIFY_PAUSE_S, AccountSettings
+        from denizen.adapters.discord.client.settings import IDENTIFY_PAUSE_S, AccountSettings
 
         denizen = self.denizen
         settings = AccountSettings(

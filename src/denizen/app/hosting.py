@@ -40,7 +40,7 @@ class AccountsHosting:
 
     def _signed_by(self, headers: Mapping[str, str], body: bytes) -> list[GitHubAccount]:
         """Raises NotFound when nobody could have signed anything, NotAllowed when nobody did."""
-        from denizen.adapters.github.signature import HEADER, is_signed
+        from denizen.adapters.github.events import HEADER, is_signed
 
         accounts = [each for each in self._accounts() if each.settings.webhook_secret]
         if not accounts:

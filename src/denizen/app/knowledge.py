@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import anyio
 from anyio import from_thread
 
-from denizen.adapters.discord.pdf import read_pdf
+from denizen.adapters.documents.pdf import read_pdf
 from denizen.adapters.fetch import WebFetcher
 from denizen.adapters.files import FolderReader, LearnedFolder
 from denizen.adapters.git import GitReader, GitRemote

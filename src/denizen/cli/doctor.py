@@ -20,7 +20,7 @@ from denizen.domain.routing import MODELS
 from denizen.domain.tool import Tier
 
 if TYPE_CHECKING:
-    from denizen.adapters.discord.settings import DiscordEndpoints
+    from denizen.adapters.discord.client.settings import DiscordEndpoints
     from denizen.adapters.mcp import McpToolset
     from denizen.app.build import Denizen
     from denizen.app.settings.discord import DiscordLogin
@@ -120,7 +120,7 @@ async def _server(denizen: Denizen, toolset: McpToolset) -> str:
 async def _examine_account(login: DiscordLogin, endpoints: DiscordEndpoints) -> int:
     """What Discord itself says about one account: its token, its intents, its permissions in every channel."""
     from denizen.adapters.discord.check import check_account
-    from denizen.adapters.discord.settings import AccountSettings
+    from denizen.adapters.discord.client.settings import AccountSettings
 
     settings = AccountSettings(login.agent, login.token, endpoints, commands_guild=login.commands_guild)
     try:

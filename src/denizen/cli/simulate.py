@@ -144,7 +144,7 @@ async def _open(port: int | None) -> AsyncGenerator[DiscordServer]:
 
 
 def _furnish(server: DiscordServer, plan: _Plan) -> Opened:
-    from denizen.testing.discord.small_world import build_small_world
+    from denizen.testing.discord.world.small_world import build_small_world
 
     small = build_small_world(server.world, plan.agents, plan.guild)
     tokens = {agent: each.token for agent, each in zip(plan.agents, small.applications, strict=True)}

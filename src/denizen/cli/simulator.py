@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 from anyio.abc import Process
 
-from denizen.adapters.discord.settings import DiscordEndpoints
+from denizen.adapters.discord.client.settings import DiscordEndpoints
 from denizen.app.settings import DiscordLogin, Settings, Simulation
 from denizen.app.settings.discord import build_manners
 from denizen.domain.errors import Unavailable

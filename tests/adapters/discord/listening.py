@@ -14,7 +14,7 @@ from dataclasses import replace
 import anyio
 
 from denizen.adapters.discord.account import DiscordAccount
-from denizen.adapters.discord.settings import AccountSettings, DiscordEndpoints
+from denizen.adapters.discord.client.settings import AccountSettings, DiscordEndpoints
 from denizen.domain.clock import Clock, SystemClock
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName

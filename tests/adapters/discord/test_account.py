@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from denizen.adapters.discord.account import DiscordAccount
-from denizen.adapters.discord.settings import AccountSettings, DiscordEndpoints
+from denizen.adapters.discord.client.settings import AccountSettings, DiscordEndpoints
 from denizen.domain.clock import SystemClock
 from denizen.domain.delivery import Content
 from denizen.domain.errors import Conflict, DenizenError, NeedsAttention, Unavailable

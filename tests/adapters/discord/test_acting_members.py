@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from denizen.adapters.discord.acting.members import PAGE
+from denizen.adapters.discord.actions.members import PAGE
 from denizen.domain.errors import InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.testing.discord import Permission, User
 from tests.adapters.discord.acting import Asked, deck

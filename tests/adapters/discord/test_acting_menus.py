@@ -7,7 +7,7 @@ import pytest
 from denizen.domain.errors import InvalidInput, NotAllowed
 from denizen.domain.json import Json
 from denizen.testing.discord import Message, Permission, Role, User
-from denizen.testing.discord.acts.embeds import find_component
+from denizen.testing.discord.actions.embeds import find_component
 from tests.adapters.discord.acting import Act, deck, deck_heard, message_of
 from tests.adapters.discord.listening import Harbour, running
 

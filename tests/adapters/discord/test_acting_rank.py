@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denizen.adapters.discord.acting.hand import Hand
-from denizen.adapters.discord.acting.powers import require_held
+from denizen.adapters.discord.actions.context import Hand, require_held
 from denizen.domain.action import Warrant
 from denizen.domain.conversation import Place
 from denizen.domain.errors import NotAllowed

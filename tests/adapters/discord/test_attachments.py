@@ -6,8 +6,8 @@ import codecs
 
 import pytest
 
-from denizen.adapters.discord.attachments import decode_text
-from denizen.adapters.discord.intake import to_arrival
+from denizen.adapters.discord.messages.attachments import decode_text
+from denizen.adapters.discord.messages.intake import to_arrival
 from denizen.domain.message import FilePart, ImagePart, Part, TextPart
 from denizen.testing.discord import Attachment, file
 from tests.adapters.discord.mooring import Mooring, moored

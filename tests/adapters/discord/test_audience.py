@@ -10,8 +10,8 @@ import anyio.lowlevel
 import discord
 import pytest
 
-from denizen.adapters.discord.audience import may_moderate, may_write, visible_rooms
-from denizen.adapters.discord.members import is_live
+from denizen.adapters.discord.guild.audience import may_moderate, may_write, visible_rooms
+from denizen.adapters.discord.guild.members import is_live
 from denizen.domain.conversation import Place
 from denizen.domain.errors import Unavailable
 from denizen.domain.principal import Principal, PrincipalKind

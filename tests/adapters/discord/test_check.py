@@ -7,9 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 import discord as discord_py
 import pytest
 
-from denizen.adapters.discord.application import Application
 from denizen.adapters.discord.check import check_account, describe_missing
-from denizen.adapters.discord.permissions import NEEDED, invite_url
+from denizen.adapters.discord.client.application import NEEDED, Application, invite_url
 from denizen.domain.finding import Finding, Severity
 from denizen.testing.discord import Intent, Permission
 from tests.adapters.discord.listening import Harbour, running, settings_for

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.adapters.discord.command_sync import plan_sync
-from denizen.adapters.discord.commands import normalize, read_given, to_payload
+from denizen.adapters.discord.commands import normalize, plan_sync, read_given, to_payload
 from denizen.domain.errors import InvalidInput
 from denizen.ports.channel import CommandOption, CommandSpec
 

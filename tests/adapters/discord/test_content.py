@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.adapters.discord.buttons import Doing, find_action, find_value, read_form, to_custom_id, to_view
-from denizen.adapters.discord.content import to_allowed_mentions, to_edit, to_embed, to_file, to_message
+from denizen.adapters.discord.messages.content import (
+    Doing,
+    find_action,
+    find_value,
+    read_form,
+    to_allowed_mentions,
+    to_custom_id,
+    to_edit,
+    to_embed,
+    to_file,
+    to_message,
+    to_view,
+)
 from denizen.domain.delivery import Button, Content, Embed, File
 from denizen.domain.errors import InvalidInput
 

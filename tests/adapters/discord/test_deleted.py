@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import discord
 import pytest
 
-from denizen.adapters.discord.deleted import find_deleted
+from denizen.adapters.discord.guild.audience import find_deleted
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room, RoomKind
 from denizen.testing.discord import Channel

@@ -22,7 +22,7 @@ import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from denizen.adapters.discord.account import DiscordAccount
-from denizen.adapters.discord.settings import AccountSettings, DiscordEndpoints
+from denizen.adapters.discord.client.settings import AccountSettings, DiscordEndpoints
 from denizen.app.build import Denizen, open_denizen
 from denizen.domain.conversation import Place
 from denizen.domain.ids import AgentName

@@ -8,7 +8,7 @@ import time
 import anyio.lowlevel
 import pytest
 
-from denizen.adapters.discord.rooms import list_readable
+from denizen.adapters.discord.messages.intake import list_readable
 from denizen.domain.room import RoomKind
 from tests.adapters.discord.listening import Harbour, Heard, running, waiting_for
 
@@ -137,7 +137,7 @@ async def test_a_room_is_heard_one_after_another_and_others_do_not_wait(harbour:
 async def test_a_room_that_gets_more_than_is_kept_is_caught_up_with_in_order(
     harbour: Harbour, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("denizen.adapters.discord.events.CATCH_UP_PAUSE_S", 0.01)
+    monkeypatch.setattr("denizen.adapters.discord.gateway.events.CATCH_UP_PAUSE_S", 0.01)
     harbour.discord.faults.fail("GET", "/messages", status=503, times=2)
     release = anyio.Event()
     heard = Heard()

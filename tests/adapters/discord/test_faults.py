@@ -6,7 +6,7 @@ import aiohttp
 import discord
 import pytest
 
-from denizen.adapters.discord.faults import fault_of, speaking
+from denizen.adapters.discord.client.errors import fault_of, speaking
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import discord
 import pytest
 
-from denizen.adapters.discord.intake import list_arrivals, list_posts, roles_of, to_arrival, to_post, to_room
+from denizen.adapters.discord.messages.intake import list_arrivals, list_posts, roles_of, to_arrival, to_post, to_room
 from denizen.domain.errors import InvalidInput, NotFound
 from denizen.domain.room import Attachment, RoomKind
 from denizen.testing.discord import Permission, file

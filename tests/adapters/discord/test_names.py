@@ -5,7 +5,7 @@ from __future__ import annotations
 import discord
 import pytest
 
-from denizen.adapters.discord.audience import find_names
+from denizen.adapters.discord.guild.audience import find_names
 from denizen.domain.conversation import Place
 from denizen.domain.pings import link_pings
 from denizen.testing.discord import Channel

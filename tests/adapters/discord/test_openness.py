@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from denizen.adapters.discord.openness import is_open
+from denizen.adapters.discord.guild.audience import is_open
 from denizen.domain.errors import Unavailable
 from denizen.domain.room import Room
 from denizen.testing.discord import Channel, Permission

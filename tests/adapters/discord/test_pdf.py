@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.adapters.discord.pdf import read_pdf
+from denizen.adapters.documents.pdf import read_pdf
 from tests.adapters.discord.pdfs import encrypted_pdf, pdf_of, pdf_with
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,7 @@ import logging
 import anyio
 import pytest
 
-from denizen.adapters.discord.readiness import Gate, Readiness
-from denizen.adapters.discord.room_queues import Call, RoomQueues
+from denizen.adapters.discord.gateway.room_queues import Call, Gate, Readiness, RoomQueues
 
 pytestmark = pytest.mark.anyio
 

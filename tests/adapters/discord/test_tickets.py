@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from denizen.adapters.discord.interaction_webhook import Ticket, read_ticket
+from denizen.adapters.discord.messages.command_replies import Ticket, read_ticket
 from denizen.domain.delivery import Content, File
 from denizen.domain.errors import Unavailable
 from denizen.ports.channel import CommandOption, CommandReply, CommandSpec

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from denizen.adapters.discord.typing import RENEWED_AFTER_S, show_typing
+from denizen.adapters.discord.messages.sending import RENEWED_AFTER_S, show_typing
 from denizen.domain.errors import Unavailable
 from tests.adapters.discord.listening import Harbour, running
 

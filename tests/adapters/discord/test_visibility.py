@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from denizen.adapters.discord.audience import visible_rooms
-from denizen.adapters.discord.visibility import (
+from denizen.adapters.discord.guild.audience import visible_rooms
+from denizen.adapters.discord.guild.visibility import (
     CONNECT,
     HISTORY,
     MANAGE_THREADS,

@@ -7,8 +7,8 @@ import base64
 import discord
 import pytest
 
-from denizen.adapters.discord.attachments import load_parts
-from denizen.adapters.discord.wording import is_spoken, question_of, text_of
+from denizen.adapters.discord.messages.attachments import load_parts
+from denizen.adapters.discord.messages.wording import is_spoken, question_of, text_of
 from denizen.domain.message import TextPart
 from denizen.testing.discord import Attachment, PollDraft, file
 from tests.adapters.discord.mooring import moored

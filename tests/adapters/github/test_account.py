@@ -6,8 +6,7 @@ import anyio
 import pytest
 
 from denizen.adapters.github import account as account_module
-from denizen.adapters.github.account import GitHubAccount
-from denizen.adapters.github.arriving import NO_WORDS
+from denizen.adapters.github.account import NO_WORDS, GitHubAccount
 from denizen.adapters.github.threads import Thread
 from denizen.domain.delivery import Content
 from denizen.domain.errors import NotAllowed, NotFound, Unavailable

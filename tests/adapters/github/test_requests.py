@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from denizen.adapters.github import requests
+from denizen.adapters.github import client as requests
+from denizen.adapters.github.comments import add
 from denizen.adapters.github.threads import Thread
-from denizen.adapters.github.writing import add
 from denizen.domain.delivery import Content
 from denizen.domain.errors import InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
 from tests.adapters.github.yard import Heard, Yard

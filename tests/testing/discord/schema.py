@@ -14,7 +14,7 @@ from jsonschema.exceptions import best_match
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
-from denizen.testing.discord.requests import Request
+from denizen.testing.discord.rest.request_log import Request
 
 ROOT = Path(__file__).resolve().parents[3]
 _URN = "urn:discord"

@@ -19,8 +19,8 @@ import pytest
 import denizen.testing.discord.page
 from denizen.testing.discord import User, open_discord
 from denizen.testing.discord.fixtures import Harbour, build_harbour
-from denizen.testing.discord.small_world import build_small_world
-from denizen.testing.discord.world import World
+from denizen.testing.discord.world.small_world import build_small_world
+from denizen.testing.discord.world.world import World
 from tests.testing.discord.bots import Bot, running
 from tests.testing.discord.test_interactions import Helper
 

@@ -7,7 +7,7 @@ import pytest
 
 from denizen.testing.discord import Permission
 from denizen.testing.discord.fixtures import Harbour
-from denizen.testing.discord.requests import Request
+from denizen.testing.discord.rest.request_log import Request
 from denizen.testing.discord.rest.routes import ROUTES
 from tests.testing.discord.bots import running
 from tests.testing.discord.raw_tour import RawTour

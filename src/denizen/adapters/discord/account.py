@@ -17,29 +17,26 @@ import anyio.lowlevel
 import discord
 from anyio.abc import TaskGroup
 
-from denizen.adapters.discord import audience, intake
-from denizen.adapters.discord.acting.table import perform
-from denizen.adapters.discord.application import (
+from denizen.adapters.discord.actions.registry import perform
+from denizen.adapters.discord.client.application import (
     Application,
     content_missing,
     intents_of,
     intents_refused,
     load_application,
 )
-from denizen.adapters.discord.client import GatewayClient
-from denizen.adapters.discord.command_sync import CommandSync
-from denizen.adapters.discord.deleted import find_deleted
-from denizen.adapters.discord.endpoints import set_gateway, use_endpoints
-from denizen.adapters.discord.events import Events
-from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, VENDOR_ERRORS, fault_of, token_refused
-from denizen.adapters.discord.hearing import hear
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, VENDOR_ERRORS, fault_of, token_refused
+from denizen.adapters.discord.client.http import set_gateway, use_endpoints
+from denizen.adapters.discord.client.settings import PLATFORM, AccountSettings
+from denizen.adapters.discord.commands import CommandSync
+from denizen.adapters.discord.gateway.client import GatewayClient
+from denizen.adapters.discord.gateway.events import Events, hear
+from denizen.adapters.discord.gateway.room_queues import Gate, Readiness, RoomQueues
+from denizen.adapters.discord.guild import audience
+from denizen.adapters.discord.guild.audience import find_deleted, is_open
 from denizen.adapters.discord.interactions import Interactions
-from denizen.adapters.discord.openness import is_open
-from denizen.adapters.discord.readiness import Gate, Readiness
-from denizen.adapters.discord.room_queues import RoomQueues
-from denizen.adapters.discord.sending import Sender
-from denizen.adapters.discord.settings import PLATFORM, AccountSettings
-from denizen.adapters.discord.typing import show_typing
+from denizen.adapters.discord.messages import intake
+from denizen.adapters.discord.messages.sending import Sender, show_typing
 from denizen.domain.action import Action, Warrant
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place

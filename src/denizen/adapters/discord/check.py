@@ -11,19 +11,21 @@ from collections.abc import Sequence
 import anyio
 import discord
 
-from denizen.adapters.discord.application import (
+from denizen.adapters.discord.client.application import (
     MESSAGE_CONTENT,
+    NEEDED,
     SERVER_MEMBERS,
     Application,
     application_of,
     content_missing,
     intents_page,
+    invite_url,
     log_in,
+    missing_of,
 )
-from denizen.adapters.discord.endpoints import use_endpoints
-from denizen.adapters.discord.faults import RESPONSE_TIMEOUT_S, speaking
-from denizen.adapters.discord.permissions import NEEDED, invite_url, missing_of
-from denizen.adapters.discord.settings import PORTAL_URL, AccountSettings
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, speaking
+from denizen.adapters.discord.client.http import use_endpoints
+from denizen.adapters.discord.client.settings import PORTAL_URL, AccountSettings
 from denizen.domain.errors import DenizenError
 from denizen.domain.finding import Finding, Severity
 

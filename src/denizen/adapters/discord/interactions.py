@@ -16,16 +16,14 @@ import discord
 from anyio.abc import TaskGroup
 from discord import app_commands
 
-from denizen.adapters.discord.acting.menus import find_choice
-from denizen.adapters.discord.acting.role_menus import choose_roles, is_role_menu
-from denizen.adapters.discord.buttons import find_action, find_value, read_form, to_form
+from denizen.adapters.discord.actions.menus import choose_roles, find_choice, is_role_menu
+from denizen.adapters.discord.client.errors import ALREADY_ACKNOWLEDGED, VENDOR_ERRORS, fault_of
 from denizen.adapters.discord.commands import MOST, TEXT_CHARS, Given, read_given
-from denizen.adapters.discord.content import to_edit, to_message
-from denizen.adapters.discord.faults import ALREADY_ACKNOWLEDGED, VENDOR_ERRORS, fault_of
-from denizen.adapters.discord.hearing import Unheard, hear
-from denizen.adapters.discord.intake import roles_of, to_room
-from denizen.adapters.discord.interaction_webhook import InteractionWebhook, Ticket
-from denizen.adapters.discord.room_queues import RoomQueues
+from denizen.adapters.discord.gateway.events import Unheard, hear
+from denizen.adapters.discord.gateway.room_queues import RoomQueues
+from denizen.adapters.discord.messages.command_replies import InteractionWebhook, Ticket
+from denizen.adapters.discord.messages.content import find_action, find_value, read_form, to_edit, to_form, to_message
+from denizen.adapters.discord.messages.intake import roles_of, to_room
 from denizen.domain.delivery import Content
 from denizen.domain.errors import NotFound
 from denizen.domain.room import Room

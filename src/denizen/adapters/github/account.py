@@ -1,8 +1,4 @@
-"""One login on GitHub: `denizen.ports.channel.Channel`, told by webhooks and by looking for what these left out.
-
-`run` finds out who the account is and what happened while it was away, and then looks again now and then; `take` is
-given each webhook, verified, by `app/hosting`.
-"""
+"""From what was written on GitHub to an `Arrival` as one account sees it (inventory S32, S33-context)."""
 
 from __future__ import annotations
 
@@ -10,26 +6,23 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from weakref import WeakValueDictionary
 
 import anyio
 
-from denizen.adapters.github import reading, writing
-from denizen.adapters.github.api import Api
-from denizen.adapters.github.arriving import Ear
-from denizen.adapters.github.body import to_body
-from denizen.adapters.github.credentials import Identity, credentials_of
-from denizen.adapters.github.events import Change, read_event
-from denizen.adapters.github.heard import Heard, Topic
-from denizen.adapters.github.news import MAX_REPOSITORIES, read_news, rooms_of
-from denizen.adapters.github.payload import Payload
-from denizen.adapters.github.people import People
-from denizen.adapters.github.repositories import Repositories
-from denizen.adapters.github.requests import Client
+from denizen.adapters.github import comments as reading
+from denizen.adapters.github import comments as writing
+from denizen.adapters.github.access import People, Repositories
+from denizen.adapters.github.api import Api, Identity, credentials_of
+from denizen.adapters.github.client import Client, Payload
+from denizen.adapters.github.comments import list_newest
+from denizen.adapters.github.events import MAX_REPOSITORIES, Change, read_event, read_news, rooms_of
+from denizen.adapters.github.markdown import from_body, list_mentions, strip_mentions, to_body
 from denizen.adapters.github.settings import PLATFORM, AccountSettings
-from denizen.adapters.github.threads import Thread, thread_of
+from denizen.adapters.github.threads import Heard, Thread, Topic, thread_of
 from denizen.domain.action import Action, Warrant
 from denizen.domain.clock import Clock
 from denizen.domain.conversation import Place
@@ -37,10 +30,68 @@ from denizen.domain.delivery import Content
 from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
 from denizen.domain.ids import AgentName
 from denizen.domain.json import JsonObject
+from denizen.domain.message import FilePart, Part, TextPart
 from denizen.domain.principal import Principal
 from denizen.domain.room import Post, Room, RoomKind
 from denizen.ports.channel import Arrival, Listener, Names
 from denizen.ports.hosting import HostedRepository
+
+EARLIER_COMMENTS = 10
+"""Read as context (inventory S33-context)."""
+EARLIER_DEADLINE_S = 5.0
+"""GitHub gives up on a webhook after ten seconds."""
+NO_WORDS = "(There are no words beside the mention: it is about what was said before.)"
+
+_log = logging.getLogger("denizen.github")
+
+
+@dataclass(frozen=True, slots=True)
+class Ear:
+    """`new_issues`: an issue that is opened is for the account, whether it mentions it or not."""
+
+    api: Api
+    identity: Identity
+    new_issues: bool
+
+    def arrival(self, topic: Topic, heard: Heard, *, is_edit: bool = False, is_fresh: bool = False) -> Arrival:
+        """`is_fresh` is told by GitHub as it was made. What was edited since may hold the words of somebody else: those
+        who may write to a repository may edit what others wrote there.
+        """
+        is_unsure = heard.post.edited_at is not None and not is_fresh
+        words, _ = from_body(heard.body)
+        called, own = list_mentions(words), self.identity.mention.lower()
+        is_new_issue = self.new_issues and heard.is_opening and topic.subject.kind == "issue"
+        is_meant = own in called or is_new_issue
+        question = strip_mentions(words, own) or NO_WORDS
+        return Arrival(
+            heard.post, heard.thread.room(topic.subject.title, latest_post=heard.post.id), question,
+            partial(_load_parts, heard, question), frozenset(filter(None, (heard.association,))),
+            mentions_me=is_meant, mentions_others=any(name != own for name in called),
+            mentioned=(self.identity.user_id,) if is_meant else (),
+            is_mine=heard.post.author.id == self.identity.user_id, is_edit=is_edit, is_unsure=is_unsure,
+            subject=topic.subject, load_earlier=partial(self._load_earlier, topic, heard),
+        )  # fmt: skip
+
+    async def _load_earlier(self, topic: Topic, heard: Heard) -> Sequence[Arrival]:
+        """The opening, and the newest comments before it. Without them the question is answered all the same."""
+        found: Sequence[Heard] = ()
+        if not heard.is_opening:
+            try:
+                with anyio.fail_after(EARLIER_DEADLINE_S):
+                    found = await list_newest(self.api, heard.thread, heard.post.id, EARLIER_COMMENTS)
+            except (DenizenError, TimeoutError) as error:
+                why = error.explain() if isinstance(error, DenizenError) else "it took too long"
+                _log.warning("comments are not read", extra={"room": heard.thread.room_id, "why": why})
+        opening = [] if heard.is_opening else [topic.opening]
+        return [self.arrival(topic, each) for each in (*opening, *found)]
+
+
+async def _load_parts(heard: Heard, question: str) -> tuple[Part, ...]:
+    if not heard.code:
+        return (TextPart(question),)
+    name = heard.file or "change.diff"
+    return (TextPart(question), FilePart(name, "text/x-diff", len(heard.code.encode()), text=heard.code))
+
 
 LOOK_BACK = timedelta(days=7)
 """What is older when the account comes back is not looked for."""
@@ -48,8 +99,6 @@ OVERLAP = timedelta(minutes=5)
 REMEMBERED = 5000
 START_PATIENCE_S = 3.0
 """How long a webhook waits for the account to be connected; GitHub gives up after ten seconds."""
-
-_log = logging.getLogger("denizen.github")
 
 
 class GitHubAccount:

@@ -1,18 +1,175 @@
-"""Requests in the name of an account: with the right token, page by page, and in GraphQL where REST has nothing."""
+"""With what an account shows who it is: an App's tokens for its installations, or a user's token.
+
+A token of an installation holds for an hour and is used for 50 minutes (inventory S33-token). An App's own requests
+carry a JWT that it signs with its key.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-from denizen.adapters.github.credentials import Credentials
-from denizen.adapters.github.faults import words_of
-from denizen.adapters.github.payload import Payload, part_of
-from denizen.adapters.github.requests import PAGE, Answer, Call, Client, items_of
+import anyio
+
+from denizen.adapters.github.client import PAGE, Answer, Call, Client, Payload, items_of, part_of, words_of
+from denizen.adapters.github.settings import AccountSettings
+from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
+
+TOKEN_LIFE_S = 50 * 60.0
+JWT_LIFE_S = 9 * 60
+"""GitHub takes ten minutes at most."""
+CLOCK_SKEW_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who the account is on GitHub. `mention` is what people write behind the @; `about` for people."""
+
+    user_id: str
+    login: str
+    mention: str
+    about: str
+
+
+class Credentials(Protocol):
+    """Each gives the value of an `authorization` header. Errors are those of `requests`, and NeedsAttention."""
+
+    async def identify(self) -> Identity: ...
+
+    async def for_repository(self, repository: str) -> str: ...
+
+    async def list_all(self) -> Sequence[str]:
+        """One for each installation; what an account that is no App has is one."""
+        ...
+
+    def know_installation(self, repository: str, installation: int) -> None:
+        """A webhook told where the App is installed."""
+        ...
+
+    def forget(self, authorization: str) -> bool:
+        """GitHub refused it; whether another may be had."""
+        ...
+
+
+class TokenCredentials:
+    """A user's token, classic or fine-grained."""
+
+    def __init__(self, client: Client, settings: AccountSettings) -> None:
+        self._client = client
+        self._authorization = f"Bearer {settings.token}"
+
+    async def identify(self) -> Identity:
+        answer = await self._client.send(Call("GET", "/user", "ask who it is"), self._authorization)
+        login = str(answer.body["login"])
+        return Identity(str(answer.body["id"]), login, login, f"the user {login}")
+
+    async def for_repository(self, repository: str) -> str:
+        return self._authorization
+
+    async def list_all(self) -> Sequence[str]:
+        return (self._authorization,)
+
+    def know_installation(self, repository: str, installation: int) -> None:
+        """A user has none."""
+
+    def forget(self, authorization: str) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    taken_at_s: float
+
+
+class AppCredentials:
+    """A GitHub App."""
+
+    def __init__(self, client: Client, settings: AccountSettings, clock: Clock) -> None:
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._installations: dict[str, int] = {}
+        self._tokens: dict[int, _Token] = {}
+        self._locks: defaultdict[int, anyio.Lock] = defaultdict(anyio.Lock)
+
+    async def identify(self) -> Identity:
+        """The App, and the user that it writes as: `slug[bot]`."""
+        app = await self.load_app()
+        slug = str(app["slug"])
+        login = f"{slug}[bot]"
+        authorizations = await self.list_all()
+        first = authorizations[0] if authorizations else ""
+        answer = await self._client.send(Call("GET", f"/users/{slug}%5Bbot%5D", "ask who it is"), first)
+        return Identity(str(answer.body["id"]), login, slug, f"the App {app.get('name') or slug}")
+
+    async def load_app(self) -> dict[str, Any]:
+        """What GitHub says of the App: its permissions and events among that."""
+        answer = await self._client.send(Call("GET", "/app", "ask who it is"), self._own())
+        return answer.body
+
+    async def load_hook(self) -> dict[str, Any]:
+        """Where GitHub sends the App's webhooks, and how."""
+        return (await self._client.send(Call("GET", "/app/hook/config", "look at its webhook"), self._own())).body
+
+    async def for_repository(self, repository: str) -> str:
+        key = repository.lower()
+        installation = self._installations.get(key)
+        if installation is None:
+            call = Call("GET", f"/repos/{repository}/installation", "find its installation")
+            installation = int((await self._client.send(call, self._own())).body["id"])
+            self._installations[key] = installation
+        return await self._token(installation)
+
+    async def list_all(self) -> Sequence[str]:
+        call = Call("GET", "/app/installations", "list its installations", params={"per_page": str(PAGE)})
+        rows = items_of((await self._client.send(call, self._own())).body)
+        return [await self._token(int(row["id"])) for row in rows if not row.get("suspended_at")]
+
+    def know_installation(self, repository: str, installation: int) -> None:
+        self._installations[repository.lower()] = installation
+
+    def forget(self, authorization: str) -> bool:
+        for installation, token in list(self._tokens.items()):
+            if authorization == f"Bearer {token.text}":
+                del self._tokens[installation]
+                self._installations = {k: v for k, v in self._installations.items() if v != installation}
+                return True
+        return False
+
+    async def _token(self, installation: int) -> str:
+        async with self._locks[installation]:
+            known, now_s = self._tokens.get(installation), self._clock.monotonic_s()
+            if known is None or now_s - known.taken_at_s >= TOKEN_LIFE_S:
+                call = Call("POST", f"/app/installations/{installation}/access_tokens", "get a token")
+                body = (await self._client.send(call, self._own())).body
+                known = self._tokens[installation] = _Token(str(body["token"]), now_s)
+        return f"Bearer {known.text}"
+
+    def _own(self) -> str:
+        import jwt
+
+        now = int(self._clock.now().timestamp())
+        claims = {"iat": now - CLOCK_SKEW_S, "exp": now + JWT_LIFE_S, "iss": self._settings.app_id}
+        try:
+            return f"Bearer {jwt.encode(claims, self._settings.private_key, algorithm='RS256')}"
+        except (ValueError, TypeError, jwt.PyJWTError):
+            raise NeedsAttention(
+                "The private key of the GitHub App cannot be used.",
+                code="github_key_unusable",
+                why="It is no RSA key in PEM form.",
+                fix=f"Generate one on the App's page, and name its file in {self._settings.setting}.private_key_file.",
+            ) from None
+
+
+def credentials_of(client: Client, settings: AccountSettings, clock: Clock) -> Credentials:
+    return AppCredentials(client, settings, clock) if settings.is_app else TokenCredentials(client, settings)
+
 
 MAX_PAGES = 10
 _PAGE_NUMBER = re.compile(r"[?&]page=(?P<number>\d+)")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from denizen.adapters.github.credentials import AppCredentials, credentials_of
+from denizen.adapters.github.access import list_repositories
+from denizen.adapters.github.api import AppCredentials, credentials_of
+from denizen.adapters.github.client import Client, Payload, part_of, text_of
 from denizen.adapters.github.events import EVENTS
-from denizen.adapters.github.payload import Payload, part_of, text_of
-from denizen.adapters.github.repositories import list_repositories
-from denizen.adapters.github.requests import Client
 from denizen.adapters.github.settings import AccountSettings
 from denizen.domain.clock import Clock
 from denizen.domain.errors import DenizenError

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from denizen.adapters.github.api import Api
-from denizen.adapters.github.heard import Heard, Topic, comment_of, topic_of
-from denizen.adapters.github.payload import Payload, number_of, part_of, parts_of, text_of
-from denizen.adapters.github.threads import PostKind, Thread, ThreadKind
+from denizen.adapters.github.client import Payload, number_of, part_of, parts_of, text_of
+from denizen.adapters.github.threads import Heard, PostKind, Thread, ThreadKind, Topic, comment_of, topic_of
 from denizen.domain.errors import NotFound
 
 _COMMENT = "id databaseId body createdAt updatedAt authorAssociation author { ...who }"

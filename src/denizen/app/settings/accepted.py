@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from denizen.adapters.discord.settings import DiscordEndpoints
+from denizen.adapters.discord.client.settings import DiscordEndpoints
 from denizen.app.secrets import FileSecrets
 from denizen.app.settings.discord import (
     DiscordLogin,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from denizen.adapters.discord.settings import API_URL, DiscordEndpoints
+from denizen.adapters.discord.client.settings import API_URL, DiscordEndpoints
 from denizen.app.environment import DISCORD_API_VARIABLE, DISCORD_GATEWAY_VARIABLE
 from denizen.app.secrets import SECRETS_FILE, FileSecrets, SecretRef
 from denizen.app.settings.document import Document

@@ -6,13 +6,12 @@ For tests of bots, ours and others', through the client library that they use in
 
 from denizen.testing.discord.server import DiscordServer, NotReachedError, open_discord
 from denizen.testing.discord.state.channels import Channel, ChannelKind
+from denizen.testing.discord.state.errors import RefusedError
 from denizen.testing.discord.state.guilds import Guild, Member, Role
-from denizen.testing.discord.state.intents import Intent
 from denizen.testing.discord.state.messages import Attachment, Message, PollDraft, file
-from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.people import Application, Intent, User
 from denizen.testing.discord.state.permissions import Permission
-from denizen.testing.discord.state.refusals import RefusedError
-from denizen.testing.discord.world import World
+from denizen.testing.discord.world.world import World
 
 __all__ = [
     "Application",

@@ -18,9 +18,8 @@ from contextlib import contextmanager
 import anyio
 
 from denizen.testing.discord.gateway.connection import Connection
-from denizen.testing.discord.gateway.sessions import Session, Sessions
-from denizen.testing.discord.gateway.weather import Weather
-from denizen.testing.discord.requests import Fault, When
+from denizen.testing.discord.gateway.sessions import Session, Sessions, Weather
+from denizen.testing.discord.rest.request_log import Fault, When
 from denizen.testing.discord.state.people import Application
 
 

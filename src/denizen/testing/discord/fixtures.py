@@ -20,7 +20,7 @@ from denizen.testing.discord.server import DiscordServer, open_discord
 from denizen.testing.discord.state.channels import Channel
 from denizen.testing.discord.state.guilds import Guild
 from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.world import World
+from denizen.testing.discord.world.world import World
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,23 +21,20 @@ import anyio
 from aiohttp import web
 
 from denizen.domain.clock import Clock, SystemClock
-from denizen.testing.discord.acts.acts import acts_on
+from denizen.testing.discord.actions.actions import acts_on
 from denizen.testing.discord.faults import Faults
-from denizen.testing.discord.gateway.compression import KNOWN
-from denizen.testing.discord.gateway.connection import Connection
-from denizen.testing.discord.gateway.sessions import Session, Sessions
-from denizen.testing.discord.gateway.weather import Weather
+from denizen.testing.discord.gateway.connection import KNOWN, Connection
+from denizen.testing.discord.gateway.sessions import Session, Sessions, Weather
 from denizen.testing.discord.page.site import Site
-from denizen.testing.discord.requests import Request
 from denizen.testing.discord.rest.api import PREFIX, Api
 from denizen.testing.discord.rest.limits import Limits
+from denizen.testing.discord.rest.request_log import Request
 from denizen.testing.discord.rest.routes import ROUTES
 from denizen.testing.discord.state.changes import Change, Typing
 from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.pulse import Pulse
+from denizen.testing.discord.state.clock import Pulse, Snowflakes
 from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.state.snowflakes import Snowflakes
-from denizen.testing.discord.world import World
+from denizen.testing.discord.world.world import World
 
 _TRANSCRIPT = 30
 _MAX_BODY = 64 * 1024 * 1024

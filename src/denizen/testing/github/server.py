@@ -22,8 +22,8 @@ from aiohttp import web
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from denizen.domain.clock import Clock, SystemClock
-from denizen.testing.discord.requests import Fault, Request, When
-from denizen.testing.discord.state.pulse import Pulse
+from denizen.testing.discord.rest.request_log import Fault, Request, When
+from denizen.testing.discord.state.clock import Pulse
 from denizen.testing.github.access import RefusedError, find_caller
 from denizen.testing.github.hooks import Delivery, ping_of, plan_deliveries, send
 from denizen.testing.github.rest import Ask, Told, answer

@@ -1,24 +1,81 @@
-"""One websocket connection: HELLO, heartbeats, IDENTIFY, RESUME, requests for members, close codes, compression."""
+"""How the gateway packs what it sends: one stream for a connection, flushed after each payload.
+
+discord.py asks for zstd as soon as some other package has brought `zstandard` along, and for zlib otherwise.
+"""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import anyio
 from aiohttp import WSMessage, WSMsgType, web
 from anyio.abc import TaskGroup
 
-from denizen.testing.discord.gateway.compression import Pack, open_compression
-from denizen.testing.discord.gateway.members import chunk_members
-from denizen.testing.discord.gateway.sessions import Session, Sessions
-from denizen.testing.discord.gateway.weather import Weather
-from denizen.testing.discord.state import intents as intent_bits
-from denizen.testing.discord.state.intents import Intent
-from denizen.testing.discord.state.people import Application
+from denizen.testing.discord.gateway.sessions import Session, Sessions, Weather
+from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload
+from denizen.testing.discord.state import people as intent_bits
+from denizen.testing.discord.state.guilds import Guild, Member, find_members
+from denizen.testing.discord.state.people import Application, Intent
 from denizen.testing.discord.state.realm import Realm
+
+Pack = Callable[[bytes], bytes]
+
+KNOWN = frozenset({"zlib-stream"} | ({"zstd-stream"} if find_spec("zstandard") else set[str]()))
+
+
+def open_compression(name: str) -> Pack | None:
+    """One of KNOWN; None for an empty name: everything is sent as it is."""
+    if not name:
+        return None
+    if name == "zlib-stream":
+        plain = zlib.compressobj()
+        return lambda data: plain.compress(data) + plain.flush(zlib.Z_SYNC_FLUSH)
+    import zstandard
+
+    packer = zstandard.ZstdCompressor().compressobj()
+    return lambda data: packer.compress(data) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+
+
+_CHUNK = 1000
+
+
+def chunk_members(realm: Realm, application: Application, asked: Mapping[str, Any]) -> Iterator[Payload]:
+    """One body after the other; none for a guild that the bot is not in."""
+    guild = realm.guilds.get(int(asked["guild_id"]))
+    if guild is None or application.id not in guild.members:
+        return
+    found, missing = _select(guild, asked)
+    chunks = [found[at : at + _CHUNK] for at in range(0, len(found), _CHUNK)] or [[]]
+    for index, members in enumerate(chunks):
+        body: Payload = {
+            "guild_id": str(guild.id),
+            "members": [member_payload(each) for each in members],
+            "chunk_index": index,
+            "chunk_count": len(chunks),
+            "not_found": missing,
+        }
+        if asked.get("nonce"):
+            body["nonce"] = asked["nonce"]
+        if asked.get("presences"):
+            known = [each for each in members if each.user.id in realm.presences]
+            body["presences"] = [presence_payload(realm, each.user, guild.id) for each in known]
+        yield body
+
+
+def _select(guild: Guild, asked: Mapping[str, Any]) -> tuple[list[Member], list[str]]:
+    ids = asked.get("user_ids")
+    if ids:
+        wanted = [int(each) for each in (ids if isinstance(ids, list) else [ids])]  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
+        return [guild.members[each] for each in wanted if each in guild.members], [
+            str(each) for each in wanted if each not in guild.members
+        ]
+    return find_members(guild, str(asked.get("query") or ""), int(asked.get("limit") or 0)), []
+
 
 _TIMED_OUT = 4009
 _CLOSE_S = 2.0

@@ -1,27 +1,108 @@
-"""Sessions: what a bot has identified as, and the numbered events it was sent, so that it can resume.
-
-A session outlives its connection. Events that come while nobody is connected are kept and replayed.
-"""
+"""How well the gateway behaves: the faults that a test asks for, read by connections and sessions."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Protocol
 
-from denizen.testing.discord.gateway.narration import narrate
-from denizen.testing.discord.gateway.news import Ear, News
-from denizen.testing.discord.gateway.sight import Sight, find_touched
-from denizen.testing.discord.gateway.weather import Weather
+from denizen.testing.discord.gateway.events import Ear, News, narrate
+from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload, thread_member_payload
 from denizen.testing.discord.payloads.guilds import guild_create_payload
-from denizen.testing.discord.payloads.people import own_user_payload
+from denizen.testing.discord.payloads.people import Payload, own_user_payload
+from denizen.testing.discord.state import changes
+from denizen.testing.discord.state.access import sees, shows
 from denizen.testing.discord.state.changes import Change, PresenceChanged
+from denizen.testing.discord.state.channels import Channel
 from denizen.testing.discord.state.guilds import Guild
-from denizen.testing.discord.state.intents import Intent, application_flags
-from denizen.testing.discord.state.people import Application
+from denizen.testing.discord.state.people import Application, Intent, User, application_flags
 from denizen.testing.discord.state.realm import Realm
+
+
+@dataclass(slots=True)
+class Weather:
+    """`duplicates` maps names of events (None: any) to how many of the next ones come twice. While `holding`, events
+    are numbered and kept, but do not leave. While `frozen`, nothing at all leaves and nothing is answered: the
+    connection looks alive.
+    """
+
+    refusals: int = 0
+    acks: bool = True
+    holding: bool = False
+    frozen: bool = False
+    duplicates: dict[str | None, int] = field(default_factory=dict[str | None, int])
+    heartbeat: timedelta = timedelta(milliseconds=41250)
+    ack_delay_s: float = 0.02
+    """An acknowledgement that came before discord.py has noted its heartbeat would look as if it had taken 41 s."""
+    zombie_check: bool = False
+    """Closes connections (4009) that were silent for one and a half intervals of the heartbeat."""
+
+    def duplicates_next(self, name: str) -> bool:
+        """Whether this event is to come twice. Uses up one of the duplicates."""
+        for key in (name, None):
+            if self.duplicates.get(key, 0) > 0:
+                self.duplicates[key] -= 1
+                return True
+        return False
+
+
+class Sight:
+    """The channels that one bot has in full, by guild."""
+
+    def __init__(self, realm: Realm, bot: User) -> None:
+        self._realm = realm
+        self._bot = bot
+        self._shown: dict[int, set[int]] = {}
+
+    def look(self, guild: Guild) -> None:
+        """Takes in the guild as it is told in GUILD_CREATE."""
+        self._shown[guild.id] = self._find(guild)
+
+    def look_again(self, guild: Guild, told: Channel | None) -> Iterator[tuple[str, Payload]]:
+        """The events for channels that opened or closed since. `told` has had its event already."""
+        before, now = self._shown.get(guild.id), self._find(guild)
+        self._shown[guild.id] = now
+        if before is None:
+            return
+        for channel in guild.channels.values():
+            if (channel.id in before) == (channel.id in now):
+                continue
+            if channel is not told:
+                yield "CHANNEL_UPDATE", gateway_channel_payload(self._realm, channel, self._bot)
+            threads = self._threads(guild, channel)
+            if channel.id in now and threads:
+                yield "THREAD_LIST_SYNC", self._list(guild, channel, threads)
+
+    def _find(self, guild: Guild) -> set[int]:
+        return {each.id for each in guild.channels.values() if shows(self._realm, self._bot, each)}
+
+    def _threads(self, guild: Guild, parent: Channel) -> list[Channel]:
+        active = [each for each in guild.threads.values() if each.thread and not each.thread.archived]
+        return [each for each in active if each.parent is parent and sees(self._realm, self._bot, each)]
+
+    def _list(self, guild: Guild, parent: Channel, threads: list[Channel]) -> Payload:
+        own = [each for each in threads if each.thread and self._bot.id in each.thread.members]
+        return {
+            "guild_id": str(guild.id),
+            "channel_ids": [str(parent.id)],
+            "threads": [channel_payload(each, self._bot) for each in threads],
+            "members": [thread_member_payload(self._realm, each, self._bot) for each in own],
+        }
+
+
+def find_touched(change: Change, realm: Realm) -> tuple[Guild | None, Channel | None]:
+    """The guild in which somebody may see more or less after this change, and the channel that it is about."""
+    match change:
+        case changes.ChannelChanged(channel, _):
+            return realm.guild_of(channel), channel
+        case changes.MemberChanged(guild, _, "updated" | "joined") | changes.RoleChanged(guild, _, _):
+            return guild, None
+        case _:
+            return None, None
+
 
 _KEPT = 10_000
 """How many events a session keeps at most. Who has missed more cannot resume."""

@@ -15,12 +15,11 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from denizen.testing.discord.page.ask import Ask, Handler, find_person, read_body, tell
 from denizen.testing.discord.page.feed import Feeds, frame
-from denizen.testing.discord.page.talk_routes import TALK_ROUTES
-from denizen.testing.discord.page.use_routes import USE_ROUTES
-from denizen.testing.discord.state.refusals import RefusedError, forbidden
-from denizen.testing.discord.world import World
+from denizen.testing.discord.page.requests import Ask, Handler, find_person, read_body, tell
+from denizen.testing.discord.page.routes import TALK_ROUTES, USE_ROUTES
+from denizen.testing.discord.state.errors import RefusedError, forbidden
+from denizen.testing.discord.world.world import World
 
 KEEP_ALIVE_S = 15.0
 PREFIX = "/sim"

@@ -7,13 +7,13 @@ from typing import Any
 
 from denizen.testing.discord.state.access import may, sees
 from denizen.testing.discord.state.channels import FORUMS, WRITABLE, Channel, ChannelKind
-from denizen.testing.discord.state.commands import Command
+from denizen.testing.discord.state.clock import stamp, stamp_or_none
 from denizen.testing.discord.state.guilds import Guild
+from denizen.testing.discord.state.interactions import Command
 from denizen.testing.discord.state.messages import Attachment, Message, MessageFlag, Poll, Reaction
 from denizen.testing.discord.state.people import User
 from denizen.testing.discord.state.permissions import P
 from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.state.snowflakes import stamp, stamp_or_none
 
 View = dict[str, Any]
 

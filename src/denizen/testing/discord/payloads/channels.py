@@ -7,10 +7,10 @@ from typing import Any
 from denizen.testing.discord.payloads.people import Payload, member_payload, user_payload
 from denizen.testing.discord.state.access import shows
 from denizen.testing.discord.state.channels import FORUMS, Channel, Overwrite, ThreadState
+from denizen.testing.discord.state.clock import moment_of, stamp, stamp_or_none
 from denizen.testing.discord.state.people import User
 from denizen.testing.discord.state.permissions import NONE, Permission
 from denizen.testing.discord.state.realm import Invite, Realm
-from denizen.testing.discord.state.snowflakes import moment_of, stamp, stamp_or_none
 
 HIDDEN_NAME = "___hidden___"
 CHANNEL_OBFUSCATED = 1 << 17

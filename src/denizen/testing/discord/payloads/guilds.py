@@ -1,17 +1,45 @@
-"""Guilds, roles, emojis, stickers: over REST, and whole in GUILD_CREATE."""
+"""Scheduled events."""
 
 from __future__ import annotations
 
-from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload
-from denizen.testing.discord.payloads.events import event_payload
+from denizen.testing.discord.payloads.channels import channel_payload, gateway_channel_payload, id_or_none
 from denizen.testing.discord.payloads.people import Payload, member_payload, presence_payload, user_payload
 from denizen.testing.discord.state.access import permissions_in_guild, sees
+from denizen.testing.discord.state.channels import ChannelKind, ScheduledEvent
+from denizen.testing.discord.state.clock import stamp, stamp_or_none
 from denizen.testing.discord.state.guilds import Guild, Role
-from denizen.testing.discord.state.intents import Intent
 from denizen.testing.discord.state.messages import Emoji, Sticker
-from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.people import Application, Intent, User
 from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.state.snowflakes import stamp
+
+STAGE, VOICE, EXTERNAL = 1, 2, 3
+"""Where events take place, as Discord numbers it."""
+
+
+def scheduled_event_payload(event: ScheduledEvent) -> Payload:
+    kind = EXTERNAL
+    if event.channel is not None:
+        kind = STAGE if event.channel.kind is ChannelKind.STAGE else VOICE
+    return {
+        "id": str(event.id),
+        "guild_id": str(event.guild_id),
+        "name": event.name,
+        "description": event.description,
+        "channel_id": id_or_none(event.channel.id if event.channel else None),
+        "creator_id": str(event.creator.id),
+        "creator": user_payload(event.creator),
+        "image": None,
+        "scheduled_start_time": stamp(event.starts_at),
+        "scheduled_end_time": stamp_or_none(event.ends_at),
+        "status": int(event.status),
+        "entity_type": kind,
+        "entity_id": None,
+        "recurrence_rule": None,
+        "user_count": 0,
+        "privacy_level": 2,
+        "guild_scheduled_event_exceptions": [],
+        "entity_metadata": {"location": event.location} if event.channel is None else None,
+    }
 
 
 def role_payload(role: Role) -> Payload:
@@ -144,7 +172,7 @@ def guild_create_payload(realm: Realm, guild: Guild, application: Application, i
         "voice_states": [],
         "stage_instances": [],
         "guild_scheduled_events": [
-            event_payload(each)
+            scheduled_event_payload(each)
             for each in guild.events.values()
             if each.channel is None or sees(realm, bot, each.channel)
         ],

@@ -1,4 +1,4 @@
-"""Interactions as an application gets them, and what a message remembers of the one that it answers."""
+"""Application commands as they are listed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from denizen.testing.discord.payloads.channels import channel_payload
 from denizen.testing.discord.payloads.guilds import role_payload
-from denizen.testing.discord.payloads.messages import attachment_payload, event_payload, message_payload
+from denizen.testing.discord.payloads.messages import attachment_payload, gateway_message_payload, message_payload
 from denizen.testing.discord.payloads.people import (
     Payload,
     acting_member_payload,
@@ -16,11 +16,45 @@ from denizen.testing.discord.payloads.people import (
 from denizen.testing.discord.state.access import permissions_in
 from denizen.testing.discord.state.channels import Channel
 from denizen.testing.discord.state.guilds import Guild, Role
-from denizen.testing.discord.state.intents import Intent
-from denizen.testing.discord.state.interactions import Callback, Interaction, InteractionKind
+from denizen.testing.discord.state.interactions import Callback, Command, Interaction, InteractionKind
 from denizen.testing.discord.state.messages import Attachment, Message
-from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.people import Application, Intent, User
 from denizen.testing.discord.state.realm import Realm
+
+
+def command_payload(command: Command) -> Payload:
+    fields = command.fields
+    needed = fields.get("default_member_permissions")
+    payload: Payload = {
+        "id": str(command.id),
+        "application_id": str(command.application_id),
+        "version": str(command.version),
+        "type": command.kind,
+        "name": command.name,
+        "name_localizations": fields.get("name_localizations"),
+        "description": fields.get("description") or "",
+        "description_localizations": fields.get("description_localizations"),
+        "default_member_permissions": None if needed is None else str(needed),
+        "dm_permission": fields.get("dm_permission") is not False,
+        "contexts": fields.get("contexts"),
+        "integration_types": fields.get("integration_types") or [0],
+        "nsfw": bool(fields.get("nsfw")),
+    }
+    if command.guild_id is not None:
+        payload["guild_id"] = str(command.guild_id)
+    if fields.get("options"):
+        payload["options"] = [_option_payload(each) for each in fields["options"]]
+    return payload
+
+
+def _option_payload(option: dict[str, Any]) -> Payload:
+    kept: Payload = {key: value for key, value in option.items() if value is not None}
+    if kept.get("choices") == []:
+        del kept["choices"]
+    if "options" in kept:
+        kept["options"] = [_option_payload(each) for each in kept["options"]]
+    return kept
+
 
 Thing = User | Channel | Role | Attachment | Message
 
@@ -58,7 +92,7 @@ def interaction_payload(realm: Realm, interaction: Interaction) -> Payload:
             "member": acting_member_payload(guild.members[user.id], granted),
         }
     if interaction.message is not None:
-        payload["message"] = event_payload(realm, interaction.message, application, Intent.MESSAGE_CONTENT)
+        payload["message"] = gateway_message_payload(realm, interaction.message, application, Intent.MESSAGE_CONTENT)
     return payload
 
 
@@ -120,5 +154,5 @@ def resolved_payload(realm: Realm, guild: Guild | None, application: Application
             case Attachment():
                 put("attachments", thing.id, attachment_payload(realm, 0, thing) | {"ephemeral": True})
             case Message():
-                put("messages", thing.id, event_payload(realm, thing, application, Intent.MESSAGE_CONTENT))
+                put("messages", thing.id, gateway_message_payload(realm, thing, application, Intent.MESSAGE_CONTENT))
     return resolved

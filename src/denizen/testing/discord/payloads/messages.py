@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from denizen.testing.discord.payloads.channels import channel_payload, id_or_none
 from denizen.testing.discord.payloads.people import Payload, partial_member_payload, user_payload, webhook_user_payload
-from denizen.testing.discord.state.intents import Intent
+from denizen.testing.discord.state.clock import stamp, stamp_or_none
 from denizen.testing.discord.state.messages import (
     Attachment,
     Emoji,
@@ -14,9 +14,8 @@ from denizen.testing.discord.state.messages import (
     Snapshot,
     Sticker,
 )  # fmt: skip
-from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.people import Application, Intent, User
 from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.state.snowflakes import stamp, stamp_or_none
 
 
 def may_read(realm: Realm, message: Message, reader: Application, intents: Intent) -> bool:
@@ -61,7 +60,7 @@ def with_nonce(message: Message, payload: Payload) -> Payload:
     return payload if message.nonce is None else payload | {"nonce": message.nonce}
 
 
-def event_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
+def gateway_message_payload(realm: Realm, message: Message, reader: Application, intents: Intent) -> Payload:
     """As in a gateway event: with the guild and the author's membership. Ephemeral messages come without."""
     payload = message_payload(realm, message, reader, intents)
     guild = realm.guilds.get(message.guild_id or 0)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from denizen.testing.discord.state.clock import stamp, stamp_or_none
 from denizen.testing.discord.state.guilds import Member
-from denizen.testing.discord.state.intents import application_flags
-from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.people import Application, User, application_flags
 from denizen.testing.discord.state.permissions import Permission
 from denizen.testing.discord.state.realm import Realm, Webhook
-from denizen.testing.discord.state.snowflakes import stamp, stamp_or_none
 
 Payload = dict[str, Any]
 

@@ -12,13 +12,13 @@ import anyio
 from aiohttp import BodyPartReader, web
 from aiohttp.multipart import MultipartReader
 
-from denizen.testing.discord.acts.acts import Acts
-from denizen.testing.discord.requests import Fault, Request, When
+from denizen.testing.discord.actions.actions import Acts
 from denizen.testing.discord.rest.call import Call, Created, Handler, Route
 from denizen.testing.discord.rest.limits import Limits
+from denizen.testing.discord.rest.request_log import Fault, Request, When
+from denizen.testing.discord.state.errors import RefusedError, unauthorized
 from denizen.testing.discord.state.messages import Attachment
 from denizen.testing.discord.state.people import Application
-from denizen.testing.discord.state.refusals import RefusedError, unauthorized
 
 PREFIX = "/api/v10"
 _FILE = re.compile(r"files\[(\d+)\]")

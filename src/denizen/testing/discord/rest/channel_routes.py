@@ -7,15 +7,14 @@ from typing import Any, cast
 
 from denizen.testing.discord.payloads.channels import channel_payload, invite_payload
 from denizen.testing.discord.payloads.people import webhook_payload
-from denizen.testing.discord.rest.call import Call, Created, Route
-from denizen.testing.discord.rest.form import Form
+from denizen.testing.discord.rest.call import Call, Created, Form, Route
 from denizen.testing.discord.state.access import demand, demand_in_guild, sees, shows
 from denizen.testing.discord.state.changes import InviteChanged, WebhooksChanged
 from denizen.testing.discord.state.channels import Channel, ChannelKind, ForumTag, Overwrite, ThreadState
+from denizen.testing.discord.state.errors import unknown
 from denizen.testing.discord.state.guilds import ChannelOptions, Guild
 from denizen.testing.discord.state.permissions import NONE, P
 from denizen.testing.discord.state.realm import Invite, Realm, Webhook
-from denizen.testing.discord.state.refusals import unknown
 
 _CHANNEL = "/channels/{channel_id}"
 _OVERWRITE = f"{_CHANNEL}/permissions/{{target_id}}"

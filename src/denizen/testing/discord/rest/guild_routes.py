@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 from denizen.testing.discord.payloads.guilds import (
+    EXTERNAL,
+    STAGE,
+    VOICE,
     ban_payload,
+    emoji_payload,
     guild_payload,
     role_payload,
+    scheduled_event_payload,
     sticker_payload,
 )  # fmt: skip
 from denizen.testing.discord.payloads.people import member_payload
-from denizen.testing.discord.rest.call import Call, Route
-from denizen.testing.discord.rest.form import Form
-from denizen.testing.discord.state.access import demand_in_guild
+from denizen.testing.discord.rest.call import Call, Created, Form, Route
+from denizen.testing.discord.state.access import demand_in_guild, sees
+from denizen.testing.discord.state.channels import Channel, ChannelKind, EventStatus, ScheduledEvent
+from denizen.testing.discord.state.errors import missing_access, unknown
 from denizen.testing.discord.state.guilds import Guild, Member, Role, RoleOptions, find_members
-from denizen.testing.discord.state.intents import Intent
+from denizen.testing.discord.state.messages import Emoji
+from denizen.testing.discord.state.people import Intent
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.refusals import missing_access, unknown
 
 _GUILD = "/guilds/{guild_id}"
 _MEMBERS = f"{_GUILD}/members"
@@ -233,4 +240,134 @@ GUILD_ROUTES = (
     Route("DELETE", f"{_GUILD}/bans/{{user_id}}", unban),
     Route("GET", f"{_GUILD}/stickers", list_stickers),
     Route("GET", "/stickers/{sticker_id}", read_sticker),
+)
+
+
+_EVENTS = "/guilds/{guild_id}/scheduled-events"
+_EVENT = f"{_EVENTS}/{{event_id}}"
+_KINDS = {VOICE: ChannelKind.VOICE, STAGE: ChannelKind.STAGE}
+
+
+def list_events(call: Call) -> object:
+    """Those in channels only to who sees them."""
+    events = call.guild().events.values()
+    return [scheduled_event_payload(e) for e in events if e.channel is None or sees(call.realm, call.bot, e.channel)]
+
+
+def read_event(call: Call) -> object:
+    return scheduled_event_payload(_event(call))
+
+
+def create_event(call: Call) -> object:
+    guild, form = call.guild(), call.form
+    name, description = form.text("name", 100, required=True) or "", form.text("description", 1000)
+    starts, ends = form.moment("scheduled_start_time"), form.moment("scheduled_end_time")
+    channel, location = _where(form, guild)
+    if starts is None or starts <= call.realm.clock.now():
+        form.fault("scheduled_start_time", "GUILD_SCHEDULED_EVENT_SCHEDULE_PAST", "Cannot schedule event in the past.")
+    elif ends is not None and ends <= starts:
+        form.fault("scheduled_end_time", "GUILD_SCHEDULED_EVENT_END_BEFORE_START", "Cannot end before it starts.")
+    if channel is None and ends is None:
+        form.fault("scheduled_end_time", "BASE_TYPE_REQUIRED", "This field is required")
+    form.check()
+    event = ScheduledEvent(
+        call.realm.ids.fresh(), guild.id, name, starts or call.realm.clock.now(), call.bot, ends, description,
+        channel, location,
+    )  # fmt: skip
+    return scheduled_event_payload(call.acts.events.create(call.bot, guild, event))
+
+
+def modify_event(call: Call) -> object:
+    """Only its status: cancelled, begun, ended."""
+    event, form = _event(call), call.form
+    status = form.integer("status", 1, 4)
+    form.check()
+    if status is not None:
+        call.acts.events.set_status(call.bot, call.guild(), event, EventStatus(status))
+    return scheduled_event_payload(event)
+
+
+def delete_event(call: Call) -> object:
+    call.acts.events.delete(call.bot, call.guild(), _event(call))
+    return None
+
+
+def _where(form: Form, guild: Guild) -> tuple[Channel | None, str]:
+    """The channel, or the place in words."""
+    kind = form.integer("entity_type", 1, 3)
+    if kind == EXTERNAL:
+        inner = form.inner("entity_metadata")
+        location = inner.text("location", 100, required=True) if inner else None
+        if location is None:
+            form.fault("entity_metadata", "BASE_TYPE_REQUIRED", "This field is required")
+        return None, location or ""
+    channel = guild.channels.get(form.snowflake("channel_id", required=True) or 0)
+    if channel is None or channel.kind is not _KINDS.get(kind or 0):
+        form.fault("channel_id", "CHANNEL_INVALID", "Invalid channel")
+    return channel, ""
+
+
+def _event(call: Call) -> ScheduledEvent:
+    event = call.guild().events.get(call.id("event_id"))
+    if event is None or (event.channel is not None and not sees(call.realm, call.bot, event.channel)):
+        raise unknown("Guild Scheduled Event")
+    return event
+
+
+EVENT_ROUTES = (
+    Route("GET", _EVENTS, list_events),
+    Route("POST", _EVENTS, create_event),
+    Route("GET", _EVENT, read_event),
+    Route("PATCH", _EVENT, modify_event),
+    Route("DELETE", _EVENT, delete_event),
+)
+
+
+_EMOJIS = "/guilds/{guild_id}/emojis"
+_EMOJI = f"{_EMOJIS}/{{emoji_id}}"
+_NAME = re.compile(r"\w{2,32}", re.ASCII)
+_PICTURE = re.compile(r"data:image/(png|jpe?g|gif|webp);base64,[A-Za-z0-9+/]+=*")
+_MAX_PICTURE_CHARS = 256 * 1024 * 4 // 3 + 64
+
+
+def list_emojis(call: Call) -> object:
+    return [emoji_payload(each) for each in call.guild().emojis.values()]
+
+
+def read_emoji(call: Call) -> object:
+    return emoji_payload(_emoji(call))
+
+
+def create_emoji(call: Call) -> object:
+    guild, form = call.guild(), call.form
+    name, picture = form.text("name", 32, required=True) or "", form.text("image", required=True) or ""
+    kind = _PICTURE.fullmatch(picture)
+    if not _NAME.fullmatch(name):
+        form.fault("name", "STRING_TYPE_REGEX", "String value did not match validation regex.")
+    if kind is None:
+        form.fault("image", "IMAGE_INVALID", "Invalid image data")
+    if len(picture) > _MAX_PICTURE_CHARS:
+        form.fault("image", "BINARY_TYPE_MAX_SIZE", "File cannot be larger than 256.0 kb.")
+    form.check()
+    animated = kind is not None and kind[1] == "gif"
+    return Created(emoji_payload(call.acts.guilds.create_emoji(call.bot, guild, name, animated=animated)))
+
+
+def delete_emoji(call: Call) -> object:
+    call.acts.guilds.delete_emoji(call.bot, call.guild(), _emoji(call))
+    return None
+
+
+def _emoji(call: Call) -> Emoji:
+    emoji = call.guild().emojis.get(call.id("emoji_id"))
+    if emoji is None:
+        raise unknown("Emoji")
+    return emoji
+
+
+EMOJI_ROUTES = (
+    Route("GET", _EMOJIS, list_emojis),
+    Route("POST", _EMOJIS, create_emoji),
+    Route("GET", _EMOJI, read_emoji),
+    Route("DELETE", _EMOJI, delete_emoji),
 )

@@ -1,27 +1,98 @@
-"""Routes of interactions and webhooks. Their token is in the path; no bot token is asked for."""
+"""Routes of application commands, global and of a guild."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
-from denizen.testing.discord.acts.drafts import Draft
-from denizen.testing.discord.acts.interactions import FirstAnswer
-from denizen.testing.discord.acts.messages import Origin
-from denizen.testing.discord.acts.threads import ThreadPlan
-from denizen.testing.discord.payloads.interactions import callback_payload
+from denizen.testing.discord.actions.channels import ThreadPlan
+from denizen.testing.discord.actions.drafts import Draft
+from denizen.testing.discord.actions.interactions import FirstAnswer
+from denizen.testing.discord.actions.messages import Origin
+from denizen.testing.discord.payloads.interactions import callback_payload, command_payload
 from denizen.testing.discord.payloads.messages import message_payload
 from denizen.testing.discord.payloads.people import Payload, webhook_payload
-from denizen.testing.discord.rest.call import Call, Route
-from denizen.testing.discord.rest.form import Form
-from denizen.testing.discord.rest.message_form import read_draft, read_edit
+from denizen.testing.discord.rest.call import Call, Created, Form, Route
+from denizen.testing.discord.rest.message_routes import read_draft, read_edit
 from denizen.testing.discord.state.channels import FORUMS, Channel
-from denizen.testing.discord.state.intents import Intent
-from denizen.testing.discord.state.interactions import Callback, Interaction
+from denizen.testing.discord.state.errors import bad_field, bad_form, missing_access, unauthorized_token, unknown
+from denizen.testing.discord.state.interactions import Callback, Command, Interaction
 from denizen.testing.discord.state.messages import Message, MessageFlag
-from denizen.testing.discord.state.people import Application, User
+from denizen.testing.discord.state.people import Application, Intent, User
 from denizen.testing.discord.state.realm import Webhook
-from denizen.testing.discord.state.refusals import bad_field, unauthorized_token, unknown
+
+_GLOBAL = "/applications/{application_id}/commands"
+_GUILD = "/applications/{application_id}/guilds/{guild_id}/commands"
+
+
+def _own(call: Call) -> tuple[Application, int | None]:
+    """The application itself, and the guild of the route. Of others nothing is shown."""
+    application = call.application
+    if call.id("application_id") != application.id:
+        raise missing_access()
+    if "guild_id" not in call.path:
+        return application, None
+    guild = call.realm.get_guild(call.id("guild_id"))
+    if application.id not in guild.members:
+        raise missing_access()
+    return application, guild.id
+
+
+def _fields(body: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+
+
+def _one(call: Call) -> tuple[Application, Command]:
+    application, guild_id = _own(call)
+    return application, call.acts.commands.get(application, guild_id, call.id("command_id"))
+
+
+def list_commands(call: Call) -> object:
+    return [command_payload(each) for each in call.acts.commands.list(*_own(call))]
+
+
+def overwrite_commands(call: Call) -> object:
+    application, guild_id = _own(call)
+    if not isinstance(call.body, list):
+        raise bad_form([("", "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType")])
+    bodies = [_fields(each) for each in cast("list[Any]", call.body)]
+    return [command_payload(each) for each in call.acts.commands.overwrite(application, guild_id, bodies)]
+
+
+def create_command(call: Call) -> object:
+    application, guild_id = _own(call)
+    command, new = call.acts.commands.create(application, guild_id, _fields(call.body))
+    return Created(command_payload(command)) if new else command_payload(command)
+
+
+def read_command(call: Call) -> object:
+    return command_payload(_one(call)[1])
+
+
+def edit_command(call: Call) -> object:
+    application, command = _one(call)
+    return command_payload(call.acts.commands.edit(application, command, _fields(call.body)))
+
+
+def delete_command(call: Call) -> object:
+    application, command = _one(call)
+    call.acts.commands.delete(application, command)
+    return None
+
+
+COMMAND_ROUTES = tuple(
+    route
+    for base in (_GLOBAL, _GUILD)
+    for route in (
+        Route("GET", base, list_commands),
+        Route("PUT", base, overwrite_commands),
+        Route("POST", base, create_command),
+        Route("GET", f"{base}/{{command_id}}", read_command),
+        Route("PATCH", f"{base}/{{command_id}}", edit_command),
+        Route("DELETE", f"{base}/{{command_id}}", delete_command),
+    )
+)
+
 
 _WEBHOOK = "/webhooks/{webhook_id}/{webhook_token}"
 _MESSAGE = f"{_WEBHOOK}/messages/{{message_ref}}"

@@ -6,7 +6,7 @@ from denizen.testing.discord.payloads.channels import channel_payload
 from denizen.testing.discord.payloads.guilds import own_guild_payload
 from denizen.testing.discord.payloads.people import application_payload, member_payload, own_user_payload, user_payload
 from denizen.testing.discord.rest.call import Call, Route
-from denizen.testing.discord.state.refusals import forbidden
+from denizen.testing.discord.state.errors import forbidden
 
 
 def gateway(call: Call) -> object:

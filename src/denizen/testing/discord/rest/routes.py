@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from denizen.testing.discord.rest import (
     channel_routes,
-    command_routes,
-    emoji_routes,
-    event_routes,
     guild_routes,
     interaction_routes,
     message_routes,
@@ -21,8 +18,8 @@ ROUTES: tuple[Route, ...] = (
     *thread_routes.ROUTES,
     *channel_routes.ROUTES,
     *guild_routes.GUILD_ROUTES,
-    *emoji_routes.EMOJI_ROUTES,
-    *event_routes.EVENT_ROUTES,
-    *command_routes.COMMAND_ROUTES,
+    *guild_routes.EMOJI_ROUTES,
+    *guild_routes.EVENT_ROUTES,
+    *interaction_routes.COMMAND_ROUTES,
     *interaction_routes.INTERACTION_ROUTES,
 )

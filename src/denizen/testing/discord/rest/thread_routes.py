@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from denizen.testing.discord.acts.threads import ThreadPlan
+from denizen.testing.discord.actions.channels import ThreadPlan
 from denizen.testing.discord.payloads.channels import channel_payload, thread_member_payload
 from denizen.testing.discord.payloads.messages import message_payload
 from denizen.testing.discord.payloads.people import Payload
-from denizen.testing.discord.rest.call import Call, Created, Route
-from denizen.testing.discord.rest.form import Form
-from denizen.testing.discord.rest.message_form import read_draft
+from denizen.testing.discord.rest.call import Call, Created, Form, Route
+from denizen.testing.discord.rest.message_routes import read_draft
 from denizen.testing.discord.state.access import sees
 from denizen.testing.discord.state.channels import FORUMS, Channel, ChannelKind
+from denizen.testing.discord.state.errors import unknown
 from denizen.testing.discord.state.permissions import P
-from denizen.testing.discord.state.refusals import unknown
 
 _CHANNEL = "/channels/{channel_id}"
 _MEMBERS = f"{_CHANNEL}/thread-members"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from denizen.testing.discord.state.channels import Channel, ChannelKind
+from denizen.testing.discord.state.errors import missing_access, missing_permissions, unknown
 from denizen.testing.discord.state.guilds import Guild, Member, Role
 from denizen.testing.discord.state.people import User
 from denizen.testing.discord.state.permissions import ALL, DIRECT, IN_TIMEOUT, NONE, Permission, settle
 from denizen.testing.discord.state.realm import Realm
-from denizen.testing.discord.state.refusals import missing_access, missing_permissions, unknown
 
 
 def permissions_in_guild(realm: Realm, guild: Guild, user: User) -> Permission:

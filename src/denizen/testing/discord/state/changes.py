@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.events import ScheduledEvent
+from denizen.testing.discord.state.channels import Channel, ScheduledEvent
 from denizen.testing.discord.state.guilds import Guild, Member, Role
 from denizen.testing.discord.state.messages import Emoji, Message
 from denizen.testing.discord.state.people import User

@@ -169,3 +169,26 @@ class Channel:
 
     def __repr__(self) -> str:
         return f"<Channel #{self.name} {self.kind.name} {self.id}>"
+
+
+class EventStatus(IntEnum):
+    SCHEDULED = 1
+    ACTIVE = 2
+    COMPLETED = 3
+    CANCELED = 4
+
+
+@dataclass(slots=True, eq=False)
+class ScheduledEvent:
+    """`channel` is None for one at `location`, which has an end."""
+
+    id: int
+    guild_id: int
+    name: str
+    starts_at: datetime
+    creator: User
+    ends_at: datetime | None = None
+    description: str | None = None
+    channel: Channel | None = None
+    location: str = ""
+    status: EventStatus = EventStatus.SCHEDULED

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, TypedDict, Unpack
 
-from denizen.testing.discord.state.channels import Channel, Overwrite
-from denizen.testing.discord.state.events import ScheduledEvent
+from denizen.testing.discord.state.channels import Channel, Overwrite, ScheduledEvent
 from denizen.testing.discord.state.messages import Emoji, Sticker
 from denizen.testing.discord.state.people import User
 from denizen.testing.discord.state.permissions import EVERYONE, Permission

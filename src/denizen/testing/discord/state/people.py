@@ -1,10 +1,53 @@
-"""Who there is: people, bots, and the applications that own the bots."""
+"""What a bot says that it wants to hear when it identifies. Three intents have to be enabled in the portal first."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntFlag
 
-from denizen.testing.discord.state.intents import Intent
+
+class Intent(IntFlag):
+    """The bits by their documented names."""
+
+    GUILDS = 1 << 0
+    GUILD_MEMBERS = 1 << 1
+    GUILD_MODERATION = 1 << 2
+    GUILD_EXPRESSIONS = 1 << 3
+    GUILD_INTEGRATIONS = 1 << 4
+    GUILD_WEBHOOKS = 1 << 5
+    GUILD_INVITES = 1 << 6
+    GUILD_VOICE_STATES = 1 << 7
+    GUILD_PRESENCES = 1 << 8
+    GUILD_MESSAGES = 1 << 9
+    GUILD_MESSAGE_REACTIONS = 1 << 10
+    GUILD_MESSAGE_TYPING = 1 << 11
+    DIRECT_MESSAGES = 1 << 12
+    DIRECT_MESSAGE_REACTIONS = 1 << 13
+    DIRECT_MESSAGE_TYPING = 1 << 14
+    MESSAGE_CONTENT = 1 << 15
+    GUILD_SCHEDULED_EVENTS = 1 << 16
+    AUTO_MODERATION_CONFIGURATION = 1 << 20
+    AUTO_MODERATION_EXECUTION = 1 << 21
+    GUILD_MESSAGE_POLLS = 1 << 24
+    DIRECT_MESSAGE_POLLS = 1 << 25
+
+
+NONE = Intent(0)
+PRIVILEGED = Intent.GUILD_PRESENCES | Intent.GUILD_MEMBERS | Intent.MESSAGE_CONTENT
+
+KNOWN = (~NONE).value
+"""The bits that mean something; any other in an IDENTIFY is an error."""
+
+_APPLICATION_FLAGS = {
+    Intent.GUILD_PRESENCES: 1 << 13,
+    Intent.GUILD_MEMBERS: 1 << 15,
+    Intent.MESSAGE_CONTENT: 1 << 19,
+}
+
+
+def application_flags(enabled: Intent) -> int:
+    """The flags of an application in fewer than 100 guilds that has enabled these privileged intents."""
+    return sum(bit for intent, bit in _APPLICATION_FLAGS.items() if enabled & intent)
 
 
 @dataclass(slots=True, eq=False)

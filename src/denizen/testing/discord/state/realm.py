@@ -11,13 +11,12 @@ from urllib.parse import quote
 from denizen.domain.clock import Clock
 from denizen.testing.discord.state.changes import Change
 from denizen.testing.discord.state.channels import Channel
-from denizen.testing.discord.state.commands import Command, CommandWrite
+from denizen.testing.discord.state.clock import Snowflakes
+from denizen.testing.discord.state.errors import unknown
 from denizen.testing.discord.state.guilds import Guild, Member
-from denizen.testing.discord.state.interactions import Interaction
+from denizen.testing.discord.state.interactions import Command, CommandWrite, Interaction
 from denizen.testing.discord.state.messages import Attachment, Message
 from denizen.testing.discord.state.people import Application, User
-from denizen.testing.discord.state.refusals import unknown
-from denizen.testing.discord.state.snowflakes import Snowflakes
 
 Listener = Callable[[Change], None]
 

@@ -1,0 +1,137 @@
+"""Actions on what leads into a guild from outside: invitations and webhooks.
+
+The address of a webhook lets whoever has it write there. It goes to the asker, in a button of a direct message; no
+result, text or log holds it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeAlias
+
+import discord
+
+from denizen.adapters.discord.actions.channels import open_rooms
+from denizen.adapters.discord.actions.context import Hand
+from denizen.adapters.discord.actions.lookup import find_channel, id_of, pick
+from denizen.adapters.discord.actions.members import tell
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+from denizen.domain.json import Json, JsonObject
+
+Hooked: TypeAlias = discord.TextChannel | discord.VoiceChannel | discord.StageChannel | discord.ForumChannel
+
+
+async def create_invite(
+    hand: Hand,
+    channel: str = "",
+    hours: int = 24,
+    uses: int = 0,
+) -> JsonObject:
+    """`hours` and `uses` of 0 never end; an invitation of the same kind that is still good is given again."""
+    place = find_channel(hand, channel)
+    place = place.parent if isinstance(place, discord.Thread) and place.parent is not None else place
+    if isinstance(place, discord.Thread | discord.CategoryChannel):
+        raise InvalidInput("Nobody is invited to a category.", code="discord_wrong_channel", fix="Name a channel.")
+    hand.require("create_instant_invite", place)
+    made = await place.create_invite(max_age=hours * 3600, max_uses=uses, unique=False, reason=hand.reason())
+    return {"url": made.url, "channel": str(place.id)}
+
+
+async def list_invites(hand: Hand) -> JsonObject:
+    hand.require("manage_guild")
+    seen = await open_rooms(hand)
+    rows: list[Json] = [
+        {
+            "code": each.code,
+            "channel": str(each.channel.id),
+            "by": str(each.inviter.id) if each.inviter else "",
+            "uses": each.uses or 0,
+            "max_uses": each.max_uses or 0,
+            "expires_at": each.expires_at.isoformat(timespec="minutes") if each.expires_at else "",
+        }
+        for each in await hand.guild.invites()
+        if each.channel is not None and each.channel.id in seen
+    ]
+    return {"invites": rows}
+
+
+async def delete_invite(hand: Hand, invite: str, reason: str = "") -> JsonObject:
+    """By its code or address."""
+    found = await hand.client.fetch_invite(invite.strip(), with_counts=False)
+    where = found.channel
+    if found.guild is None or found.guild.id != hand.guild.id or where is None:
+        raise NotFound("There is no such invitation to this server.", code="discord_no_invite")
+    hand.require("manage_channels", find_channel(hand, str(where.id)))
+    await found.delete(reason=hand.reason(reason))
+    return {"code": found.code}
+
+
+async def create_webhook(hand: Hand, name: str, channel: str = "", since: str = "") -> JsonObject:
+    """The asker gets its address in a direct message; who takes none gets no webhook. With `since`, an ISO time, a
+    webhook of that name that is younger is taken for the one that an earlier try made.
+    """
+    place = _find_hooked(hand, channel)
+    hand.require("manage_webhooks", place)
+    made = await _find_made(place, hand, name, since) if since else None
+    made = made or await place.create_webhook(name=name, reason=hand.reason())
+    view = discord.ui.View()
+    view.add_item(discord.ui.Button[discord.ui.View](label="Address of the webhook", url=made.url))
+    words = (
+        f"The webhook '{made.name}' of #{place.name} in {hand.guild.name} is ready. Its address is behind the button: "
+        "copy the link, and keep it secret. Whoever has it can write there."
+    )
+    try:
+        await tell(hand, hand.asker, words, view)
+    except discord.Forbidden:
+        await made.delete(reason=hand.reason())
+        raise NotAllowed(
+            "I made no webhook: I could not send you its address.",
+            code="discord_no_direct",
+            fix="Allow direct messages from members of this server, and ask again.",
+        ) from None
+    return {"id": str(made.id), "name": made.name or name, "channel": str(place.id)}
+
+
+async def list_webhooks(hand: Hand) -> JsonObject:
+    hand.require("manage_webhooks")
+    seen = await open_rooms(hand)
+    rows: list[Json] = [
+        {
+            "id": str(each.id),
+            "name": each.name or "",
+            "channel": str(each.channel_id),
+            "by": str(each.user.id) if each.user else "",
+        }
+        for each in await hand.guild.webhooks()
+        if each.channel_id in seen
+    ]
+    return {"webhooks": rows}
+
+
+async def delete_webhook(hand: Hand, webhook: str, reason: str = "") -> JsonObject:
+    """By id or name."""
+    hand.require("manage_webhooks")
+    there = [each for each in await hand.guild.webhooks() if each.channel is not None and hand.sees(each.channel)]
+    number = id_of(webhook)
+    found = next((each for each in there if each.id == number), None)
+    found = found or pick(webhook.strip(), there, lambda each: each.name or "", "webhook")
+    hand.require("manage_webhooks", find_channel(hand, str(found.channel_id)))
+    await found.delete(reason=hand.reason(reason))
+    return {"id": str(found.id), "name": found.name or ""}
+
+
+def _find_hooked(hand: Hand, channel: str) -> Hooked:
+    place = find_channel(hand, channel)
+    place = place.parent if isinstance(place, discord.Thread) and place.parent is not None else place
+    if not isinstance(place, Hooked):
+        raise InvalidInput("That channel has no webhooks.", code="discord_wrong_channel", fix="Name a channel.")
+    return place
+
+
+async def _find_made(place: Hooked, hand: Hand, name: str, since: str) -> discord.Webhook | None:
+    start = datetime.fromisoformat(since)
+    for each in await place.webhooks():
+        is_mine = each.user is not None and each.user.id == hand.me.id and each.token is not None
+        if is_mine and each.name == name and each.created_at >= start:
+            return each
+    return None

@@ -1,0 +1,133 @@
+"""Finding what an action is about: people, roles, channels and messages, by id, mention, link or name.
+
+What the asker cannot see is not found. A name that means several is an error that lists them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import anyio
+import discord
+
+from denizen.adapters.discord.actions.context import GuildPlace, Hand
+from denizen.adapters.discord.guild.members import find_member as load_member
+from denizen.adapters.discord.guild.members import knows_all_members
+from denizen.adapters.discord.messages.intake import get_channel
+from denizen.domain.errors import InvalidInput, NotAllowed, NotFound
+
+K = TypeVar("K")
+
+_LINK = re.compile(r"https?://[^/\s]+/channels/(\d+)/(\d+)/(\d+)")
+_MENTION = re.compile(r"<(?:@!?|@&|#)(\d+)>")
+_MAX_CHOICES = 10
+_QUERY_LIMIT = 20
+_QUERY_TIMEOUT_S = 5.0
+
+
+def id_of(text: str) -> int | None:
+    """Of a mention or a plain id; None for a name."""
+    found = _MENTION.fullmatch(text.strip())
+    digits = found[1] if found else text.strip()
+    return int(digits) if digits.isdecimal() and len(digits) <= 20 else None
+
+
+def find_channel(hand: Hand, text: str = "") -> GuildPlace:
+    """A channel or thread of the guild that the asker can see; the one in which was asked for an empty text."""
+    if not text.strip():
+        return hand.here
+    places: list[GuildPlace] = [*hand.guild.channels, *hand.guild.threads]
+    seen = [place for place in places if hand.sees(place)]
+    number = id_of(text)
+    if number is not None:
+        found = next((place for place in seen if place.id == number), None)
+        if found is None:
+            raise _no_channel(number)
+        return found
+    return pick(text.strip().lstrip("#"), seen, lambda place: place.name, "channel")
+
+
+async def load_channel(hand: Hand, text: str = "") -> GuildPlace:
+    """As `find_channel`, for a thread that is archived too, by its id."""
+    number = id_of(text)
+    if number is None or hand.guild.get_channel_or_thread(number) is not None:
+        return find_channel(hand, text)
+    try:
+        found = await get_channel(hand.client, number)
+    except (NotFound, NotAllowed):
+        raise _no_channel(number) from None
+    if not isinstance(found, discord.Thread) or found.guild.id != hand.guild.id or not hand.sees(found):
+        raise _no_channel(number)
+    return found
+
+
+def _no_channel(number: int) -> NotFound:
+    return NotFound(f"There is no channel {number} that you can see.", code="discord_no_channel")
+
+
+def find_role(hand: Hand, text: str) -> discord.Role:
+    number = id_of(text)
+    found = hand.guild.get_role(number) if number is not None else None
+    return found or pick(text.strip().lstrip("@"), hand.guild.roles, lambda role: role.name, "role")
+
+
+async def find_member(hand: Hand, text: str) -> discord.Member:
+    """By id, mention, user name or the name that is shown."""
+    number = id_of(text)
+    if number is not None:
+        member = await load_member(hand.client, hand.guild, number)
+        if member is None:
+            raise NotFound(f"There is no member {number} in this server.", code="discord_no_member")
+        return member
+    name = text.strip().lstrip("@")
+    known = hand.guild.members
+    if name and not knows_all_members(hand.client, hand.guild):
+        with anyio.fail_after(_QUERY_TIMEOUT_S):
+            known = await hand.guild.query_members(name, limit=_QUERY_LIMIT, cache=False)
+    exact = [m for m in known if name.casefold() in (m.name.casefold(), m.display_name.casefold())]
+    return exact[0] if len(exact) == 1 else pick(name, exact or known, lambda member: member.display_name, "member")
+
+
+async def find_message(hand: Hand, text: str, channel: str = "", *, named: bool = False) -> discord.Message:
+    """By id, in the channel named or the one in which was asked, or by link. Raises NotFound for one in a channel that
+    the asker cannot see, too. `named`: a link into a channel that is not the named one is InvalidInput, for what the
+    gate knows of a call is the channel's name.
+    """
+    link = _LINK.fullmatch(text.strip())
+    place = await load_channel(hand, link[2] if link else channel)
+    if link and named and place.id != (await load_channel(hand, channel)).id:
+        raise InvalidInput(
+            "The link leads to another channel.", code="discord_other_channel", fix=f"Give its `channel`: {place.id}."
+        )
+    number = int(link[3]) if link else id_of(text)
+    if number is None:
+        raise InvalidInput(f"'{text[:60]}' is no id and no link of a message.", code="discord_bad_id")
+    held = place.permissions_for(hand.asker)
+    is_closed = isinstance(place, discord.VoiceChannel | discord.StageChannel) and not held.connect
+    if not held.read_message_history or is_closed or not isinstance(place, discord.abc.Messageable):
+        raise NotFound("There is no such message that you can read.", code="discord_no_message")
+    return await place.fetch_message(number)
+
+
+def place_of(message: discord.Message) -> GuildPlace:
+    """Where a message stands that `find_message` found."""
+    if not isinstance(message.channel, (discord.abc.GuildChannel, discord.Thread)):
+        raise NotFound("There is no such message that you can read.", code="discord_no_message")
+    return message.channel
+
+
+def pick(wanted: str, among: Iterable[K], name: Callable[[K], str], kind: str) -> K:
+    """The one of that name, or the only one whose name holds it."""
+    folded = wanted.casefold()
+    like = [each for each in among if folded and folded in name(each).casefold()]
+    for found in ([each for each in like if name(each).casefold() == folded], like):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join(f"{name(each)} ({getattr(each, 'id', '')})" for each in found[:_MAX_CHOICES])
+            raise InvalidInput(
+                f"Several are called '{wanted[:60]}': {names}.", code="discord_ambiguous", fix="Give the id."
+            )
+    raise NotFound(f"There is no {kind} '{wanted[:60]}' that you can see.", code=f"discord_no_{kind}")

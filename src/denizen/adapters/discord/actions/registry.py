@@ -1,0 +1,114 @@
+"""Which actions there are, by name, and the one place where they are done."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Awaitable, Callable
+from inspect import Parameter, signature
+from typing import Any, TypeAlias, cast
+
+import anyio
+import discord
+
+from denizen.adapters.discord.actions import channels, members, menus, messages, moderation, roles, server, threads
+from denizen.adapters.discord.actions import invites_webhooks as doors
+from denizen.adapters.discord.actions import menus as role_menus
+from denizen.adapters.discord.actions import messages as polls
+from denizen.adapters.discord.actions import reactions as marks
+from denizen.adapters.discord.actions import server as events
+from denizen.adapters.discord.actions.context import Hand, open_hand
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, speaking
+from denizen.domain.action import Action, Warrant
+from denizen.domain.errors import InvalidInput
+from denizen.domain.ids import derive
+from denizen.domain.json import JsonObject
+
+Deed: TypeAlias = Callable[..., Awaitable[JsonObject]]
+"""Gets a `Hand` and the details by name; what it returns goes to the tool."""
+
+ACTIONS: dict[str, Deed] = {
+    "send_message": messages.send_message,
+    "edit_message": messages.edit_message,
+    "delete_message": messages.delete_message,
+    "pin_message": messages.pin_message,
+    "unpin_message": messages.unpin_message,
+    "crosspost_message": messages.crosspost_message,
+    "add_reaction": marks.add_reaction,
+    "remove_reaction": marks.remove_reaction,
+    "read_reactions": marks.read_reactions,
+    "create_poll": polls.create_poll,
+    "end_poll": polls.end_poll,
+    "read_poll": polls.read_poll,
+    "create_thread": threads.create_thread,
+    "edit_thread": threads.edit_thread,
+    "add_to_thread": threads.add_to_thread,
+    "create_forum_post": threads.create_forum_post,
+    "post_choices": menus.post_choices,
+    "post_role_menu": role_menus.post_role_menu,
+    "judge_member": moderation.judge_member,
+    "warn_member": moderation.warn_member,
+    "timeout_member": moderation.timeout_member,
+    "end_timeout": moderation.end_timeout,
+    "kick_member": moderation.kick_member,
+    "ban_member": moderation.ban_member,
+    "unban_member": moderation.unban_member,
+    "list_bans": moderation.list_bans,
+    "choose_messages": moderation.choose_messages,
+    "purge_messages": moderation.purge_messages,
+    "set_slow_mode": moderation.set_slow_mode,
+    "member_info": members.member_info,
+    "list_members": members.list_members,
+    "set_nickname": members.set_nickname,
+    "add_role": members.add_role,
+    "remove_role": members.remove_role,
+    "send_direct_message": members.send_direct_message,
+    "list_channels": channels.list_channels,
+    "create_channel": channels.create_channel,
+    "edit_channel": channels.edit_channel,
+    "delete_channel": channels.delete_channel,
+    "set_channel_permission": channels.set_channel_permission,
+    "list_roles": roles.list_roles,
+    "create_role": roles.create_role,
+    "edit_role": roles.edit_role,
+    "delete_role": roles.delete_role,
+    "server_info": server.server_info,
+    "create_emoji": server.create_emoji,
+    "delete_emoji": server.delete_emoji,
+    "create_invite": doors.create_invite,
+    "list_invites": doors.list_invites,
+    "delete_invite": doors.delete_invite,
+    "create_webhook": doors.create_webhook,
+    "list_webhooks": doors.list_webhooks,
+    "delete_webhook": doors.delete_webhook,
+    "create_event": events.create_event,
+    "list_events": events.list_events,
+    "cancel_event": events.cancel_event,
+}
+
+
+async def perform(client: discord.Client, action: Action, warrant: Warrant) -> JsonObject:
+    """Does the action. Raises the errors of a channel, and InvalidInput for an action or details that are unknown."""
+    deed = ACTIONS.get(action.name)
+    if deed is None:
+        near = difflib.get_close_matches(action.name, ACTIONS, n=1)
+        hint = f"Did you mean '{near[0]}'?" if near else "See the list of actions."
+        raise InvalidInput(f"Discord has no action '{action.name}'.", code="discord_no_action", fix=hint)
+    _check_details(deed, action)
+    with speaking(action.name.replace("_", " ")), anyio.fail_after(RESPONSE_TIMEOUT_S):
+        hand: Hand = await open_hand(client, warrant, _key_of(action, warrant))
+        return await cast("Any", deed)(hand, **action.details)
+
+
+def _key_of(action: Action, warrant: Warrant) -> str:
+    """One call may do several things."""
+    return derive("act", warrant.key, action.name, json.dumps(dict(action.details), sort_keys=True))
+
+
+def _check_details(deed: Deed, action: Action) -> None:
+    known = list(signature(deed).parameters.values())[1:]
+    unknown = set(action.details) - {parameter.name for parameter in known}
+    missing = {p.name for p in known if p.default is Parameter.empty} - set(action.details)
+    if unknown or missing:
+        wrong = f"does not know {', '.join(sorted(unknown))}" if unknown else f"needs {', '.join(sorted(missing))}"
+        raise InvalidInput(f"The action '{action.name}' {wrong}.", code="discord_action_details")

@@ -1,0 +1,169 @@
+"""Which permissions an account needs, what they are called in Discord's menus, and the link that grants them.
+
+Read by `check`, and by `sending` when Discord refused something and people have to be told what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import cast
+
+import anyio
+import discord
+
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, speaking, token_refused
+from denizen.adapters.discord.client.settings import PORTAL_URL, AccountSettings
+from denizen.domain.errors import NeedsAttention, Unavailable
+
+NEEDED = {
+    "view_channel": "View Channel",
+    "send_messages": "Send Messages",
+    "send_messages_in_threads": "Send Messages in Threads",
+    "read_message_history": "Read Message History",
+    "embed_links": "Embed Links",
+    "attach_files": "Attach Files",
+    "add_reactions": "Add Reactions",
+    "create_public_threads": "Create Public Threads",
+}
+"""discord.py's name to the name in the menus."""
+
+_MENU_NAMES = {
+    "manage_guild": "Manage Server",
+    "manage_expressions": "Manage Expressions",
+    "moderate_members": "Timeout Members",
+    "use_application_commands": "Use Application Commands",
+    "create_instant_invite": "Create Invite",
+    "send_polls": "Create Polls",
+    "mention_everyone": "Mention @everyone, @here, and All Roles",
+}
+"""Where the menu differs from discord.py's name."""
+
+SCOPES = ("bot", "applications.commands")
+
+
+def invite_url(application_id: str) -> str:
+    """Where the owner of a guild lets the account in, with exactly the permissions that it needs."""
+    needed = discord.Permissions(**dict.fromkeys(NEEDED, True))
+    return discord.utils.oauth_url(application_id, permissions=needed, scopes=SCOPES)
+
+
+def menu_name(permission: str) -> str:
+    """What discord.py's name of a permission is called in Discord's menus."""
+    return NEEDED.get(permission) or _MENU_NAMES.get(permission) or permission.replace("_", " ").title()
+
+
+def list_missing(client: discord.Client, channel_id: int, needed: Collection[str]) -> tuple[str, ...]:
+    """Those of the needed permissions that the account lacks there, as the menus call them; all when nobody knows."""
+    channel = client.get_channel(channel_id)
+    if channel is None or isinstance(channel, discord.abc.PrivateChannel):
+        return tuple(NEEDED[name] for name in needed)
+    if isinstance(channel, discord.Thread) and channel.parent is None:
+        return tuple(NEEDED[name] for name in needed)
+    me = cast("discord.Member | None", channel.guild.me)  # None while the guild is unavailable
+    missing = missing_of(channel.permissions_for(me), needed) if me is not None else ()
+    return missing or tuple(NEEDED[name] for name in needed)
+
+
+def missing_of(held: discord.Permissions, needed: Iterable[str] = NEEDED) -> tuple[str, ...]:
+    """The needed ones that are not held, as the menus call them."""
+    return tuple(NEEDED[name] for name in needed if not getattr(held, name))
+
+
+discord.VoiceClient.warn_nacl = discord.VoiceClient.warn_dave = False  # nothing is said aloud here
+
+MESSAGE_CONTENT = "Message Content Intent"
+SERVER_MEMBERS = "Server Members Intent"
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What Discord says about the login. `content` and `members` are intents that the portal has switched on.
+
+    `diverts_commands`: commands go to a URL that is configured in the portal, and never reach the account.
+    """
+
+    id: str
+    user_id: str
+    user_name: str
+    content: bool
+    members: bool
+    diverts_commands: bool = False
+
+
+@asynccontextmanager
+async def log_in(settings: AccountSettings) -> AsyncGenerator[discord.Client]:
+    """A client that can ask over REST and knows itself; it never connects to the gateway.
+
+    Raises NeedsAttention for a token that is refused, Unavailable when Discord cannot be reached.
+    """
+    client = discord.Client(intents=discord.Intents(guilds=True), max_messages=None)
+    async with client:
+        with speaking("log in"), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            try:
+                await client.login(settings.token)
+            except discord.LoginFailure:
+                raise token_refused(settings.token_setting) from None
+        yield client
+
+
+async def load_application(settings: AccountSettings) -> Application:
+    """Logs in and looks. Raises as `log_in` does."""
+    async with log_in(settings) as client:
+        return application_of(client)
+
+
+def application_of(client: discord.Client) -> Application:
+    """What a client that is logged in knows about itself."""
+    about, user = client.application, client.user
+    if about is None or user is None:
+        raise Unavailable("The account is not logged in.", code="discord_not_connected")
+    flags = about.flags
+    return Application(
+        id=str(about.id),
+        user_id=str(user.id),
+        user_name=user.name,
+        content=flags.gateway_message_content or flags.gateway_message_content_limited,
+        members=flags.gateway_guild_members or flags.gateway_guild_members_limited,
+        diverts_commands=about.interactions_endpoint_url is not None,
+    )
+
+
+def intents_of(application: Application, settings: AccountSettings) -> discord.Intents:
+    """What is asked for at the gateway: never more than the portal grants, else Discord closes the connection."""
+    intents = discord.Intents.none()
+    intents.guilds = True
+    intents.guild_messages = True
+    intents.guild_reactions = True
+    intents.dm_messages = True
+    intents.message_content = application.content
+    intents.members = application.members and settings.members_intent
+    return intents
+
+
+def intents_refused(intents: discord.Intents, application: Application) -> NeedsAttention:
+    """The gateway closed with 4014: it was asked for an intent that the portal does not grant."""
+    wanted = [MESSAGE_CONTENT] if intents.message_content else []
+    wanted += [SERVER_MEMBERS] if intents.members else []
+    names = " and ".join(wanted) or MESSAGE_CONTENT
+    return NeedsAttention(
+        "Discord refused the account's intents.",
+        code="discord_intents_refused",
+        why=f"The application does not have: {names}.",
+        fix=f"Switch on {names} at {intents_page(application)}. If the account is not in the server yet, invite it: "
+        f"{invite_url(application.id)}",
+    )
+
+
+def content_missing(application: Application) -> str:
+    """What to do so that the account sees what is written."""
+    return (
+        "Mentions are answered all the same; followed threads, replies, keywords and the archive need it. "
+        f"Switch on {MESSAGE_CONTENT} at {intents_page(application)}, then restart."
+    )
+
+
+def intents_page(application: Application) -> str:
+    """Where intents are switched on."""
+    return f"{PORTAL_URL}/{application.id}/bot > Privileged Gateway Intents"

@@ -1,0 +1,143 @@
+"""The gateway client: discord.py's, with as little memory as an account needs, telling `events` what it hears.
+
+discord.py runs each handler in a task of its own, in the order of arrival; none of them waits for anything. Made by
+`account`. Sharding is automatic: Discord says how many shards there have to be.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Protocol
+
+import anyio
+import discord
+import yarl
+from anyio.abc import TaskGroup
+
+from denizen.adapters.discord.client.errors import VENDOR_ERRORS
+from denizen.adapters.discord.client.http import Requests
+from denizen.adapters.discord.client.settings import AccountSettings
+from denizen.adapters.discord.gateway.events import Events
+
+_log = logging.getLogger("denizen.discord")
+
+_LONGEST_RATE_LIMIT_S = 60.0
+_MEMBERS_TIMEOUT_S = 120.0
+_MOST_MEMBERS = 50_000
+"""Of larger guilds only what is sure is shown: their members would fill the memory."""
+
+
+class TakesInteractions(Protocol):
+    def take(self, interaction: discord.Interaction) -> None: ...
+
+
+class GatewayClient(discord.AutoShardedClient):
+    """`tell` is called before it connects."""
+
+    def __init__(self, intents: discord.Intents, settings: AccountSettings, tasks: TaskGroup) -> None:
+        self._settings = settings
+        self._tasks = tasks
+        members = discord.MemberCacheFlags.none()
+        members.joined = intents.members
+        super().__init__(
+            intents=intents,
+            max_messages=None,
+            chunk_guilds_at_startup=False,
+            member_cache_flags=members,
+            allowed_mentions=discord.AllowedMentions.none(),
+            guild_ready_timeout=settings.ready_wait_s,
+        )
+        self._events: Events
+        self._interactions: TakesInteractions
+
+    def tell(self, events: Events, interactions: TakesInteractions) -> None:
+        """To whom everything goes."""
+        self._events = events
+        self._interactions = interactions
+
+    def _get_state(self, **options: Any) -> Any:  # noqa: ANN401 - as discord.py has it
+        """Called by the constructor, right after it has made its own HTTP client."""
+        self.http = Requests(self.loop, self._tasks, longest_rate_limit_s=_LONGEST_RATE_LIMIT_S)
+        return super()._get_state(**options)
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
+        if not initial:
+            await anyio.sleep(self._settings.identify_pause_s)
+
+    async def launch_shard(self, gateway: yarl.URL, shard_id: int, *, initial: bool = False) -> None:
+        """A gateway that is configured goes before the one that the REST side names."""
+        configured = self._settings.endpoints.gateway_url
+        await super().launch_shard(yarl.URL(configured) if configured else gateway, shard_id, initial=initial)
+
+    async def on_error(self, event_method: str, /, *args: object, **kwargs: object) -> None:
+        """A handler here failed; the next event is heard all the same."""
+        _log.exception("%s failed", event_method)
+
+    async def on_shard_connect(self, shard_id: int) -> None:
+        self._events.shard_begins(shard_id, shards=self.shard_count or 1)
+
+    async def on_shard_ready(self, shard_id: int) -> None:
+        self._events.shard_ends(shard_id)
+
+    async def on_guild_available(self, guild: discord.Guild) -> None:
+        self._events.guild_comes(guild)
+        self._tasks.start_soon(self._load_members, guild)
+
+    async def on_guild_join(self, guild: discord.Guild) -> None:
+        self._events.guild_comes(guild)
+        self._tasks.start_soon(self._load_members, guild)
+
+    async def _load_members(self, guild: discord.Guild) -> None:
+        """Without all members, who may see what is not known exactly (`audience`); nobody waits for them."""
+        if not self.intents.members or guild.chunked or (guild.member_count or 0) > _MOST_MEMBERS:
+            return
+        try:
+            with anyio.fail_after(_MEMBERS_TIMEOUT_S):
+                await guild.chunk()
+        except VENDOR_ERRORS as error:
+            _log.info("members of a guild not loaded", extra={"guild": guild.id, "why": type(error).__name__})
+
+    async def on_guild_remove(self, guild: discord.Guild) -> None:
+        self._events.guild_goes(guild)
+
+    async def on_message(self, message: discord.Message) -> None:
+        self._events.message(message)
+
+    async def on_raw_message_edit(self, event: discord.RawMessageUpdateEvent) -> None:
+        self._events.edit(event.message)
+
+    async def on_raw_message_delete(self, event: discord.RawMessageDeleteEvent) -> None:
+        self._events.delete(event.channel_id, (event.message_id,), event.guild_id)
+
+    async def on_raw_bulk_message_delete(self, event: discord.RawBulkMessageDeleteEvent) -> None:
+        self._events.delete(event.channel_id, tuple(event.message_ids), event.guild_id)
+
+    async def on_raw_reaction_add(self, event: discord.RawReactionActionEvent) -> None:
+        self._events.reaction(event, is_on=True)
+
+    async def on_raw_reaction_remove(self, event: discord.RawReactionActionEvent) -> None:
+        self._events.reaction(event, is_on=False)
+
+    async def on_guild_channel_create(self, channel: discord.abc.GuildChannel) -> None:
+        self._events.room_comes(channel)
+
+    async def on_guild_channel_update(self, before: discord.abc.GuildChannel, after: discord.abc.GuildChannel) -> None:
+        self._events.room_changes(before, after)
+
+    async def on_guild_channel_delete(self, channel: discord.abc.GuildChannel) -> None:
+        self._events.room_goes(channel.id, is_deleted=True)
+
+    async def on_thread_create(self, thread: discord.Thread) -> None:
+        self._events.room_comes(thread)
+
+    async def on_thread_join(self, thread: discord.Thread) -> None:
+        self._events.room_comes(thread)
+
+    async def on_thread_update(self, before: discord.Thread, after: discord.Thread) -> None:
+        self._events.room_changes(before, after)
+
+    async def on_raw_thread_delete(self, event: discord.RawThreadDeleteEvent) -> None:
+        self._events.room_goes(event.thread_id, is_deleted=True)
+
+    async def on_interaction(self, interaction: discord.Interaction) -> None:
+        self._interactions.take(interaction)

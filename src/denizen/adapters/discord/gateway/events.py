@@ -1,0 +1,215 @@
+"""Calling the listener: whatever it raises is logged here, and never ends the account. A boundary.
+
+Used by `events`, `readiness` and `interactions` for every call. Code of others runs inside, so everything is caught.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import anyio
+import discord
+
+from denizen.adapters.discord.client.settings import PLATFORM
+from denizen.adapters.discord.gateway.room_queues import Readiness, RoomQueues
+from denizen.adapters.discord.messages.intake import (
+    get_channel,
+    get_talk,
+    is_readable,
+    list_arrivals,
+    list_channels,
+    list_readable,
+    to_arrival,
+    to_reacted,
+    to_room,
+)
+from denizen.adapters.discord.messages.wording import is_spoken
+from denizen.domain.errors import DenizenError, InvalidInput, NotAllowed, NotFound, Unavailable
+from denizen.domain.ids import fresh
+from denizen.domain.room import Room
+from denizen.ports.channel import Listener
+
+_log = logging.getLogger("denizen.discord")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """A call that failed, in words for the one who caused it: nothing from inside, but a reference for a bug.
+
+    `may_pass`: something outside was not available.
+    """
+
+    message: str
+    may_pass: bool = False
+
+
+async def hear(doing: str, call: Callable[[], Awaitable[T]]) -> T | Unheard:
+    """What the call returns. `doing` names it in the log."""
+    try:
+        return await call()
+    except DenizenError as error:
+        _log.warning("%s failed: %s", doing, error.message, extra=error.fields)
+        return Unheard(_say(error), may_pass=isinstance(error, Unavailable))
+    except Exception:  # noqa: BLE001 - the boundary of an event: a fault here must not end the account
+        reference = fresh("err")
+        _log.exception("%s failed", doing, extra={"reference": reference})
+        return Unheard(f"Something went wrong inside. Reference: {reference}.")
+
+
+def _say(error: DenizenError) -> str:
+    """A fix is for those who can apply it: who named something wrong can name it better."""
+    if isinstance(error, InvalidInput | NotFound) and error.fix:
+        return f"{error.message} {error.fix}"
+    return error.message
+
+
+CATCH_UP_PAUSE_S = 5.0
+
+_PAGE = 100
+_MOST_AWAITED = 500
+"""Answers to commands that are thought about at the same time."""
+
+
+class Events:
+    """`queues` and `readiness` are given once they exist: they call back."""
+
+    def __init__(self, client: discord.Client, listener: Listener) -> None:
+        self._client = client
+        self._listener = listener
+        self._awaited: deque[int] = deque(maxlen=_MOST_AWAITED)
+        self._queues: RoomQueues
+        self._readiness: Readiness
+
+    def connect(self, queues: RoomQueues, readiness: Readiness) -> None:
+        self._queues = queues
+        self._readiness = readiness
+
+    async def announce(self) -> None:
+        """The account is connected afresh."""
+
+        async def call() -> None:
+            await self._listener.on_ready(await list_readable(self._client))
+
+        await hear("on_ready", call)
+
+    async def catch_up(self, room_id: str, first_id: str) -> None:
+        """Hears a message and all later ones of its room from the platform, however long that is not available."""
+        after = str(int(first_id) - 1)
+
+        async def call() -> None:
+            nonlocal after
+            room = to_room(await get_channel(self._client, int(room_id)))
+            while arrivals := await list_arrivals(self._client, room, after, _PAGE):
+                for arrival in arrivals:
+                    await hear("on_message", lambda arrival=arrival: self._listener.on_message(arrival))
+                after = arrivals[-1].post.id
+
+        while True:
+            end = await hear("catching up", call)
+            if not (isinstance(end, Unheard) and end.may_pass):
+                return
+            await anyio.sleep(CATCH_UP_PAUSE_S)
+
+    def shard_begins(self, shard: int, *, shards: int) -> None:
+        """Each of its guilds is told of later, even one that is there by the time this is called."""
+        waited_for = [guild.id for guild in self._client.guilds if guild.shard_id == shard]
+        self._readiness.begin(shard, waited_for, shards=shards)
+
+    def shard_ends(self, shard: int) -> None:
+        self._readiness.end(shard)
+
+    def guild_comes(self, guild: discord.Guild) -> None:
+        """At a login; or after an outage, or because the account was let in: then its past is unknown."""
+        if not self._readiness.take(guild.shard_id, guild.id):
+            self._readiness.repeat()
+
+    def guild_goes(self, guild: discord.Guild) -> None:
+        for channel in list_channels(guild):
+            self.room_goes(channel.id, is_deleted=False)
+
+    def message(self, message: discord.Message) -> None:
+        """One that only says that an answer is being thought about is not heard before it says more."""
+        if message.flags.loading and self._is_mine(message):
+            self._awaited.append(message.id)
+        if is_spoken(message):
+            room_id = str(message.channel.id)
+            self._queues.put(room_id, lambda: self._hear_message(message), message_id=str(message.id))
+
+    def edit(self, message: discord.Message) -> None:
+        """An answer to a command that was thought about appears by an edit, and is new. Discord also sends an edit when
+        it adds the preview of a link: that is none.
+        """
+        if not is_spoken(message):
+            return
+        is_new = message.id in self._awaited or (self._is_mine(message) and message.edited_at is None)
+        if is_new or message.edited_at is not None:
+            self._queues.put(str(message.channel.id), lambda: self._hear_message(message, is_edit=not is_new))
+        if message.id in self._awaited:
+            self._awaited.remove(message.id)
+
+    def delete(self, channel_id: int, message_ids: Sequence[int], guild_id: int | None) -> None:
+        ids = [str(each) for each in sorted(message_ids)]
+
+        async def call() -> None:
+            await self._listener.on_delete(await self._room_of(channel_id, guild_id), ids)
+
+        self._queues.put(str(channel_id), lambda: hear("on_delete", call))
+
+    def reaction(self, event: discord.RawReactionActionEvent, *, is_on: bool) -> None:
+        """What the account puts on messages itself is no news."""
+        if self._client.user is not None and event.user_id == self._client.user.id:
+            return
+
+        async def call() -> None:
+            room = await self._room_of(event.channel_id, event.guild_id)
+            await self._listener.on_reaction(to_reacted(event, room, is_on=is_on))
+
+        self._queues.put(str(event.channel_id), lambda: hear("on_reaction", call))
+
+    def room_comes(self, channel: discord.abc.GuildChannel | discord.Thread) -> None:
+        """It is new, or has another name."""
+        if isinstance(channel, discord.CategoryChannel) or not is_readable(channel):
+            return
+        room = to_room(channel)
+        self._queues.put(room.id, lambda: hear("on_room", lambda: self._listener.on_room(room)))
+
+    def room_changes(
+        self, before: discord.abc.GuildChannel | discord.Thread, after: discord.abc.GuildChannel | discord.Thread
+    ) -> None:
+        if before.name != after.name or is_readable(before) != is_readable(after):
+            self.room_comes(after)
+
+    def room_goes(self, channel_id: int, *, is_deleted: bool) -> None:
+        room_id = str(channel_id)
+
+        async def call() -> None:
+            await self._listener.on_room_gone(PLATFORM, room_id, is_deleted=is_deleted)
+
+        self._queues.put(room_id, lambda: hear("on_room_gone", call))
+
+    def _is_mine(self, message: discord.Message) -> bool:
+        return self._client.user is not None and message.author.id == self._client.user.id
+
+    async def _hear_message(self, message: discord.Message, *, is_edit: bool = False) -> None:
+        async def call() -> None:
+            me = self._client.user
+            if me is None:
+                return
+            if isinstance(message.channel, discord.PartialMessageable):
+                message.channel = await get_talk(self._client, message.channel.id)
+            await self._listener.on_message(to_arrival(message, me, is_edit=is_edit))
+
+        await hear("on_message", call)
+
+    async def _room_of(self, channel_id: int, guild_id: int | None) -> Room:
+        """A bare room where it is not known any more: a deletion counts all the same."""
+        try:
+            return to_room(await get_channel(self._client, channel_id))
+        except (NotFound, NotAllowed):
+            return Room(PLATFORM, str(channel_id), "", guild=str(guild_id or ""))

@@ -1,0 +1,193 @@
+"""The right to answer one command: what it is made of, and what can be done with it for fifteen minutes.
+
+A ticket is text, so that it can wait in the store with the answer that is owed. Called by `tickets` for answers of a
+turn, and by `interactions` for those that a command gives at once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import anyio
+import discord
+from discord.http import MultipartParameters, Route
+
+from denizen.adapters.discord.client.errors import RESPONSE_TIMEOUT_S, VENDOR_ERRORS, speaking
+from denizen.adapters.discord.messages.content import to_edit, to_message
+from denizen.domain.delivery import Content
+from denizen.domain.errors import NotFound
+
+EPHEMERAL = 1 << 6
+LOADING = 1 << 7
+
+_LIFETIME = timedelta(minutes=15)
+_MARGIN = timedelta(seconds=10)
+
+_ORIGINAL = "/webhooks/{webhook_id}/{webhook_token}/messages/@original"
+_FOLLOW_UPS = "/webhooks/{webhook_id}/{webhook_token}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """`created_at` is when the command was given."""
+
+    application_id: str
+    token: str
+    created_at: datetime
+
+    def __str__(self) -> str:
+        return f"{self.application_id}.{int(self.created_at.timestamp())}.{self.token}"
+
+    def holds(self, now: datetime) -> bool:
+        return now < self.created_at + _LIFETIME - _MARGIN
+
+
+def read_ticket(text: str) -> Ticket | None:
+    """None for what is no ticket of ours."""
+    application_id, _, rest = text.partition(".")
+    seconds, _, token = rest.partition(".")
+    if not (application_id.isdecimal() and seconds.isdecimal() and token):
+        return None
+    return Ticket(application_id, token, datetime.fromtimestamp(int(seconds), UTC))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A message that answers the command. `is_loading`: it says only that an answer is being thought about."""
+
+    id: str
+    text: str
+    channel: str
+    is_loading: bool
+    is_private: bool
+
+
+class InteractionWebhook:
+    """Raises the errors of `faults`; NotFound for a ticket that has ended and for an answer that is gone."""
+
+    def __init__(self, client: discord.Client, ticket: Ticket) -> None:
+        self._client = client
+        self._ticket = ticket
+
+    async def get_original(self) -> Answer:
+        data = await self._request("GET", _ORIGINAL, "read the answer to a command")
+        flags = int(data.get("flags", 0))
+        return Answer(
+            id=str(data["id"]),
+            text=data["content"],
+            channel=str(data["channel_id"]),
+            is_loading=bool(flags & LOADING),
+            is_private=bool(flags & EPHEMERAL),
+        )
+
+    async def edit_original(self, params: MultipartParameters) -> str:
+        """Returns the message's id."""
+        return str((await self._request("PATCH", _ORIGINAL, "answer a command", params))["id"])
+
+    async def delete_original(self) -> None:
+        await self._request("DELETE", _ORIGINAL, "delete the answer to a command")
+
+    async def follow_up(self, params: MultipartParameters) -> str:
+        """One more message; returns its id."""
+        return str((await self._request("POST", _FOLLOW_UPS, "answer a command", params))["id"])
+
+    async def _request(
+        self, method: str, path: str, doing: str, params: MultipartParameters | None = None
+    ) -> dict[str, Any]:
+        route = Route(method, path, webhook_id=self._ticket.application_id, webhook_token=self._ticket.token)
+        with speaking(doing), anyio.fail_after(RESPONSE_TIMEOUT_S):
+            if params is None:
+                return await self._client.http.request(route)
+            with params:
+                if params.files:
+                    return await self._client.http.request(route, files=params.files, form=params.multipart)
+                return await self._client.http.request(route, json=params.payload)
+
+
+_REMEMBERED = 500
+"""Tickets; each holds for 15 minutes."""
+
+_LOOKED_AT = 50
+"""Messages after the first answer, in which another is looked for."""
+
+
+@dataclass(slots=True)
+class _Told:
+    """What is known of one ticket. `sent` is nonce to message id, empty for a try whose end is not known.
+
+    `is_unsure`: another process may have answered before this one looked.
+    """
+
+    original: Answer | None
+    is_unsure: bool
+    sent: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def is_private(self) -> bool:
+        return self.original is not None and self.original.is_private
+
+
+class Tickets:
+    """Of one account."""
+
+    def __init__(self, client: discord.Client) -> None:
+        self._client = client
+        self._told: OrderedDict[str, _Told] = OrderedDict()
+
+    async def answer(self, ticket: Ticket, content: Content, nonce: str) -> str:
+        """Returns the message's id. Raises NotFound when the ticket has ended, and the other errors of `faults`."""
+        webhook = InteractionWebhook(self._client, ticket)
+        told = await self._look(webhook, ticket)
+        if told.sent.get(nonce):
+            return told.sent[nonce]
+        if nonce not in told.sent and not told.is_unsure:
+            sent = await self._send(webhook, told, content, nonce)
+        else:
+            sent = await self._find(told, content) or await self._send(webhook, told, content, nonce)
+        told.sent[nonce] = sent
+        return sent
+
+    async def _look(self, webhook: InteractionWebhook, ticket: Ticket) -> _Told:
+        """What stands there, asked once."""
+        key = str(ticket)
+        if key not in self._told:
+            try:
+                original = await webhook.get_original()
+            except NotFound:
+                original = None
+            self._told[key] = _Told(original, is_unsure=original is None or not original.is_loading)
+            while len(self._told) > _REMEMBERED:
+                self._told.popitem(last=False)
+        self._told.move_to_end(key)
+        return self._told[key]
+
+    async def _send(self, webhook: InteractionWebhook, told: _Told, content: Content, nonce: str) -> str:
+        """The edit is repeatable, so the try that began it may end it again."""
+        original = told.original
+        if original is not None and original.is_loading and set(told.sent) <= {nonce}:
+            told.sent[nonce] = ""
+            return await webhook.edit_original(to_edit(content))
+        told.sent[nonce] = ""
+        return await webhook.follow_up(to_message(content, private=told.is_private))
+
+    async def _find(self, told: _Told, content: Content) -> str:
+        """The id of the message that says this already; empty when there is none, or when one cannot look."""
+        text, original, me = content.text.strip(), told.original, self._client.user
+        if original is None or me is None or not text:
+            return ""
+        taken = set(told.sent.values())
+        if not original.is_loading and original.text == text and original.id not in taken:
+            return original.id
+        if original.is_private:
+            return ""
+        try:
+            rows = await self._client.http.logs_from(int(original.channel), _LOOKED_AT, after=int(original.id))
+        except VENDOR_ERRORS:
+            return ""
+        for row in rows:
+            if str(row["author"]["id"]) == str(me.id) and row["content"] == text and str(row["id"]) not in taken:
+                return str(row["id"])
+        return ""

@@ -1,0 +1,209 @@
+"""Buttons that say something: the id that Discord keeps for each, and what it means when one is pressed. Pure.
+
+The value stands in the id itself, so a press works after a restart and in another process; nothing is registered.
+"""
+
+from __future__ import annotations
+
+import io
+import mimetypes
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import discord
+from discord.http import MultipartParameters, handle_message_parameters
+
+from denizen.domain.delivery import Button, Content, Embed, File
+from denizen.domain.errors import InvalidInput
+
+ID_LIMIT = 100
+LABEL_LIMIT = 80
+
+_ID = re.compile(r"say:\d+:(?P<value>.+)|say#\d+", re.DOTALL)
+_ACTION = re.compile(r"(?P<kind>do|why):(?P<action>.+)", re.DOTALL)
+WHY = "why"
+"""The field of the form in which somebody says why."""
+WHY_CHARS = 500
+FORM_S = 900.0
+"""How long a form can be answered: as long as Discord takes the answer to what opened it."""
+
+
+def to_view(buttons: Sequence[Button]) -> discord.ui.View:
+    """Up to 25 buttons in rows of five. Needs a running event loop."""
+    view = discord.ui.View(timeout=None)
+    for position, button in enumerate(buttons):
+        label = _clip_label(button.label)
+        if button.url:
+            view.add_item(discord.ui.Button(label=label, url=button.url))
+        else:
+            view.add_item(discord.ui.Button(label=label, custom_id=to_custom_id(position, button)))
+    return view
+
+
+def to_custom_id(position: int, button: Button) -> str:
+    """The position keeps ids apart within a message. A value that is too long is said by its label. What a button does
+    has ids of its own, which no value can look like.
+    """
+    if button.action:
+        return f"{'why' if button.asks_why else 'do'}:{button.action}"
+    custom_id = f"say:{position}:{button.value or button.label}"
+    return custom_id if len(custom_id) <= ID_LIMIT else f"say#{position}"
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What a pressed button does. `asks_why`: a form comes first, whose answer has the same id."""
+
+    action: str
+    asks_why: bool
+
+
+def find_action(custom_id: str) -> Doing | None:
+    """None for a button that says something, or is not ours."""
+    found = _ACTION.fullmatch(custom_id)
+    return Doing(found["action"], found["kind"] == "why") if found else None
+
+
+def to_form(custom_id: str) -> discord.ui.Modal:
+    """Asks why. Needs a running event loop."""
+    form = discord.ui.Modal(title="Why not?", custom_id=custom_id, timeout=FORM_S)
+    field: discord.ui.TextInput[discord.ui.View] = discord.ui.TextInput(
+        style=discord.TextStyle.paragraph, custom_id=WHY, required=False, max_length=WHY_CHARS,
+        placeholder="The agent is told. May stay empty.",
+    )  # fmt: skip
+    form.add_item(discord.ui.Label(text="Reason", component=field))
+    return form
+
+
+def read_form(components: Sequence[Mapping[str, Any]]) -> str:
+    """What was written into it."""
+    for component in components:
+        fields: list[dict[str, Any]] = [component["component"]] if "component" in component else []
+        for field in (*fields, *component.get("components", ())):
+            if field.get("custom_id") == WHY:
+                return str(field.get("value") or "")
+    return ""
+
+
+def find_value(custom_id: str, message: discord.Message | None) -> str | None:
+    """What a press says; None for a button that is not ours."""
+    found = _ID.fullmatch(custom_id)
+    if found is None:
+        return None
+    return found["value"] or _find_label(custom_id, message)
+
+
+def _find_label(custom_id: str, message: discord.Message | None) -> str | None:
+    for row in message.components if message is not None else ():
+        for item in row.children if isinstance(row, discord.ActionRow) else ():
+            if isinstance(item, discord.Button) and item.custom_id == custom_id:
+                return item.label
+    return None
+
+
+def _clip_label(label: str) -> str:
+    return label if len(label) <= LABEL_LIMIT else label[: LABEL_LIMIT - 1] + "…"
+
+
+_TITLE_CHARS = 256
+_TEXT_CHARS = 4096
+_FIELD_CHARS = 1024
+_MAX_EMBEDS = 10
+_MAX_FILES = 10
+_MAX_BUTTONS = 25
+_MAX_FIELDS = 25
+_MAX_PINGS = 100
+
+_ATTACHED = "attachment://"
+_UNSAFE = re.compile(r"[^\w.-]+", re.ASCII)
+_BLANK = "\N{ZERO WIDTH SPACE}"
+
+
+def to_message(
+    content: Content, *, nonce: str = "", reference: Mapping[str, Any] | None = None, private: bool = False
+) -> MultipartParameters:
+    """A new message. With the same nonce soon after Discord gives the earlier message (`enforce_nonce`). Private is
+    possible in answers to commands only.
+    """
+    _check(content)
+    return handle_message_parameters(
+        content=content.text or None,
+        nonce=nonce or None,
+        flags=discord.MessageFlags(ephemeral=True) if private else discord.utils.MISSING,
+        embeds=[to_embed(embed) for embed in content.embeds],
+        files=[to_file(file) for file in content.files],
+        view=to_view(content.buttons) if content.buttons else discord.utils.MISSING,
+        allowed_mentions=to_allowed_mentions(content),
+        message_reference=reference or discord.utils.MISSING,  # pyright: ignore[reportArgumentType] - a plain mapping
+    )
+
+
+def to_edit(content: Content) -> MultipartParameters:
+    """Takes the place of all that a message holds: what the content lacks is taken away."""
+    _check(content)
+    return handle_message_parameters(
+        content=content.text,
+        embeds=[to_embed(embed) for embed in content.embeds],
+        attachments=[to_file(file) for file in content.files],
+        view=to_view(content.buttons) if content.buttons else None,
+        allowed_mentions=to_allowed_mentions(content),
+    )
+
+
+def to_allowed_mentions(content: Content) -> discord.AllowedMentions:
+    """Discord takes a hundred of each at most."""
+    return discord.AllowedMentions(
+        everyone=False,
+        users=[discord.Object(int(each)) for each in sorted(content.ping_users)[:_MAX_PINGS]],
+        roles=[discord.Object(int(each)) for each in sorted(content.ping_roles)[:_MAX_PINGS]],
+        replied_user=False,
+    )
+
+
+def to_embed(embed: Embed) -> discord.Embed:
+    """Texts are cut to Discord's limits; a file's name is that of `to_file`."""
+    made = discord.Embed(
+        title=_clip(embed.title, _TITLE_CHARS) or None,
+        description=_clip(embed.text, _TEXT_CHARS) or None,
+        url=embed.url or None,
+        colour=embed.colour,
+    )
+    if embed.image.startswith(_ATTACHED):
+        made.set_image(url=_ATTACHED + _plain_name(embed.image.removeprefix(_ATTACHED)))
+    elif embed.image:
+        made.set_image(url=embed.image)
+    for name, value in embed.fields[:_MAX_FIELDS]:
+        made.add_field(
+            name=_clip(name, _TITLE_CHARS) or _BLANK, value=_clip(value, _FIELD_CHARS) or _BLANK, inline=False
+        )
+    return made
+
+
+def to_file(file: File) -> discord.File:
+    """Discord changes names with other characters in them, and goes by the ending of a name for what it is."""
+    name = _plain_name(file.name)
+    if "." not in name:
+        name += mimetypes.guess_extension(file.media_type) or ""
+    return discord.File(io.BytesIO(file.data), filename=name)
+
+
+def _check(content: Content) -> None:
+    for what, given, most in (
+        ("embeds", len(content.embeds), _MAX_EMBEDS),
+        ("files", len(content.files), _MAX_FILES),
+        ("buttons", len(content.buttons), _MAX_BUTTONS),
+    ):
+        if given > most:
+            raise InvalidInput(
+                f"A Discord message holds at most {most} {what}.", code="discord_rejected", why=f"There are {given}."
+            )
+
+
+def _plain_name(name: str) -> str:
+    return _UNSAFE.sub("_", name).strip("_") or "file"
+
+
+def _clip(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

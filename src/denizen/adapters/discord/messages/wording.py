@@ -1,0 +1,198 @@
+"""What people read of a message, in words: for the archive, and for the one question that an agent is asked.
+
+Pure; nothing here is fetched. `intake` makes posts and arrivals of these texts, `attachments` adds what hangs on a
+message. Previews that Discord makes of a person's links are left out: they come later, as an edit that nobody wrote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import discord
+
+from denizen.adapters.discord.guild.visibility import may_be_named
+from denizen.domain.pings import name_mentions, remove_mention
+from denizen.domain.room import Attachment
+
+EMPTY = "[no text]"
+"""Stands for a message that says nothing (inventory C12): models refuse empty ones."""
+
+_MAX_EMBED_CHARS = 2000
+_MAX_QUOTE_CHARS = 300
+_MAX_OWN_QUOTE_CHARS = 100
+_IDS = re.compile(r"<(@[!&]?|#)(\d+)>")
+_SPOKEN = frozenset({
+    discord.MessageType.default,
+    discord.MessageType.reply,
+    discord.MessageType.chat_input_command,
+    discord.MessageType.context_menu_command,
+})  # fmt: skip
+
+
+def is_spoken(message: discord.Message) -> bool:
+    """Whether somebody said it, for all to read.
+
+    Not so: what Discord itself writes (joins, pins, boosts, threads), an answer that is still awaited, and one that a
+    single user sees. Such a message is never a question, and is not archived.
+    """
+    return message.type in _SPOKEN and not message.flags.loading and not message.flags.ephemeral
+
+
+def text_of(message: discord.Message) -> str:
+    """All that people read: mentions as names; stickers, polls, forwarded messages and embeds in words."""
+    pieces = list(_pieces(message, message.content))
+    return "\n".join(pieces) or ("" if attachments_of(message) else EMPTY)
+
+
+def question_of(message: discord.Message, me: discord.ClientUser) -> str:
+    """What the account is asked: the text without its own mentions. Empty when somebody only mentions it (it greets
+    then, inventory L1). What it replies to is quoted only where the whole question is loaded.
+    """
+    asked = "\n".join(_pieces(message, remove_mention(message.content, own_ids(message, me))))
+    if not asked and attachments_of(message):
+        asked = EMPTY
+    return asked
+
+
+def quote_of(message: discord.Message, me: discord.ClientUser) -> str:
+    """`[in reply to Bob: "..."]` on one line; empty when nothing is replied to, or it is not known what."""
+    reference = reference_of(message)
+    if reference is not None and isinstance(reference.resolved, discord.DeletedReferencedMessage):
+        return "[in reply to a message that was deleted]"
+    original = original_of(message)
+    return quote(original, me) if original is not None else ""
+
+
+def quote(original: discord.Message, me: discord.ClientUser) -> str:
+    """The line that quotes this message; shorter for the account's own, which it remembers itself."""
+    limit = _MAX_OWN_QUOTE_CHARS if original.author.id == me.id else _MAX_QUOTE_CHARS
+    words = " ".join(text_of(original).split()) or describe_all(attachments_of(original))
+    return f'[in reply to {original.author.display_name}: "{_cut(words, limit)}"]'
+
+
+def reference_of(message: discord.Message) -> discord.MessageReference | None:
+    """What it replies to; None for forwarded messages, and those under which a thread was opened."""
+    return message.reference if message.type is discord.MessageType.reply else None
+
+
+def original_of(message: discord.Message) -> discord.Message | None:
+    """The message that it replies to, when that came along."""
+    reference = reference_of(message)
+    found = None if reference is None else reference.resolved or reference.cached_message
+    return found if isinstance(found, discord.Message) else None
+
+
+def own_ids(message: discord.Message, me: discord.ClientUser) -> frozenset[str]:
+    """The ids by which the account may be called there: its own, and those of its roles."""
+    myself = message.guild.get_member(me.id) if message.guild is not None else None
+    roles = myself.roles if myself is not None else ()
+    return frozenset({str(me.id), *(str(role.id) for role in roles if not role.is_default())})
+
+
+def attachments_of(message: discord.Message) -> tuple[Attachment, ...]:
+    """The files of a message, those of what it forwards included."""
+    return tuple(
+        Attachment(each.filename, media_type_of(each), each.size, each.url) for each in list_attachments(message)
+    )
+
+
+def list_attachments(message: discord.Message) -> list[discord.Attachment]:
+    """The same as discord.py knows them, so that they can be read."""
+    return [*message.attachments, *(each for snapshot in message.message_snapshots for each in snapshot.attachments)]
+
+
+def media_type_of(attachment: discord.Attachment) -> str:
+    """As Discord says, or by the name; lower case, without parameters."""
+    if attachment.content_type:
+        return attachment.content_type.partition(";")[0].strip().lower()
+    from mimetypes import guess_type
+
+    return guess_type(attachment.filename)[0] or "application/octet-stream"
+
+
+def describe(attachment: Attachment) -> str:
+    """Name, type and size (inventory C12)."""
+    return f"{attachment.name} ({attachment.media_type}, {size_in_words(attachment.size_bytes)})"
+
+
+def describe_all(attachments: Iterable[Attachment]) -> str:
+    return ", ".join(describe(each) for each in attachments)
+
+
+def size_in_words(size_bytes: int) -> str:
+    if size_bytes < 1024:
+        return f"{size_bytes} bytes"
+    if size_bytes < 1024 * 1024:
+        return f"{size_bytes / 1024:.0f} KB"
+    return f"{size_bytes / 1024 / 1024:.1f} MB"
+
+
+def _pieces(message: discord.Message, content: str) -> Iterator[str]:
+    if text := _named(content, message).strip():
+        yield text
+    for snapshot in message.message_snapshots:
+        words = [_named(snapshot.content, message).strip(), *_extras(snapshot, has_embeds=True)]
+        files = describe_all(
+            Attachment(each.filename, media_type_of(each), each.size, each.url) for each in snapshot.attachments
+        )
+        yield f"[forwarded message: {' '.join(filter(None, (*words, files))) or EMPTY}]"
+    yield from _extras(message, has_embeds=message.author.bot or message.webhook_id is not None)
+    if message.poll is not None:
+        yield _poll_in_words(message.poll)
+
+
+def _extras(message: discord.Message | discord.MessageSnapshot, *, has_embeds: bool) -> Iterator[str]:
+    for sticker in message.stickers:
+        yield f"[sticker: {sticker.name}]"
+    for attachment in message.attachments:
+        if attachment.is_voice_message():
+            yield f"[voice message, {round(attachment.duration or 0)} s, which cannot be heard]"
+    if has_embeds and (embeds := "\n".join(filter(None, map(_embed_in_words, message.embeds)))):
+        yield _cut(embeds, _MAX_EMBED_CHARS)
+
+
+def _embed_in_words(embed: discord.Embed) -> str:
+    """Only what somebody composed: previews of links have other types."""
+    if embed.type != "rich":
+        return ""
+    fields = (f"{field.name}: {field.value}" for field in embed.fields)
+    said = "\n".join(filter(None, (embed.title, embed.description, *fields)))
+    return f"[embed: {said}]" if said else ""
+
+
+def _poll_in_words(poll: discord.Poll) -> str:
+    answers = (f"{number}. {answer.text or answer.emoji or ''}" for number, answer in enumerate(poll.answers, 1))
+    return f"[poll: {' / '.join((poll.question, *answers))}]"
+
+
+def _named(content: str, message: discord.Message) -> str:
+    """Mentions as names, as far as readers of the room may know them."""
+    users = {str(user.id): user.display_name for user in message.mentions}
+    guild = message.guild
+    found = {(sigil.rstrip("!"), int(number)) for sigil, number in _IDS.findall(content)}
+    if guild is None:
+        named = filter(None, (_find_for_author(message, number) for sigil, number in found if sigil == "#"))
+        return name_mentions(content, users, channels={str(each.id): each.name for each in named})
+    members = filter(None, (guild.get_member(number) for sigil, number in found if sigil == "@"))
+    roles = filter(None, (guild.get_role(number) for sigil, number in found if sigil == "@&"))
+    channels = filter(None, (guild.get_channel_or_thread(number) for sigil, number in found if sigil == "#"))
+    return name_mentions(
+        content,
+        {str(member.id): member.display_name for member in members} | users,
+        {str(role.id): role.name.removeprefix("@") for role in roles},
+        {str(each.id): each.name for each in channels if may_be_named(each, message.channel)},
+    )
+
+
+def _find_for_author(message: discord.Message, channel_id: int) -> discord.abc.GuildChannel | None:
+    """A channel that is mentioned in a direct talk, when its author may see it."""
+    for guild in message.author.mutual_guilds:
+        channel, member = guild.get_channel(channel_id), guild.get_member(message.author.id)
+        if channel is not None and member is not None and channel.permissions_for(member).view_channel:
+            return channel
+    return None
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -1,0 +1,282 @@
+"""Fields of GitHub's JSON, whatever is there: what comes from outside may lack anything. Pure."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urljoin, urlsplit
+
+import anyio
+
+from denizen import __version__
+from denizen.domain.clock import Clock
+from denizen.domain.errors import DenizenError, InvalidInput, NeedsAttention, NotAllowed, NotFound, Unavailable
+
+Payload = Mapping[str, Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NOTHING: Payload = {}
+
+
+def part_of(payload: Payload, key: str) -> Payload:
+    """An object; an empty one where there is none."""
+    value = payload.get(key)
+    return cast("Payload", value) if isinstance(value, dict) else _NOTHING
+
+
+def parts_of(payload: Payload, key: str) -> list[Payload]:
+    """The objects of a list."""
+    rows: Any = payload.get(key)
+    if not isinstance(rows, list):
+        return []
+    return [cast("Payload", row) for row in cast("list[Any]", rows) if isinstance(row, dict)]
+
+
+def text_of(payload: Payload, key: str) -> str:
+    """Line ends as everywhere: forms of browsers send others."""
+    value = payload.get(key)
+    return value.replace("\r\n", "\n") if isinstance(value, str) else ""
+
+
+def number_of(payload: Payload, key: str) -> int:
+    value = payload.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def flag_of(payload: Payload, key: str) -> bool:
+    return payload.get(key) is True
+
+
+def time_of(payload: Payload, key: str) -> datetime:
+    """The epoch for what is no time."""
+    try:
+        return datetime.fromisoformat(text_of(payload, key)).astimezone(UTC)
+    except ValueError:
+        return _EPOCH
+
+
+SECONDARY_PAUSE_S = 60.0
+"""GitHub asks for a minute where it does not say how long a secondary limit lasts."""
+MAX_PAUSE_S = 3600.0
+_SHOWN_CHARS = 300
+
+
+def fault_of(status: int, headers: Mapping[str, str], body: object, doing: str, *, now: datetime) -> DenizenError:
+    """The error of an answer that is none. `headers` in lower case; `doing` completes "GitHub would not let the account
+    ...".
+    """
+    said = words_of(body) or f"HTTP {status}"
+    pause_s = pause_of(status, headers, said, now=now)
+    if pause_s is not None:
+        return Unavailable(
+            f"GitHub does not let the account {doing} so often.", code="github_rate_limited", why=said,
+            fix="Wait; where it lasts, use a GitHub App, whose limits are wider.", retry_after_s=pause_s,
+        )  # fmt: skip
+    if status >= 500:
+        return Unavailable(
+            f"GitHub is not able to {doing} at the moment.", code="github_server_error", why=f"HTTP {status}",
+            fix="Try again later; see https://www.githubstatus.com.",
+        )  # fmt: skip
+    if status == 401:
+        return NeedsAttention(
+            "GitHub refused the credentials.", code="github_credentials_refused", why=said,
+            fix="Check the App's id and private key, or the token, and whether it has expired.",
+        )  # fmt: skip
+    if status == 403:
+        return NotAllowed(
+            f"The account may not {doing}.", code="github_forbidden", why=said,
+            fix="Give the App or token read and write access to issues, pull requests and discussions there, and "
+            "accept the new permissions for the installation.",
+        )  # fmt: skip
+    if status in (404, 410):
+        return NotFound(
+            f"What the account wanted to {doing} is not on GitHub, or it may not see it.", code="github_gone", why=said
+        )
+    return InvalidInput(f"GitHub would not let the account {doing}.", code="github_rejected", why=said)
+
+
+def pause_of(status: int, headers: Mapping[str, str], said: str, *, now: datetime) -> float | None:
+    """For how many seconds nothing should be asked; None for an answer that is no matter of limits."""
+    if status not in (403, 429):
+        return None
+    after = headers.get("retry-after", "")
+    if after.isdecimal():
+        return min(float(after), MAX_PAUSE_S)
+    reset = headers.get("x-ratelimit-reset", "")
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+        return min(max(float(reset) - now.timestamp(), 1.0), MAX_PAUSE_S)
+    if status == 429 or "rate limit" in said.lower():
+        return SECONDARY_PAUSE_S
+    return None
+
+
+def unreachable(doing: str, why: str) -> Unavailable:
+    return Unavailable(
+        f"GitHub could not be reached to {doing}.", code="github_unreachable", why=why,
+        fix="Check the network, and https://www.githubstatus.com.",
+    )  # fmt: skip
+
+
+def words_of(body: object) -> str:
+    """GitHub's own sentence, with what it says of single fields."""
+    if not isinstance(body, dict):
+        return ""
+    told = cast("dict[str, Any]", body)
+    errors: Any = told.get("errors")
+    parts = [str(told.get("message", ""))]
+    if isinstance(errors, list):
+        parts += [
+            str(cast("dict[str, Any]", e).get("message", "")) if isinstance(e, dict) else str(e)
+            for e in cast("list[Any]", errors)
+        ]
+    text = " ".join(" ".join(part for part in parts if part).split())
+    return text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+
+
+if TYPE_CHECKING:
+    import httpx2
+
+DEADLINE_S = 30.0
+"""For one request with its retries."""
+RESPONSE_TIMEOUT_S = 10.0
+TRIES = 3
+RETRY_S = 0.5
+MAX_REDIRECTS = 3
+PAGE = 100
+
+_READING = frozenset({"GET"})
+_REDIRECTS = frozenset({301, 302, 307, 308})
+_LAST = re.compile(r'<(?P<url>[^>]+)>;\s*rel="last"')
+_NEXT = re.compile(r'<(?P<url>[^>]+)>;\s*rel="next"')
+_HEADERS = {
+    "accept": "application/vnd.github+json",
+    "user-agent": f"Denizen/{__version__}",
+    "x-github-api-version": "2022-11-28",
+}
+
+_log = logging.getLogger("denizen.github")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request. `doing` completes "GitHub would not let the account ..."; `path` may be a whole URL of GitHub's."""
+
+    method: str
+    path: str
+    doing: str
+    json: Mapping[str, Any] | None = None
+    params: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`body` is the JSON, None where there is none; `next_url` and `last_url` are those of further pages."""
+
+    status: int
+    body: Any
+    next_url: str = ""
+    last_url: str = ""
+
+
+class Client:
+    """For one account. `aclose` ends its connections."""
+
+    def __init__(self, api_url: str, clock: Clock) -> None:
+        self.api_url = api_url.rstrip("/")
+        self._clock = clock
+        self._http: httpx2.AsyncClient | None = None
+        self._blocked_until_s = -math.inf
+
+    async def send(self, call: Call, authorization: str) -> Answer:
+        """`authorization` is the header's value, empty for none. Raises the errors of `faults`."""
+        try:
+            with anyio.fail_after(DEADLINE_S):
+                return await self._send(call, authorization)
+        except TimeoutError:
+            raise unreachable(call.doing, "There was no answer in time.") from None
+
+    async def aclose(self) -> None:
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
+
+    async def _send(self, call: Call, authorization: str) -> Answer:
+        for left in reversed(range(TRIES)):
+            self._check_limit(call.doing)
+            try:
+                return await self._try(call, authorization)
+            except Unavailable as error:
+                self._note_limit(error)
+                if not left or error.code == "github_rate_limited" or call.method not in _READING:
+                    raise
+                _log.info("asking GitHub again", extra={"doing": call.doing, "why": error.why})
+                await anyio.sleep(RETRY_S * (TRIES - left))
+        raise AssertionError("the last try returns or raises")
+
+    def _check_limit(self, doing: str) -> None:
+        left_s = self._blocked_until_s - self._clock.monotonic_s()
+        if left_s > 0:
+            raise Unavailable(
+                f"GitHub does not let the account {doing} so often.", code="github_rate_limited",
+                why="A limit that it set has not ended.", fix="Wait.", retry_after_s=left_s,
+            )  # fmt: skip
+
+    def _note_limit(self, error: Unavailable) -> None:
+        if error.code == "github_rate_limited" and error.retry_after_s:
+            self._blocked_until_s = max(self._blocked_until_s, self._clock.monotonic_s() + error.retry_after_s)
+
+    async def _try(self, call: Call, authorization: str) -> Answer:
+        import httpx2
+
+        if self._http is None:
+            self._http = httpx2.AsyncClient(timeout=RESPONSE_TIMEOUT_S)
+        headers = {**_HEADERS, **({"authorization": authorization} if authorization else {})}
+        url, params = self._url(call.path), dict(call.params or {})
+        for _ in range(MAX_REDIRECTS + 1):
+            try:
+                response = await self._http.request(
+                    call.method, url, json=call.json, params=params or None, headers=headers
+                )
+            except httpx2.HTTPError as error:
+                raise unreachable(call.doing, type(error).__name__) from None
+            location = response.headers.get("location")
+            if response.status_code not in _REDIRECTS or not location:
+                return self._read(response, call)
+            url, params = self._checked(urljoin(url, location), call), {}
+        raise unreachable(call.doing, "It redirects too often.")
+
+    def _url(self, path: str) -> str:
+        return path if path.startswith(("http://", "https://")) else f"{self.api_url}{path}"
+
+    def _checked(self, url: str, call: Call) -> str:
+        there, own = urlsplit(url), urlsplit(self.api_url)
+        if (there.scheme, there.netloc) != (own.scheme, own.netloc):
+            raise unreachable(call.doing, "It redirects to another server.")
+        return url
+
+    def _read(self, response: httpx2.Response, call: Call) -> Answer:
+        try:
+            body = response.json() if response.content else None
+        except ValueError:
+            body = None
+        if not response.is_success:
+            raise fault_of(response.status_code, response.headers, body, call.doing, now=self._clock.now())
+        links = response.headers.get("link", "")
+        return Answer(response.status_code, body, self._link(_NEXT, links, call), self._link(_LAST, links, call))
+
+    def _link(self, pattern: re.Pattern[str], links: str, call: Call) -> str:
+        found = pattern.search(links)
+        return self._checked(found["url"], call) if found else ""
+
+
+def items_of(body: object, key: str = "") -> list[dict[str, Any]]:
+    """The objects of a list, or of the list below that key."""
+    rows: Any = cast("dict[str, Any]", body).get(key) if key and isinstance(body, dict) else body
+    if not isinstance(rows, list):
+        return []
+    return [cast("dict[str, Any]", row) for row in cast("list[Any]", rows) if isinstance(row, dict)]

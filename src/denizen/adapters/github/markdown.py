@@ -1,0 +1,127 @@
+"""Whom a text calls by `@name`, and the text without that (inventory S33-context). Pure.
+
+What stands in code, in a quotation of somebody else or in a comment that nobody sees calls nobody. Logins have letters,
+digits and single hyphens; an App is called by its slug, with or without `[bot]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from denizen.adapters.github.settings import BODY_CHARS
+from denizen.domain.delivery import Content, Embed
+from denizen.domain.markup import Span, Spans, list_code_spans, list_fences, replace_spans
+from denizen.domain.reasoning import HEAD
+
+_AT = re.compile(r"(?<![\w`@/.+-])@(?P<name>[A-Za-z0-9](?:-?[A-Za-z0-9])*)(?P<bot>\[bot\])?(?![\w`-])(?!/)")
+_TEAM = re.compile(r"(?<![\w`@/.+-])@[A-Za-z0-9](?:-?[A-Za-z0-9])*/[\w.-]+")
+_QUOTED = re.compile(r"^[ ]{0,3}>.*$", re.MULTILINE)
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+
+
+def list_mentions(text: str) -> tuple[str, ...]:
+    """The logins in lower case, in the order of the text, each once."""
+    return tuple(dict.fromkeys(match["name"].lower() for match in _calls(text)))
+
+
+def strip_mentions(text: str, own: str) -> str:
+    """The text without what only GitHub needs: its own mention is gone, others are plain names, and so are comments."""
+    edits: list[tuple[Span, str]] = []
+    for match in _calls(text):
+        is_own = match["name"].lower() == own.lower()
+        edits.append((match.span(), "" if is_own else match["name"] + (match["bot"] or "")))
+    return _HIDDEN.sub("", replace_spans(text, edits, tight=",:")).strip()
+
+
+def defuse(text: str, leave: Iterable[Span] = ()) -> str:
+    """An agent's words, in which `@name` reaches nobody: it stands as code (inventory CW8). `leave` are places that
+    somebody else sees to.
+    """
+    others = [Spans(_code(text)), Spans(leave)]
+    found = [match for pattern in (_AT, _TEAM) for match in pattern.finditer(text) if not _is_in(match.start(), others)]
+    return replace_spans(text, sorted((match.span(), f"`{match[0]}`") for match in found))
+
+
+def _calls(text: str) -> Iterator[re.Match[str]]:
+    hidden = (Spans(match.span() for match in pattern.finditer(text)) for pattern in (_QUOTED, _HIDDEN))
+    uncalled = [Spans(_code(text)), *hidden]
+    return (match for match in _AT.finditer(text) if not _is_in(match.start(), uncalled))
+
+
+def _code(text: str) -> list[Span]:
+    fences = list_fences(text)
+    return [*((fence.start, fence.end) for fence in fences), *list_code_spans(text, fences)]
+
+
+def _is_in(at: int, kinds: Iterable[Spans]) -> bool:
+    """Each kind is asked for itself: a comment that begins in a quotation reaches further than that."""
+    return any(spans.find_around(at, or_at_start=True) for spans in kinds)
+
+
+MARK_CHARS = 64
+"""Room that the mark takes of a comment."""
+TEXT_CHARS = BODY_CHARS - MARK_CHARS
+"""What a piece of an answer may have at most."""
+
+_MARK = re.compile(r"<!-- denizen:(?P<nonce>\w{1,32}) -->\Z")
+_SMALL = re.compile(r"^-# (?P<text>.*)$", re.MULTILINE)
+_ENDS = r"\r\u2028\u2029"
+"""Where a line ends, too, for programs that read comments."""
+_COMMAND = re.compile(rf"(?:^|(?<=[{_ENDS}]))[^\S\n{_ENDS}]*+(?P<slash>/)(?=\w)", re.MULTILINE)
+_PING = re.compile(r"<@!?(?P<id>\d+)>")
+
+
+def to_body(content: Content, logins: Mapping[str, str], *, nonce: str = "") -> str:
+    """`logins` are those of the users that the content pings, by id; others stay unnamed."""
+    pings = [ping.span() for ping in _PING.finditer(content.text)]
+    text = _folded(defuse(content.text, pings))
+    text = _PING.sub(lambda ping: _called(ping["id"], content, logins), text)
+    links = [f"[{button.label}]({button.url})" for button in content.buttons if button.url]
+    parts = [text, *map(_card, content.embeds), " · ".join(links)]
+    if content.files:
+        names = ", ".join(f"`{file.name}`" for file in content.files)
+        parts.append(f"<sub>GitHub takes no files from programs; left out: {names}</sub>")
+    body = _uncommanding("\n\n".join(part for part in parts if part.strip()))[:TEXT_CHARS]
+    return f"{body}\n\n<!-- denizen:{nonce} -->" if nonce else body
+
+
+def from_body(body: str) -> tuple[str, str]:
+    """What people read, and the nonce; empty where there is none."""
+    written = body.rstrip()
+    found = _MARK.search(
+        written, max(0, len(written) - MARK_CHARS)
+    )  # strangers write long bodies: only the end is read
+    return (written[: found.start()].rstrip("\n"), found["nonce"]) if found else (body, "")
+
+
+def _folded(text: str) -> str:
+    """What a model reasoned opens by a click; small print is small. Code stays as it is."""
+    if text.startswith(f"{HEAD}\n||"):
+        thoughts = text.removeprefix(HEAD).strip().strip("|").strip()
+        return f"<details><summary>{HEAD.removeprefix('-# ').capitalize()}</summary>\n\n{thoughts}\n\n</details>"
+    code = Spans((fence.start, fence.end) for fence in list_fences(text))
+    small = [match for match in _SMALL.finditer(text) if code.find_around(match.start(), or_at_start=True) is None]
+    return replace_spans(text, [(match.span(), f"<sub>{match['text']}</sub>") for match in small])
+
+
+def _uncommanding(text: str) -> str:
+    """Other bots obey lines such as `/merge`, if the login may write. Escaped it looks the same, and is none."""
+    code = Spans((fence.start, fence.end) for fence in list_fences(text))
+    found = [match.span("slash") for match in _COMMAND.finditer(text)]
+    return replace_spans(text, [(span, "\\/") for span in found if code.find_around(span[0], or_at_start=True) is None])
+
+
+def _called(user_id: str, content: Content, logins: Mapping[str, str]) -> str:
+    login = logins.get(user_id, "")
+    if not login:
+        return "somebody"
+    return f"@{login}" if user_id in content.ping_users else login
+
+
+def _card(embed: Embed) -> str:
+    title = f"[{embed.title}]({embed.url})" if embed.title and embed.url else embed.title
+    rows = [f"- **{name}**: {value}" for name, value in embed.fields]
+    image = f"![]({embed.image})" if embed.image.startswith("https://") else ""
+    parts = [f"**{title}**" if title else "", defuse(embed.text), defuse("\n".join(rows)), image]
+    return "\n\n".join(part for part in parts if part)

@@ -1,0 +1,358 @@
+"""Sending, editing and deleting messages, with every check that Discord makes, and the nonce that makes a send safe to
+repeat.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from denizen.testing.discord.actions.drafts import Draft, MessageEdit, apply_mentions
+from denizen.testing.discord.actions.embeds import store_components, store_embeds, too_long, used_files
+from denizen.testing.discord.state.access import demand, may, sees
+from denizen.testing.discord.state.changes import (
+    MessageEdited,
+    MessagesDeleted,
+    MessageSent,
+    ThreadChanged,
+    ThreadMembersChanged,
+)
+from denizen.testing.discord.state.channels import WRITABLE, Channel, ChannelKind, ThreadMember
+from denizen.testing.discord.state.clock import moment_of
+from denizen.testing.discord.state.errors import (
+    ARCHIVED,
+    EMPTY_MESSAGE,
+    bad,
+    bad_field,
+    bad_form,
+    forbidden,
+    missing_permissions,
+    too_large,
+    unknown,
+)  # fmt: skip
+from denizen.testing.discord.state.messages import (
+    Attachment,
+    Edit,
+    Message,
+    MessageFlag,
+    MessageKind,
+    Poll,
+    Reference,
+    Snapshot,
+    Sticker,
+)  # fmt: skip
+from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.permissions import P
+from denizen.testing.discord.state.realm import Realm
+
+_MAX_FILES = 10
+_TEXT_TYPES = ("text/", "application/json")
+_DELETABLE = frozenset({
+    MessageKind.DEFAULT, MessageKind.CHANNEL_PINNED_MESSAGE, MessageKind.USER_JOIN, MessageKind.THREAD_CREATED,
+    MessageKind.REPLY, MessageKind.CHAT_INPUT_COMMAND, MessageKind.CONTEXT_MENU_COMMAND, MessageKind.POLL_RESULT,
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a message comes from when it is not simply its author who sends it: a webhook or an interaction."""
+
+    webhook_id: int
+    application_id: int | None = None
+    interaction: dict[str, object] | None = None
+    kind: MessageKind = MessageKind.DEFAULT
+    seen_by: User | None = None
+
+
+class Messages:
+    """The acts on messages of one realm."""
+
+    def __init__(self, realm: Realm) -> None:
+        self._realm = realm
+
+    def send(self, author: User, channel: Channel, draft: Draft, origin: Origin | None = None) -> Message:
+        """The new message, or with `enforce_nonce` the earlier one of the same author and nonce. A webhook needs no
+        rights of its author.
+        """
+        if origin is None:
+            self._check_rights(author, channel, draft)
+        elif channel.kind not in WRITABLE:
+            raise bad(50008, "Cannot send messages in a non-text channel")
+        if draft.enforce_nonce and (earlier := self._same_nonce(author, channel, draft.nonce)):
+            return earlier
+        message = self.build(author, channel, draft, origin)
+        self.place(channel, message)
+        return message
+
+    def build(self, author: User, channel: Channel, draft: Draft, origin: Origin | None = None) -> Message:
+        """The checked message, in no channel yet."""
+        realm = self._realm
+        draft.content = draft.content.strip()
+        if draft.empty:
+            raise bad(*EMPTY_MESSAGE)
+        self._check_size(draft)
+        message_id = realm.ids.fresh()
+        files = [
+            self.store_file(each, ephemeral=bool(draft.flags & MessageFlag.EPHEMERAL)) for each in draft.attachments
+        ]
+        v2 = bool(draft.flags & MessageFlag.IS_COMPONENTS_V2)
+        shown = used_files(draft.embeds)
+        urls = {each.filename: self.url_of(channel, each) for each in files}
+        reference, snapshots = self._resolve(author, channel, draft)
+        kind = origin.kind if origin else MessageKind.DEFAULT
+        message = Message(
+            id=message_id,
+            channel_id=channel.id,
+            guild_id=channel.guild_id,
+            author=author,
+            content=draft.content,
+            timestamp=moment_of(message_id),
+            kind=MessageKind.REPLY if reference and reference.kind == 0 and kind == 0 else kind,
+            nonce=draft.nonce,
+            embeds=store_embeds(draft.embeds, urls),
+            attachments=[each for each in files if each.filename not in shown],
+            components=store_components(draft.components, v2=v2),
+            stickers=[self._sticker(channel, each) for each in draft.sticker_ids],
+            reference=reference,
+            snapshots=snapshots,
+            flags=draft.flags | (MessageFlag.HAS_SNAPSHOT if snapshots else 0),
+            tts=draft.tts,
+            poll=self._poll(draft),
+            webhook_id=origin.webhook_id if origin else None,
+            application_id=origin.application_id if origin else None,
+            interaction=dict(origin.interaction) if origin and origin.interaction else None,
+            seen_by=origin.seen_by if origin else None,
+        )
+        apply_mentions(realm, channel, message, draft.mentions)
+        return message
+
+    def place(self, channel: Channel, message: Message) -> None:
+        """Puts a built message into its channel and tells. An ephemeral one is told, but is in no channel."""
+        if message.ephemeral:
+            self._realm.tell(MessageSent(channel, message))
+            return
+        self._enter_thread(channel, message)
+        channel.append(message)
+        if message.nonce is not None:
+            self._realm.nonces[channel.id, message.author.id, str(message.nonce)] = message
+        self._realm.tell(MessageSent(channel, message))
+
+    def edit(self, editor: User, channel: Channel, message: Message, edit: MessageEdit) -> Message:
+        """Own messages; of others only the flag that hides embeds, with the right to manage messages."""
+        demand(self._realm, editor, channel)
+        self.check_open(channel)
+        if message.author is not editor:
+            if not edit.only_flags:
+                raise forbidden(50005, "Cannot edit a message authored by another user")
+            demand(self._realm, editor, channel, P.MANAGE_MESSAGES)
+        return self.rewrite(channel, message, edit)
+
+    def rewrite(self, channel: Channel, message: Message, edit: MessageEdit) -> Message:
+        """The edit itself, without a look at who asks (webhooks and interactions come here directly)."""
+        content = message.content if edit.content is None else edit.content.strip()
+        if len(content) > self._realm.rules.content_length:
+            raise bad_form([too_long("content", self._realm.rules.content_length)])
+        kept = [each for each in message.attachments if edit.keep is None or each.id in edit.keep]
+        added = [self.store_file(each, ephemeral=message.ephemeral) for each in edit.files]
+        urls = {each.filename: self.url_of(channel, each) for each in (*kept, *added)}
+        flags = message.flags if edit.flags is None else _edited_flags(message.flags, edit.flags)
+        v2 = bool(flags & MessageFlag.IS_COMPONENTS_V2)
+        embeds = message.embeds if edit.embeds is None else store_embeds(edit.embeds, urls)
+        components = message.components if edit.components is None else store_components(edit.components, v2=v2)
+        shown = used_files(edit.embeds or [])
+        files = kept + [each for each in added if each.filename not in shown]
+        if not (content or embeds or files or components or message.stickers or message.poll or message.snapshots):
+            raise bad(*EMPTY_MESSAGE)
+        now = self._realm.clock.now()
+        message.edits.append(Edit(message.content, message.embeds, message.components, now))
+        message.content, message.embeds, message.components = content, embeds, components
+        message.attachments, message.flags = files, flags & ~MessageFlag.LOADING
+        if not edit.only_flags:
+            message.edited = now
+        if edit.content is not None:
+            apply_mentions(self._realm, channel, message, edit.mentions)
+        self._realm.tell(MessageEdited(channel, message))
+        return message
+
+    def crosspost(self, user: User, channel: Channel, message: Message) -> None:
+        """Publishes to the channels that follow this one: the author, or who manages messages. Once."""
+        demand(self._realm, user, channel, P.SEND_MESSAGES if message.author is user else P.MANAGE_MESSAGES)
+        if channel.kind is not ChannelKind.ANNOUNCEMENT:
+            raise bad(50024, "Cannot execute action on this channel type")
+        if message.flags & MessageFlag.CROSSPOSTED:
+            raise bad(40033, "This message has already been crossposted.")
+        message.flags |= MessageFlag.CROSSPOSTED
+        self._realm.tell(MessageEdited(channel, message))
+
+    def delete(self, user: User, channel: Channel, message: Message) -> None:
+        demand(self._realm, user, channel)
+        self.check_open(channel)
+        if message.author is not user:
+            if channel.is_dm:
+                raise forbidden(50003, "Cannot execute action on a DM channel")
+            demand(self._realm, user, channel, P.MANAGE_MESSAGES)
+        if message.kind not in _DELETABLE:
+            raise forbidden(50021, "Cannot execute action on a system message")
+        self.remove(channel, [message])
+
+    def delete_many(self, user: User, channel: Channel, ids: Sequence[int]) -> None:
+        """2 to 100 messages, none older than two weeks. Those that are not there are passed over."""
+        if channel.is_dm:
+            raise forbidden(50003, "Cannot execute action on a DM channel")
+        demand(self._realm, user, channel, P.MANAGE_MESSAGES)
+        self.check_open(channel)
+        if not 2 <= len(set(ids)) <= 100:
+            raise bad(50016, "Provided too few or too many messages to delete. Must provide at least 2 and fewer than 100 messages to delete")  # noqa: E501  # fmt: skip
+        oldest = self._realm.clock.now() - self._realm.rules.bulk_delete_age
+        if any(moment_of(each) < oldest for each in ids):
+            raise bad(50034, "You can only bulk delete messages that are under 14 days old.")
+        found = [message for each in dict.fromkeys(ids) if (message := channel.find(each))]
+        if found:
+            self.remove(channel, found, bulk=True)
+
+    def remove(self, channel: Channel, messages: Sequence[Message], *, bulk: bool = False) -> None:
+        """The deletion itself, without a look at who asks."""
+        for message in messages:
+            message.deleted = True
+            if not message.ephemeral:
+                channel.remove(message)
+        self._realm.tell(MessagesDeleted(channel, messages, bulk))
+
+    def store_file(self, file: Attachment, *, ephemeral: bool) -> Attachment:
+        """A file with its id, kept where the CDN finds it."""
+        if file.size_bytes > self._realm.rules.file_size_bytes:
+            raise too_large()
+        kind = file.content_type or mimetypes.guess_type(file.filename)[0] or None
+        if kind and kind.startswith(_TEXT_TYPES) and "charset" not in kind:
+            kind += "; charset=utf-8"
+        stored = replace(file, id=self._realm.ids.fresh(), content_type=kind, ephemeral=ephemeral)
+        self._realm.files[stored.id] = stored
+        return stored
+
+    def store_upload(self, file: Attachment) -> Attachment:
+        """A file that comes with a command."""
+        return self.store_file(file, ephemeral=True)
+
+    def url_of(self, channel: Channel, file: Attachment) -> str:
+        return self._realm.url_of(channel.id, file)
+
+    def check_open(self, channel: Channel) -> None:
+        if channel.thread and channel.thread.archived:
+            raise bad(*ARCHIVED)
+
+    def _same_nonce(self, author: User, channel: Channel, nonce: str | int | None) -> Message | None:
+        earlier = None if nonce is None else self._realm.nonces.get((channel.id, author.id, str(nonce)))
+        if earlier is None or self._realm.clock.now() - earlier.timestamp > self._realm.rules.nonce_window:
+            return None
+        return earlier
+
+    def _check_rights(self, author: User, channel: Channel, draft: Draft) -> None:
+        if channel.kind not in WRITABLE and sees(self._realm, author, channel):
+            raise bad(50008, "Cannot send messages in a non-text channel")
+        needed = [P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES]
+        needed += [P.ATTACH_FILES] if draft.attachments else []
+        needed += [P.EMBED_LINKS] if draft.embeds else []
+        needed += [P.SEND_POLLS] if draft.poll else []
+        needed += [P.SEND_TTS_MESSAGES] if draft.tts else []
+        demand(self._realm, author, channel, *needed)
+        if channel.is_dm and not all(each.accepts_dms for each in channel.recipients if each is not author):
+            raise forbidden(50007, "Cannot send messages to this user")
+        thread = channel.thread
+        if thread and thread.locked and not may(self._realm, author, channel, P.MANAGE_THREADS):
+            raise bad(*ARCHIVED) if thread.archived else missing_permissions()
+
+    def _check_size(self, draft: Draft) -> None:
+        limit = self._realm.rules.content_length
+        if len(draft.content) > limit:
+            raise bad_form([too_long("content", limit)])
+        if len(draft.attachments) > _MAX_FILES:
+            raise bad_form([too_long("attachments", _MAX_FILES)])
+        if draft.flags & MessageFlag.IS_COMPONENTS_V2 and (draft.content or draft.embeds or draft.poll):
+            code = "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2"
+            raise bad_field(
+                "content", code, "The 'content' field cannot be used when using MessageFlags.IS_COMPONENTS_V2"
+            )
+
+    def _resolve(self, author: User, channel: Channel, draft: Draft) -> tuple[Reference | None, list[Snapshot]]:
+        wanted = draft.reference
+        if wanted is None or wanted.message_id is None:
+            return None, []
+        source = self._realm.channels.get(wanted.channel_id)
+        target = source.find(wanted.message_id) if source else None
+        if wanted.kind == 1:
+            if source is None or target is None or not sees(self._realm, author, source):
+                raise unknown("Message")
+            reference = Reference(source.id, target.id, source.guild_id, 1)
+            return reference, [_snapshot(target)]
+        if wanted.channel_id != channel.id:
+            raise bad_field("message_reference", "MESSAGE_REFERENCE_CHANNEL_MISMATCH", "Cannot reply to a message in a different channel")  # noqa: E501  # fmt: skip
+        if target is None:
+            if draft.fail_if_not_exists:
+                raise bad_field("message_reference", "REPLIES_UNKNOWN_MESSAGE", "Unknown message")
+            return None, []
+        if not may(self._realm, author, channel, P.READ_MESSAGE_HISTORY) and not author.id == target.author.id:
+            raise bad(160002, "Cannot reply without permission to read message history")
+        if target.kind not in (MessageKind.DEFAULT, MessageKind.REPLY, MessageKind.CHAT_INPUT_COMMAND, MessageKind.CONTEXT_MENU_COMMAND):  # noqa: E501  # fmt: skip
+            raise bad_field("message_reference", "REPLIES_CANNOT_REPLY_TO_SYSTEM_MESSAGE", "Cannot reply to a system message")  # noqa: E501  # fmt: skip
+        return Reference(channel.id, target.id, channel.guild_id), []
+
+    def _sticker(self, channel: Channel, sticker_id: int) -> Sticker:
+        for guild in self._realm.guilds.values():
+            if sticker := guild.stickers.get(sticker_id):
+                if guild.id == channel.guild_id:
+                    return sticker
+                raise bad(50081, "Invalid sticker sent")
+        raise unknown("Sticker")
+
+    def _poll(self, draft: Draft) -> Poll | None:
+        if draft.poll is None:
+            return None
+        answers = [(each, None) if isinstance(each, str) else each for each in draft.poll.answers]
+        if not 1 <= len(answers) <= 10:
+            raise bad_field("poll.answers", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 10 in length.")
+        life = max(draft.poll.duration, timedelta(hours=1))
+        expiry = self._realm.clock.now() + life
+        return Poll(draft.poll.question, answers, expiry, draft.poll.multiple)
+
+    def _enter_thread(self, channel: Channel, message: Message) -> None:
+        """Writing in a thread wakes it, and lets the writer and those who are mentioned join."""
+        thread = channel.thread
+        if thread is None:
+            return
+        starts = message.id == channel.id or message.kind is MessageKind.THREAD_STARTER_MESSAGE
+        if not starts:
+            message.position = thread.sent
+            thread.sent += 1
+        if thread.archived:
+            thread.archived = False
+            thread.archive_at = self._realm.clock.now()
+            self._realm.tell(ThreadChanged(channel, "updated"))
+        if message.kind is MessageKind.THREAD_STARTER_MESSAGE:
+            return
+        guild = self._realm.guild_of(channel)
+        coming = [message.author, *message.mentions] if message.webhook_id is None else message.mentions
+        parent = channel.parent
+        added = [
+            user for user in dict.fromkeys(coming)
+            if guild and user.id in guild.members and user.id not in thread.members
+            and parent and sees(self._realm, user, parent)
+        ]  # fmt: skip
+        for user in added:
+            thread.members[user.id] = ThreadMember(user, self._realm.clock.now())
+        if added:
+            self._realm.tell(ThreadMembersChanged(channel, added=added))
+
+
+def _edited_flags(old: int, new: int) -> int:
+    """Of a message's flags only these can be edited."""
+    editable = MessageFlag.SUPPRESS_EMBEDS | MessageFlag.IS_COMPONENTS_V2
+    return (old & ~MessageFlag.SUPPRESS_EMBEDS) | (new & editable)
+
+
+def _snapshot(message: Message) -> Snapshot:
+    return Snapshot(
+        message.content, message.kind, message.timestamp, message.edited, message.flags,
+        list(message.embeds), list(message.attachments), list(message.mentions),
+    )  # fmt: skip

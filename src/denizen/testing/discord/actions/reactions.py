@@ -1,0 +1,144 @@
+"""What is put on a message or a channel without writing: reactions, votes, pins, typing."""
+
+from __future__ import annotations
+
+from denizen.testing.discord.actions.messages import Messages
+from denizen.testing.discord.state.access import demand, may
+from denizen.testing.discord.state.changes import MessageEdited, PinsChanged, Reacted, ReactionsCleared, Typing, Voted
+from denizen.testing.discord.state.channels import WRITABLE, Channel
+from denizen.testing.discord.state.clock import moment_of
+from denizen.testing.discord.state.errors import bad, forbidden, missing_permissions, unknown
+from denizen.testing.discord.state.messages import Emoji, Message, MessageKind, Reaction, Reference
+from denizen.testing.discord.state.people import User
+from denizen.testing.discord.state.permissions import P
+from denizen.testing.discord.state.realm import Realm
+
+_MAX_KINDS = 20
+_UNKNOWN_EMOJI = (10014, "Unknown Emoji")
+
+
+class Marks:
+    """The acts on what hangs on messages."""
+
+    def __init__(self, realm: Realm, messages: Messages) -> None:
+        self._realm = realm
+        self._messages = messages
+
+    def react(self, user: User, channel: Channel, message: Message, emoji: Emoji) -> None:
+        """A new emoji needs the right to add reactions; joining one that is there does not. Twice is once."""
+        demand(self._realm, user, channel, P.READ_MESSAGE_HISTORY)
+        self._messages.check_open(channel)
+        reaction = find_reaction(message, emoji)
+        if reaction is None:
+            demand(self._realm, user, channel, P.ADD_REACTIONS)
+            if len(message.reactions) >= _MAX_KINDS:
+                raise forbidden(30010, "Maximum number of reactions reached (20)")
+            reaction = Reaction(emoji)
+            message.reactions.append(reaction)
+        if user in reaction.users:
+            return
+        reaction.users.append(user)
+        self._realm.tell(Reacted(channel, message, user, reaction.emoji, added=True))
+
+    def unreact(self, actor: User, channel: Channel, message: Message, emoji: Emoji, user: User) -> None:
+        """One's own, or with the right to manage messages somebody else's."""
+        demand(self._realm, actor, channel, *((P.MANAGE_MESSAGES,) if user is not actor else (P.READ_MESSAGE_HISTORY,)))
+        self._messages.check_open(channel)
+        reaction = find_reaction(message, emoji)
+        if reaction is None:
+            raise bad(*_UNKNOWN_EMOJI)
+        if user not in reaction.users:
+            return
+        reaction.users.remove(user)
+        if not reaction.users:
+            message.reactions.remove(reaction)
+        self._realm.tell(Reacted(channel, message, user, reaction.emoji, added=False))
+
+    def clear_reactions(self, actor: User, channel: Channel, message: Message, emoji: Emoji | None) -> None:
+        demand(self._realm, actor, channel, P.MANAGE_MESSAGES)
+        message.reactions = [each for each in message.reactions if emoji is not None and each.emoji.key != emoji.key]
+        self._realm.tell(ReactionsCleared(channel, message, emoji))
+
+    def parse_emoji(self, text: str) -> Emoji:
+        """From a route or a test: the emoji itself, `name:id` or `<:name:id>`. Raises 400/10014."""
+        bare = text.strip("<>").removeprefix("a:").strip(":")
+        name, _, number = bare.partition(":")
+        if not number:
+            if not bare or bare.isascii():
+                raise bad(*_UNKNOWN_EMOJI)
+            return Emoji(bare)
+        for guild in self._realm.guilds.values():
+            if number.isdigit() and (emoji := guild.emojis.get(int(number))):
+                return emoji
+        raise bad(*_UNKNOWN_EMOJI) if name else unknown("Emoji")
+
+    def vote(self, user: User, channel: Channel, message: Message, answer_id: int, *, chosen: bool = True) -> None:
+        demand(self._realm, user, channel, P.READ_MESSAGE_HISTORY)
+        poll = message.poll
+        if poll is None or not 1 <= answer_id <= len(poll.answers):
+            raise bad(520000, "Poll voting blocked")
+        if poll.finalized or poll.expiry <= self._realm.clock.now():
+            raise bad(520001, "Poll expired")
+        voters = poll.votes.setdefault(answer_id, [])
+        if chosen == (user in voters):
+            return
+        if not chosen:
+            voters.remove(user)
+        else:
+            earlier = [number for number, users in poll.votes.items() if user in users]
+            for number in earlier if not poll.multiple else ():
+                self.vote(user, channel, message, number, chosen=False)
+            voters.append(user)
+        self._realm.tell(Voted(channel, message, user, answer_id, chosen))
+
+    def end_poll(self, user: User, channel: Channel, message: Message) -> None:
+        """Only its author ends a poll. The result comes as a message of its own."""
+        if message.poll is None:
+            raise bad(520006, "Cannot expire a non-poll message")
+        if message.author is not user:
+            raise forbidden(50005, "Cannot edit a message authored by another user")
+        message.poll.finalized = True
+        message.poll.expiry = min(message.poll.expiry, self._realm.clock.now())
+        self._realm.tell(MessageEdited(channel, message))
+
+    def pin(self, user: User, channel: Channel, message: Message) -> None:
+        self._demand_pins(user, channel)
+        if message.pinned:
+            return
+        if sum(each.pinned for each in channel) >= self._realm.rules.pins:
+            raise bad(30003, f"Maximum number of pins reached ({self._realm.rules.pins})")
+        now = self._realm.clock.now()
+        message.pinned_at = channel.last_pin_at = now
+        self._realm.tell(MessageEdited(channel, message))
+        self._realm.tell(PinsChanged(channel))
+        notice_id = self._realm.ids.fresh()
+        reference = Reference(channel.id, message.id, channel.guild_id)
+        kind = MessageKind.CHANNEL_PINNED_MESSAGE
+        notice = Message(
+            notice_id, channel.id, channel.guild_id, user, "", moment_of(notice_id), kind, reference=reference
+        )
+        self._messages.place(channel, notice)
+
+    def unpin(self, user: User, channel: Channel, message: Message) -> None:
+        self._demand_pins(user, channel)
+        if not message.pinned:
+            return
+        message.pinned_at = None
+        self._realm.tell(MessageEdited(channel, message))
+        self._realm.tell(PinsChanged(channel))
+
+    def type_in(self, user: User, channel: Channel) -> None:
+        if channel.kind not in WRITABLE:
+            raise bad(50008, "Cannot send messages in a non-text channel")
+        demand(self._realm, user, channel, P.SEND_MESSAGES_IN_THREADS if channel.is_thread else P.SEND_MESSAGES)
+        self._realm.tell(Typing(channel, user, self._realm.clock.now()))
+
+    def _demand_pins(self, user: User, channel: Channel) -> None:
+        self._messages.check_open(channel)
+        demand(self._realm, user, channel)
+        if not may(self._realm, user, channel, P.PIN_MESSAGES):
+            raise missing_permissions()
+
+
+def find_reaction(message: Message, emoji: Emoji) -> Reaction | None:
+    return next((each for each in message.reactions if each.emoji.key == emoji.key), None)

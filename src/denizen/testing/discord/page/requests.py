@@ -1,0 +1,139 @@
+"""One request to `/sim`: who asks, about what, with which body; and how a refusal is told in words.
+
+Whose request it is stands in `?as=`, an id or a name; without it, it is the owner of the first guild.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, cast
+
+from aiohttp import web
+
+from denizen.testing.discord.page.view import Eyes
+from denizen.testing.discord.rest.call import Form
+from denizen.testing.discord.state.access import demand
+from denizen.testing.discord.state.channels import Channel
+from denizen.testing.discord.state.errors import RefusedError, bad, bad_field, unknown
+from denizen.testing.discord.state.messages import Attachment, Message
+from denizen.testing.discord.state.people import User
+from denizen.testing.discord.world.world import World
+
+_WORDS: Mapping[int, str] = MappingProxyType({
+    50001: "You cannot see this channel.",
+    50006: "A message needs a text or a file.",
+    50007: "This person takes no direct messages.",
+    50013: "You have no right to do this here.",
+    50083: "This thread is archived.",
+    40005: "The file is too large.",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request of one person. The methods that look something up raise what Discord answers when it is not there."""
+
+    world: World
+    person: User
+    place: Mapping[str, str]
+    query: Mapping[str, str]
+    form: Form
+
+    @property
+    def eyes(self) -> Eyes:
+        return Eyes(self.world.realm, self.person)
+
+    def channel(self) -> Channel:
+        """By id, or by the name of a channel or thread of a guild. One that the person sees."""
+        named = self.place["channel"]
+        for channel in self.world.channels:
+            if named in (str(channel.id), channel.name) and not (named.isdigit() and named != str(channel.id)):
+                demand(self.world.realm, self.person, channel)
+                return channel
+        raise unknown("Channel")
+
+    def message(self) -> Message:
+        """In the channel, or among the answers that only this person sees."""
+        channel, number = self.channel(), int(self.place["message"])
+        if found := channel.find(number):
+            return found
+        for interaction in self.world.realm.interactions.values():
+            for answer in interaction.answers:
+                if answer.id == number and answer.channel_id == channel.id and self.eyes.sees(answer):
+                    return answer
+        raise unknown("Message")
+
+    def user(self, name: str) -> User:
+        """The one whose id stands in this field of the body."""
+        return self.world.realm.get_user(self.form.snowflake(name) or 0)
+
+    def files(self) -> list[Attachment]:
+        return [read_file(each, f"files.{index}") for index, each in enumerate(self.form.objects("files", 10))]
+
+
+Handler = Callable[[Ask], object | Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class SimRoute:
+    """`path` follows `/sim`. The handler gives the body of the answer; None is an empty one."""
+
+    method: str
+    path: str
+    handler: Handler
+
+
+def read_file(body: object, place: str) -> Attachment:
+    """`{"name", "data", "type"?}`, the data in base64."""
+    form = Form(body, place)
+    name, data, kind = form.text("name", 200, required=True), form.text("data"), form.text("type")
+    form.check()
+    try:
+        content = base64.b64decode(data or "", validate=True)
+    except binascii.Error:
+        raise bad_field(f"{place}.data", "BASE64", "This is not base64.") from None
+    return Attachment(name or "file", content, kind or None)
+
+
+def find_person(world: World, named: str | None) -> User:
+    """Raises 10013. Bots are nobody's to play."""
+    people = [each for each in world.realm.users.values() if not each.bot]
+    if not named:
+        return world.guilds[0].owner if world.guilds else people[0]
+    for user in people:
+        if named in (str(user.id), user.name, user.display_name):
+            return user
+    raise unknown("User")
+
+
+async def read_body(request: web.Request) -> Form:
+    """Only JSON is read: another site's page cannot send that without asking first."""
+    if not request.can_read_body:
+        return Form({})
+    if request.content_type != "application/json":
+        raise bad(50109, "The body must be JSON, and say so (Content-Type: application/json).")
+    try:
+        return Form(json.loads(await request.text()))
+    except ValueError:
+        raise bad(50109, "The body is not JSON.") from None
+
+
+def tell(refusal: RefusedError) -> dict[str, Any]:
+    """The refusal as the page shows it."""
+    details = "; ".join(_faults(refusal.errors or {}))
+    message = _WORDS.get(refusal.number) or details or refusal.text
+    return {"error": {"message": message, "code": refusal.code, "why": f"Discord: {refusal.text} ({refusal.number})"}}
+
+
+def _faults(errors: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    for name, inner in errors.items():
+        if name == "_errors":
+            for each in cast("list[dict[str, Any]]", inner):
+                yield f"{path}: {each['message']}" if path else str(each["message"])
+        else:
+            yield from _faults(inner, f"{path}.{name}" if path else name)

@@ -1,0 +1,67 @@
+"""Discord's ids and times: a snowflake holds the millisecond of its making; timestamps on the wire are ISO 8601."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import anyio
+
+from denizen.domain.clock import Clock
+
+EPOCH = datetime(2015, 1, 1, tzinfo=UTC)
+_PER_MILLISECOND = 1 << 22
+
+
+class Snowflakes:
+    """Makes ids that are unique and only go up, also when the clock stands still or is set back."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last = 0
+
+    def fresh(self) -> int:
+        self._last = max(floor_of(self._clock.now()), self._last + 1)
+        return self._last
+
+
+def floor_of(moment: datetime) -> int:
+    """The lowest id of that millisecond."""
+    return (moment - EPOCH) // timedelta(milliseconds=1) * _PER_MILLISECOND
+
+
+def moment_of(snowflake: int) -> datetime:
+    """When this id was made, to the millisecond."""
+    return EPOCH + timedelta(milliseconds=snowflake // _PER_MILLISECOND)
+
+
+def stamp(moment: datetime) -> str:
+    """`2026-11-21T10:00:00.123000+00:00`, as Discord writes it."""
+    return moment.isoformat(timespec="microseconds")
+
+
+def stamp_or_none(moment: datetime | None) -> str | None:
+    return None if moment is None else stamp(moment)
+
+
+_LOOK_S = 0.01
+"""What is waited for may lie in the client, whose changes make no beat."""
+
+
+class Pulse:
+    """`beat` after each change; `until` looks again after each beat, and now and then without one."""
+
+    def __init__(self) -> None:
+        self._next: anyio.Event | None = None
+
+    def beat(self) -> None:
+        if self._next is not None:
+            self._next.set()
+            self._next = None
+
+    async def until(self, predicate: Callable[[], object]) -> None:
+        while not predicate():
+            if self._next is None:
+                self._next = anyio.Event()
+            with anyio.move_on_after(_LOOK_S):
+                await self._next.wait()
